@@ -1,6 +1,7 @@
 //! Compares our statistics with rliable's. Point estimates are equal apart from rounding, and the ends of intervals agree within
 //! Monte-Carlo error. `scripts/golden/rliable_statistics.py` wrote rliable's numbers.
 
+#[path = "common/golden.rs"]
 mod golden;
 
 use std::time::Instant;

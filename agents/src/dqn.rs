@@ -42,8 +42,11 @@ impl TdLoss {
     pub fn of(self, error: f32) -> (f32, f32) {
         match self {
             TdLoss::Squared => (error * error, 2.0 * error),
-            TdLoss::Huber if error.abs() < 1.0 => (0.5 * error * error, error),
-            TdLoss::Huber => (error.abs() - 0.5, error.signum()),
+            // error^2 / 2 if |error| < 1, else |error| - 1/2
+            TdLoss::Huber => {
+                let slope = error.clamp(-1.0, 1.0);
+                (slope * (error - 0.5 * slope), slope)
+            }
         }
     }
 }

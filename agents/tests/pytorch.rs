@@ -2,7 +2,7 @@
 //!
 //! `scripts/golden/pytorch_ppo.py` writes the golden file and describes it.
 
-#[path = "../../tests/golden/mod.rs"]
+#[path = "../../tests/common/golden.rs"]
 mod golden;
 
 use std::sync::Mutex;

@@ -2,7 +2,7 @@
 //!
 //! `scripts/golden/pytorch_q_networks.py` writes the golden file and describes it.
 
-#[path = "../../tests/golden/mod.rs"]
+#[path = "../../tests/common/golden.rs"]
 mod golden;
 
 use golden::{floats, numbers, shape};

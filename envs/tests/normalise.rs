@@ -2,7 +2,7 @@
 //!
 //! The golden file is written by `scripts/golden/gymnasium_wrappers.py`.
 
-#[path = "../../tests/golden/mod.rs"]
+#[path = "../../tests/common/golden.rs"]
 mod golden;
 
 use golden::numbers;

@@ -2,7 +2,7 @@
 //!
 //! The golden file is written by `scripts/golden/gymnasium_tabular.py`, which documents it.
 
-#[path = "../../tests/golden/mod.rs"]
+#[path = "../../tests/common/golden.rs"]
 mod golden;
 
 use golden::numbers;

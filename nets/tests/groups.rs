@@ -1,7 +1,7 @@
 //! Parameter groups: an objective updates the groups that it names, each group has its own clock, and gradients are clipped together or by
 //! group. The reference is PyTorch with a separate optimiser for each group (`scripts/golden/pytorch_groups.py`).
 
-#[path = "../../tests/golden/mod.rs"]
+#[path = "../../tests/common/golden.rs"]
 mod golden;
 
 use std::ops::Range;

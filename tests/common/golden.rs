@@ -1,11 +1,11 @@
-//! Reads the numbers that other programs computed, from the files in this folder. Tests of all crates include this module by its path.
+//! Reads the numbers that other programs computed, from the files in `tests/golden`. Tests of all crates include this module by its path.
 #![allow(dead_code)] // no test calls every function
 
 use std::path::Path;
 
 use serde_json::Value;
 
-/// Returns the content of a JSON file in this folder.
+/// Returns the content of a JSON file in `tests/golden`.
 pub fn read(name: &str) -> Value {
     // the tests of a crate and those of the workspace start from different folders
     let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("tests/golden"));
@@ -14,7 +14,7 @@ pub fn read(name: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the list of cases in a JSON file in this folder.
+/// Returns the list of cases in a JSON file in `tests/golden`.
 pub fn cases(name: &str) -> Vec<Value> {
     read(name).as_array().unwrap_or_else(|| panic!("{name}: expected a list")).clone()
 }
