@@ -6,7 +6,7 @@
 //!
 //! On real machines the order of the updates depends on chance. Here, each rollout takes a simulated time that a keyed random stream
 //! decides, and the gradients are applied in the order in which the rollouts end. The same seed therefore gives the same training. With
-//! one worker, no gradient is stale, and the training is that of [`a2c`](crate::a2c), bit for bit.
+//! one worker, no gradient is stale, and the training is that of [`a2c`], bit for bit.
 //!
 //! The environments are divided evenly among the workers: environment i of n belongs to worker i x workers / n.
 //!
