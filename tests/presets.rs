@@ -622,6 +622,21 @@ fn a_preset_whose_first_line_names_a_source_has_a_table() {
     }
 }
 
+/// CartPole has presets of its own, PQN on MountainCar has none called `default`, FrozenLake and the texts have none.
+#[test]
+fn presets_for_any_environment_fill_the_gaps_on_everything_but_texts() {
+    let rate =
+        |agent: &str, environment: &str| Config::preset(agent, environment, None).map(|config| config.optimiser.learning_rate).unwrap();
+    assert_eq!(["cartpole", "frozen-lake", "copy"].map(|environment| rate("dqn", environment)), [2.3e-3, 1e-3, 2.5e-4]);
+    assert_eq!(["cartpole", "mountain-car", "copy"].map(|environment| rate("pqn", environment)), [1e-4, 1e-3, 2.5e-4]);
+    let cleanrl = Config::preset("pqn", "mountain-car", Some("cleanrl")).unwrap();
+    assert_eq!(cleanrl.optimiser.learning_rate, 2.5e-4);
+    let error = Config::preset("dqn", "frozen-lake", Some("cleanrl")).unwrap_err().to_string();
+    assert_eq!(error, "unknown preset `cleanrl`; expected one of: default");
+    let error = Config::preset("dqn", "acrobot", Some("no-such")).unwrap_err().to_string();
+    assert_eq!(error, "unknown preset `no-such`; expected one of: default, cleanrl");
+}
+
 /// Tests the check itself, on a preset without differences and on one with a difference.
 #[test]
 fn undeclared_and_wrong_differences_are_found() {

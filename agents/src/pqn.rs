@@ -65,7 +65,7 @@ impl AgentConfig for PqnConfig {
     const NAME: &'static str = "pqn";
     const ABOUT: &'static str = "parallelised Q-network: Q(lambda) over many environments, without replay and target network";
     const PRESETS: &'static [Preset] = preset_files!["pqn":
-        "cartpole" "default" "cleanrl"; "acrobot" "default" "cleanrl"; "mountain-car" "cleanrl"
+        "cartpole" "default" "cleanrl"; "acrobot" "default" "cleanrl"; "mountain-car" "cleanrl"; "any" "default"
     ];
     const IS_WHOLE: bool = true;
 

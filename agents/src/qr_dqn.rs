@@ -37,7 +37,8 @@ settings! {
 impl AgentConfig for QrDqnConfig {
     const NAME: &'static str = "qr-dqn";
     const ABOUT: &'static str = "quantile-regression DQN: learns the distribution of the return";
-    const PRESETS: &'static [Preset] = preset_files!["qr-dqn": "cartpole" "default"; "acrobot" "default"; "mountain-car" "default"];
+    const PRESETS: &'static [Preset] =
+        preset_files!["qr-dqn": "cartpole" "default"; "acrobot" "default"; "mountain-car" "default"; "any" "default"];
     const IS_WHOLE: bool = true;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {

@@ -90,8 +90,8 @@ impl Config {
     }
 
     /// Returns the preset `name` of `agent` on `environment` (the Gradus or the Gymnasium name). Without a name, returns the preset
-    /// `default`, or the default settings if there is no such preset. If the agent has no presets on a text task, the presets of `text`
-    /// are used, which fit every text task.
+    /// `default`, or the default settings if there is no such preset. The presets of `text` fit every text task for which the agent has no
+    /// presets. Those of `any` fit every other environment; an environment's preset of the same name replaces them.
     ///
     /// ```
     /// let config = gradus::Config::preset("ppo", "CartPole-v1", Some("cleanrl"))?;
@@ -103,10 +103,15 @@ impl Config {
         let world = registry::find(environment)?;
         let others = Config::for_world(&world);
         let environment = world.name;
-        let of = |environment: &str| entry.presets.iter().filter(|preset| preset.environment == environment).collect();
-        let mut presets: Vec<&Preset> = of(&environment);
-        if presets.is_empty() && world.text.is_some() {
-            presets = of("text");
+        let of = |environment: &str| entry.presets.iter().filter(|preset| preset.environment == environment).collect::<Vec<&Preset>>();
+        let mut presets = of(&environment);
+        match world.text {
+            Some(_) if presets.is_empty() => presets = of("text"),
+            Some(_) => {}
+            None => {
+                let others: Vec<&Preset> = of("any").into_iter().filter(|other| presets.iter().all(|own| own.name != other.name)).collect();
+                presets.extend(others);
+            }
         }
         let wanted = name.unwrap_or("default");
         let config = Config { agent: agent.into(), environment, algorithm: entry.defaults(), ..others };
@@ -350,6 +355,12 @@ impl Config {
         let built = self.algorithm.build(&setup)?;
         let is_whole = !matches!(built, Built::OnPolicy(_));
         ConfigError::unless(is_whole == self.is_whole(), "agent", "AgentConfig::IS_WHOLE to match the built agent", &self.agent)?;
+        if let Built::Values { .. } = built {
+            let (seen, done) = (world.env().observation_space(), world.env().action_space());
+            let is_text = matches!(seen, Space::Text { .. });
+            ConfigError::unless(!is_text, &self.agent, "an environment whose observations are rows of numbers", seen)?;
+            ConfigError::unless(matches!(done, Space::Discrete(_)), &self.agent, "an environment with discrete actions", done)?;
+        }
         Ok(built)
     }
 

@@ -21,8 +21,11 @@ fn unknown_names_and_values_out_of_range_are_refused() {
         (&["ppo", "cartpole", "--set", "optimiser.rule=adma"], "optimiser.rule: expected one of adam, rmsprop, radam, got \"adma\""),
         (&["ppo", "cartpole", "--set", "agent=grpo"], "agent: expected ppo, as on the command line, got grpo"),
         (&["ppo", "cartpole", "--set", "environment=pendulum"], "environment: expected cartpole, as on the command line, got pendulum"),
-        (&["dqn", "pendulum"], "a network of action values needs discrete actions, got Box(1 dimensions, low [-2.0], high [2.0])"),
-        (&["pqn", "copy"], "the network reads rows of numbers: expected a box of observations, got Text(at most 11 tokens, vocabulary 11)"),
+        (&["dqn", "pendulum"], "dqn: expected an environment with discrete actions, got Box(1 dimensions, low [-2.0], high [2.0])"),
+        (
+            &["pqn", "copy"],
+            "pqn: expected an environment whose observations are rows of numbers, got Text(at most 11 tokens, vocabulary 11)",
+        ),
         (&["dqn", "cartpole", "--set", "dqn.buffer_size=10"], "dqn.buffer_size: expected at least 64, the size of a batch, got 10"),
         (
             &["qr-dqn", "cartpole", "--set", "qr-dqn.n_step=200000"],
