@@ -8,8 +8,10 @@ use crate::optimiser::{BETA1, BETA2};
 use crate::tensors::{Tensor, Tensors, TensorsError, get_f32};
 use crate::{Group, Moves, OptimiserStep, threads};
 
-/// Number of parameters summed or updated in one piece of work.
+/// Number of parameters summed in one piece of work.
 const CHUNK: usize = 8192;
+/// Number of parameters updated in one piece of work.
+const UPDATED: usize = 2048;
 
 /// Takes the name and the shape of a tensor, and a function that maps the index of an element to its position in the flat vector.
 pub(super) type Visit<'a> = &'a mut dyn FnMut(String, &[usize], &dyn Fn(usize) -> usize);
@@ -99,10 +101,10 @@ impl Weights {
             }
             *clock = [clock[0] * f64::from(BETA1), clock[1] * f64::from(BETA2)];
             let learning_rate = if *name == "critic" { step.critic_learning_rate } else { step.learning_rate };
-            let scale = scale(if step.clip_per_group { norm(level, gradient) } else { *gradient_norm });
+            let scale = scale(if step.clip_per_group { norm(level, gradient.chunks(CHUNK)) } else { *gradient_norm });
             let of_group = (learning_rate, scale, *clock);
-            let moments = first.chunks_mut(CHUNK).zip(second.chunks_mut(CHUNK));
-            chunks.extend(values.chunks_mut(CHUNK).zip(gradient.chunks(CHUNK)).zip(moments).map(|chunk| (of_group, chunk)));
+            let moments = first.chunks_mut(UPDATED).zip(second.chunks_mut(UPDATED));
+            chunks.extend(values.chunks_mut(UPDATED).zip(gradient.chunks(UPDATED)).zip(moments).map(|chunk| (of_group, chunk)));
         }
         threads::for_each(&mut chunks, |_, ((learning_rate, scale, powers), ((parameters, gradient), (first, second)))| {
             let OptimiserStep { rule, epsilon, weight_decay, .. } = *step;
@@ -146,9 +148,9 @@ pub(super) fn reduce(level: Level, lanes: &[&[f32]], gradient: &mut [f32]) -> f3
     chunks.iter().map(|(_, squares)| squares).sum::<f32>().sqrt()
 }
 
-/// Returns the Euclidean norm of some numbers.
-fn norm(level: Level, numbers: &[f32]) -> f32 {
-    let mut chunks: Vec<(&[f32], f32)> = numbers.chunks(CHUNK).map(|chunk| (chunk, 0.0)).collect();
+/// Returns the Euclidean norm of some numbers. The squares of each part are added up in order, and then the sums of the parts.
+pub(super) fn norm<'a>(level: Level, parts: impl Iterator<Item = &'a [f32]>) -> f32 {
+    let mut chunks: Vec<(&[f32], f32)> = parts.map(|part| (part, 0.0)).collect();
     threads::for_each(&mut chunks, |_, (numbers, squares)| *squares = dispatch(level, Squares(numbers)));
     chunks.iter().map(|(_, squares)| squares).sum::<f32>().sqrt()
 }

@@ -6,8 +6,10 @@ use super::super::layer::{Layer, padded};
 use super::super::weights::{Named, Visit};
 use crate::{Activation, Group, NetworkConfig, QHead};
 
-/// Parameters of a block: what one thread computes of the gradient at a time.
-const BLOCK: usize = 8192;
+/// Parameters of a block: what one thread computes of the gradient at a time. Blocks are small, so that every thread gets its share.
+const BLOCK: usize = 3072;
+/// Parameters whose squares are added up in order; the gradient's norm comes from these sums.
+const SUMMED: usize = 8192;
 
 /// A dense layer, and the normalisation and activation after it.
 #[derive(Clone, Debug)]
@@ -75,6 +77,8 @@ pub(super) struct QLayout {
     /// The output layers: of Q, or of V and A.
     pub outputs: Vec<usize>,
     pub blocks: Vec<Block>,
+    /// Lengths of the parts of the parameters whose squares are added up in order.
+    pub summed: Vec<usize>,
     pub parameters: usize,
     pub transposed: usize,
 }
@@ -89,6 +93,7 @@ impl QLayout {
             layers: Vec::new(),
             outputs: Vec::new(),
             blocks: Vec::new(),
+            summed: Vec::new(),
             parameters: 0,
             transposed: 0,
         };
@@ -103,7 +108,8 @@ impl QLayout {
         } else {
             layout.outputs = layout.chain(config, "q", None, &config.hidden, Some(q)).into_iter().collect();
         }
-        layout.blocks = layout.layers.iter().enumerate().flat_map(|(i, dense)| blocks(i, dense)).collect();
+        layout.blocks = layout.layers.iter().enumerate().flat_map(|(i, dense)| blocks(i, dense, BLOCK)).collect();
+        layout.summed = layout.layers.iter().flat_map(|dense| blocks(0, dense, SUMMED)).map(|block| block.length).collect();
         layout
     }
 
@@ -149,12 +155,12 @@ impl QLayout {
     }
 }
 
-/// Divides the parameters of layer number `i` into blocks.
-fn blocks(i: usize, dense: &Dense) -> Vec<Block> {
+/// Divides the parameters of layer number `i` into blocks of about `size`.
+fn blocks(i: usize, dense: &Dense, size: usize) -> Vec<Block> {
     let layer = &dense.layer;
     let (rows, stride) = if layer.is_narrow() { (layer.outputs, dense.input_stride()) } else { (layer.inputs, dense.stride()) };
     // the products compute six rows at a time
-    let height = (BLOCK / stride / 6 * 6).max(6);
+    let height = (size / stride / 6 * 6).max(6);
     let weights = (0..rows).step_by(height).map(|first| {
         let rows = first..rows.min(first + height);
         Block { layer: i, length: rows.len() * stride, part: Part::Weights(rows) }

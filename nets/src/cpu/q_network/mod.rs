@@ -12,7 +12,7 @@ use gradus_envs::random::{Purpose, Stream};
 
 use super::aligned::Aligned;
 use super::simd::{Kernel, Level, Simd, dispatch};
-use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
+use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights, norm};
 use crate::footprint::Footprint;
 use crate::init::{orthogonal, uniform};
 use crate::tensors::Tensors;
@@ -23,7 +23,7 @@ use tile::{Gradient, Question, ROWS, Tile, Transpose};
 /// The largest number of tiles that keep their activations. A larger batch is computed in several parts.
 const MAX_TILES: usize = 64;
 /// Rows of transposed weights that one thread writes at a time.
-const TRANSPOSED_ROWS: usize = 64;
+const TRANSPOSED_ROWS: usize = 32;
 
 /// A network of action values on the CPU.
 pub struct QNetwork {
@@ -167,17 +167,16 @@ impl QNetwork {
     fn add_up(&mut self, n: usize, adds: bool) {
         let Self { layout, level, weights: Weights { gradient, gradient_norm, moves, .. }, tiles, .. } = self;
         let tiles = &tiles[..n];
-        let mut blocks: Vec<(&Block, &mut [f32], f32)> = Vec::with_capacity(layout.blocks.len());
+        let mut blocks: Vec<(&Block, &mut [f32])> = Vec::with_capacity(layout.blocks.len());
         let mut rest = &mut **gradient;
         for block in &layout.blocks {
             let (own, behind) = rest.split_at_mut(block.length);
-            blocks.push((block, own, 0.0));
+            blocks.push((block, own));
             rest = behind;
         }
-        threads::for_each(&mut blocks, |_, (block, gradient, squares)| {
-            *squares = dispatch(*level, Gradient { layout, block, tiles, adds, gradient });
-        });
-        *gradient_norm = blocks.iter().map(|(.., squares)| squares).sum::<f32>().sqrt();
+        threads::for_each(&mut blocks, |_, (block, gradient)| dispatch(*level, Gradient { layout, block, tiles, adds, gradient }));
+        let mut rest = &**gradient;
+        *gradient_norm = norm(*level, layout.summed.iter().filter_map(|length| rest.split_off(..*length)));
         *moves = Moves::All;
     }
 }

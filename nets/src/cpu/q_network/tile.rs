@@ -293,7 +293,7 @@ impl Kernel for Backward<'_> {
     }
 }
 
-/// Computes the gradient of a block of parameters over all tiles. Adds to it if `adds`; otherwise sets it. Returns the sum of its squares.
+/// Computes the gradient of a block of parameters over all tiles. Adds to it if `adds`; otherwise sets it.
 pub(super) struct Gradient<'a> {
     pub layout: &'a QLayout,
     pub block: &'a Block,
@@ -303,10 +303,10 @@ pub(super) struct Gradient<'a> {
 }
 
 impl Kernel for Gradient<'_> {
-    type Output = f32;
+    type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> f32 {
+    fn run<S: Simd>(self, simd: S) {
         let Self { layout, block, tiles, adds, gradient } = self;
         let dense = &layout.layers[block.layer];
         let mut start = if adds { Start::Sum } else { Start::Zero };
@@ -341,7 +341,6 @@ impl Kernel for Gradient<'_> {
             }
             start = Start::Sum;
         }
-        squares(gradient)
     }
 }
 
