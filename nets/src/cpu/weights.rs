@@ -10,7 +10,7 @@ use crate::{Group, Moves, OptimiserStep, threads};
 
 /// Number of parameters summed in one piece of work.
 const CHUNK: usize = 8192;
-/// Number of parameters updated in one piece of work.
+/// Number of parameters updated in one piece of work, in groups of more than [`CHUNK`].
 const UPDATED: usize = 2048;
 
 /// Takes the name and the shape of a tensor, and a function that maps the index of an element to its position in the flat vector.
@@ -103,8 +103,9 @@ impl Weights {
             let learning_rate = if *name == "critic" { step.critic_learning_rate } else { step.learning_rate };
             let scale = scale(if step.clip_per_group { norm(level, gradient.chunks(CHUNK)) } else { *gradient_norm });
             let of_group = (learning_rate, scale, *clock);
-            let moments = first.chunks_mut(UPDATED).zip(second.chunks_mut(UPDATED));
-            chunks.extend(values.chunks_mut(UPDATED).zip(gradient.chunks(UPDATED)).zip(moments).map(|chunk| (of_group, chunk)));
+            let size = if range.len() > CHUNK { UPDATED } else { CHUNK };
+            let moments = first.chunks_mut(size).zip(second.chunks_mut(size));
+            chunks.extend(values.chunks_mut(size).zip(gradient.chunks(size)).zip(moments).map(|chunk| (of_group, chunk)));
         }
         threads::for_each(&mut chunks, |_, ((learning_rate, scale, powers), ((parameters, gradient), (first, second)))| {
             let OptimiserStep { rule, epsilon, weight_decay, .. } = *step;
