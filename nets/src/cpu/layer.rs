@@ -182,30 +182,74 @@ impl Layer {
     #[inline(always)]
     pub fn transpose<S: Simd>(&self, simd: S, parameters: &[f32], copies: &mut [f32]) {
         let Some(begin) = self.transposed else { return };
-        self.transpose_rows(simd, parameters, 0, &mut copies[begin..begin + self.transposed_len()]);
+        let weights = &parameters[self.weights..self.weights + self.weight_len()];
+        let copy = &mut copies[begin..begin + self.transposed_len()];
+        transpose(simd, (weights, padded(self.outputs)), (self.inputs, self.outputs), (copy, padded(self.inputs)));
     }
 
-    /// Writes rows of the transposed weights, which are the weights to output `first`, a multiple of 16, and to the outputs after it.
+    /// As [`backward_input`](Layer::backward_input), for a wide layer and without its transposed weights: computes dx' = W dy', and transposes
+    /// dy and dx instead of W. `columns` has room for [`columns_len`](Layer::columns_len) numbers. The result has the same bits.
     #[inline(always)]
-    pub fn transpose_rows<S: Simd>(&self, simd: S, parameters: &[f32], first: usize, by_output: &mut [f32]) {
-        let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
-        let by_input = &parameters[self.weights..self.weights + self.weight_len()];
-        let rows = by_output.len() / x_stride;
-        // works on squares of 16 x 16, including padding, so that whole vectors are read and written
-        for first_input in (0..self.inputs).step_by(16) {
-            for first_row in (0..rows).step_by(16) {
-                let mut square = [[0.0_f32; 16]; 16];
-                let inputs = self.inputs.min(first_input + 16) - first_input;
-                for (i, row) in square[..inputs].iter_mut().enumerate() {
-                    let at = (first_input + i) * y_stride + first + first_row;
-                    row.copy_from_slice(&by_input[at..at + 16]);
-                }
-                let outputs = rows.min(first_row + 16) - first_row;
-                simd.transpose(&mut square);
-                for (o, column) in square[..outputs].iter().enumerate() {
-                    let at = (first_row + o) * x_stride + first_input;
-                    by_output[at..at + 16].copy_from_slice(column);
-                }
+    pub fn backward_input_by_columns<S: Simd>(
+        &self,
+        simd: S,
+        (parameters, columns): (&[f32], &mut [f32]),
+        rows: usize,
+        dy: &[f32],
+        dx: &mut [f32],
+        (start, finish): (Start<'_>, Finish<'_>),
+    ) {
+        let (x_stride, y_stride, lanes) = (padded(self.inputs), padded(self.outputs), padded(rows));
+        let (dy_columns, dx_columns) = columns.split_at_mut(self.outputs * lanes);
+        transpose(simd, (dy, y_stride), (rows, self.outputs), (dy_columns, lanes));
+        if let Start::Sum = start {
+            transpose(simd, (dx, x_stride), (rows, self.inputs), (dx_columns, lanes));
+        }
+        simd.product(Product {
+            m: self.inputs,
+            n: lanes,
+            k: self.outputs,
+            a: &parameters[self.weights..self.weights + self.weight_len()],
+            a_strides: (y_stride, 1),
+            b: dy_columns,
+            b_stride: lanes,
+            c: dx_columns,
+            c_stride: lanes,
+            start,
+        });
+        transpose(simd, (dx_columns, lanes), (self.inputs, rows), (dx, x_stride));
+        let n = rows * x_stride;
+        finish.apply(&mut dx[..n], 0, (n, n));
+    }
+
+    /// Numbers that [`backward_input_by_columns`](Layer::backward_input_by_columns) needs for this number of rows.
+    pub fn columns_len(&self, rows: usize) -> usize {
+        (self.outputs + self.inputs) * padded(rows)
+    }
+}
+
+/// Transposes a matrix of `rows` x `columns` numbers. Each matrix comes with the distance between its rows, a multiple of 16. The last row of
+/// squares of 16 x 16 is filled up with zeros.
+#[inline(always)]
+fn transpose<S: Simd>(
+    simd: S,
+    (from, from_stride): (&[f32], usize),
+    (rows, columns): (usize, usize),
+    (to, to_stride): (&mut [f32], usize),
+) {
+    for first_row in (0..rows).step_by(16) {
+        for first_column in (0..columns).step_by(16) {
+            let mut square = [[0.0_f32; 16]; 16];
+            let n = rows.min(first_row + 16) - first_row;
+            for (i, row) in square[..n].iter_mut().enumerate() {
+                let at = (first_row + i) * from_stride + first_column;
+                row.copy_from_slice(&from[at..at + 16]);
+            }
+            simd.transpose(&mut square);
+            let n = columns.min(first_column + 16) - first_column;
+            for (i, column) in square[..n].iter().enumerate() {
+                let at = (first_column + i) * to_stride + first_row;
+                to[at..at + 16].copy_from_slice(column);
             }
         }
     }

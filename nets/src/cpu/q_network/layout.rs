@@ -80,7 +80,6 @@ pub(super) struct QLayout {
     /// Lengths of the parts of the parameters whose squares are added up in order.
     pub summed: Vec<usize>,
     pub parameters: usize,
-    pub transposed: usize,
 }
 
 impl QLayout {
@@ -95,7 +94,6 @@ impl QLayout {
             blocks: Vec::new(),
             summed: Vec::new(),
             parameters: 0,
-            transposed: 0,
         };
         let q = actions * head.atoms;
         if head.dueling {
@@ -129,10 +127,6 @@ impl QLayout {
             let mut layer = Layer { inputs, outputs, weights: self.parameters, bias: 0, transposed: None };
             layer.bias = layer.weights + layer.weight_len();
             self.parameters = layer.bias + padded(outputs);
-            if reads.is_some() && !layer.is_narrow() {
-                layer.transposed = Some(self.transposed);
-                self.transposed += layer.transposed_len();
-            }
             let norm = (is_hidden && config.layer_norm).then_some(self.parameters);
             self.parameters += norm.map_or(0, |_| 2 * padded(outputs));
             // numbered as in PyTorch's `Sequential`, in which normalisations and activations have numbers too

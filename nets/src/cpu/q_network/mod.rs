@@ -18,22 +18,16 @@ use crate::init::{orthogonal, uniform};
 use crate::tensors::Tensors;
 use crate::{ActionRows, Actor, Batch, Behaviour, Choice, Moves, NetworkConfig, NetworkError, QHead, Store, Sums, ValueObjective, threads};
 use layout::{Block, QLayout};
-use tile::{Gradient, Question, ROWS, Tile, Transpose};
+use tile::{Gradient, Question, ROWS, Tile};
 
 /// The largest number of tiles that keep their activations. A larger batch is computed in several parts.
 const MAX_TILES: usize = 64;
-/// Rows of transposed weights that one thread writes at a time.
-const TRANSPOSED_ROWS: usize = 32;
 
 /// A network of action values on the CPU.
 pub struct QNetwork {
     layout: QLayout,
     level: Level,
     weights: Weights,
-    /// The transposed weights of wide layers that read other layers.
-    transposed: Aligned,
-    /// Whether the parameters have changed since `transposed` was computed.
-    is_stale: bool,
     tiles: Vec<Tile>,
     /// Tiles that actors have used, for the next actors.
     spares: Mutex<Vec<Tile>>,
@@ -68,8 +62,6 @@ impl QNetwork {
         Ok(Self {
             level: Level::best(),
             weights: Weights::new(parameters, layout.groups()),
-            transposed: Aligned::zeros(layout.transposed),
-            is_stale: true,
             tiles: Vec::new(),
             spares: Mutex::default(),
             layout,
@@ -93,7 +85,7 @@ impl QNetwork {
         let bytes = |numbers: usize| 4.0 * numbers as f64;
         Footprint {
             parameters: bytes(layout.parameters),
-            transposed: bytes(layout.transposed),
+            transposed: 0.0,
             workspace: Tile::bytes(&layout) as f64,
             row: 0.0,
             most_lanes: 0,
@@ -108,28 +100,8 @@ impl QNetwork {
         }
     }
 
-    fn parameters_changed(&mut self) {
-        self.is_stale = true;
-    }
-
-    /// Updates the transposed weights if the parameters have changed.
-    fn refresh(&mut self) {
-        let Self { layout, level, weights: Weights { values: parameters, .. }, transposed, is_stale, .. } = self;
-        if !std::mem::take(is_stale) {
-            return;
-        }
-        let mut pieces = Vec::new();
-        let mut rest = &mut **transposed;
-        for dense in layout.layers.iter().filter(|dense| dense.layer.transposed.is_some()) {
-            let (own, behind) = rest.split_at_mut(dense.layer.transposed_len());
-            let rows = own.chunks_mut(TRANSPOSED_ROWS * dense.input_stride()).enumerate();
-            pieces.extend(rows.map(|(i, rows)| (dense, i * TRANSPOSED_ROWS, rows)));
-            rest = behind;
-        }
-        threads::for_each(&mut pieces, |_, (dense, first, rows)| {
-            dispatch(*level, Transpose { dense, parameters, first: *first, rows });
-        });
-    }
+    /// Nothing is computed from the parameters in advance.
+    fn parameters_changed(&mut self) {}
 
     /// Panics unless the store and the batch fit this network.
     fn assert_fits(&self, store: &Store, batch: Batch<'_>) {
@@ -141,9 +113,6 @@ impl QNetwork {
 
     fn forward_backward(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective, with_gradient: bool) -> Sums {
         self.assert_fits(store, batch);
-        if with_gradient {
-            self.refresh();
-        }
         let mut sums = Sums::default();
         let most = MAX_TILES * ROWS;
         for first in (0..batch.indices.len().max(1)).step_by(most) {
@@ -151,10 +120,9 @@ impl QNetwork {
             let part = Batch::new(&batch.indices[range.clone()], &batch.weights[range]);
             let n = part.indices.len().div_ceil(ROWS);
             self.with_tiles(n);
-            let Self { layout, level, weights: Weights { values: parameters, .. }, transposed, tiles, .. } = self;
+            let Self { layout, level, weights: Weights { values: parameters, .. }, tiles, .. } = self;
             let question = Question { layout, parameters, store, batch: part, objective };
-            let transposed = with_gradient.then_some(&**transposed);
-            threads::for_each(&mut tiles[..n], |number, tile| question.learn(*level, number, tile, transposed));
+            threads::for_each(&mut tiles[..n], |number, tile| question.learn(*level, number, tile, with_gradient));
             tiles[..n].iter().for_each(|tile| sums.add(&tile.sums));
             if with_gradient {
                 self.add_up(n, first > 0);
@@ -240,8 +208,6 @@ impl crate::QNetwork for QNetwork {
             layout: self.layout.clone(),
             level: self.level,
             weights: self.weights.clone(),
-            transposed: self.transposed.clone(),
-            is_stale: self.is_stale,
             tiles: Vec::new(),
             spares: Mutex::default(),
         })
@@ -250,7 +216,6 @@ impl crate::QNetwork for QNetwork {
     fn track(&mut self, online: &dyn crate::QNetwork, tau: f32) {
         let online = (online as &dyn Any).downcast_ref::<Self>().expect("a network of the same engine");
         dispatch(self.level, Track { target: &mut self.weights.values, online: &online.weights.values, tau });
-        self.parameters_changed();
     }
 }
 

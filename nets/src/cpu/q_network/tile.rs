@@ -25,8 +25,15 @@ pub(super) struct Tile {
     /// Q(s, .) of each row, without padding.
     q: Vec<f32>,
     derivative: Vec<f32>,
+    /// Room for the columns of a layer's inputs and outputs.
+    columns: Aligned,
     rows: usize,
     pub sums: Sums,
+}
+
+/// Numbers that the backward pass through a layer needs for columns, at most.
+fn columns(layout: &QLayout) -> usize {
+    layout.layers.iter().filter(|dense| dense.reads.is_some()).map(|dense| dense.layer.columns_len(ROWS)).max().unwrap_or(0)
 }
 
 /// A layer's outputs in a tile.
@@ -62,6 +69,7 @@ impl Tile {
             layers: layout.layers.iter().map(Activations::new).collect(),
             q: vec![0.0; ROWS * layout.q_width()],
             derivative: vec![0.0; layout.head.atoms],
+            columns: Aligned::zeros(columns(layout)),
             rows: 0,
             sums: Sums::default(),
         }
@@ -75,7 +83,8 @@ impl Tile {
     /// Bytes of a tile.
     pub fn bytes(layout: &QLayout) -> usize {
         let numbers = |dense: &Dense| (if dense.norm.is_some() { 4 } else { 2 }) * dense.stride();
-        4 * ROWS * (layout.width.next_multiple_of(16) + layout.q_width() + layout.layers.iter().map(numbers).sum::<usize>())
+        let rows = layout.width.next_multiple_of(16) + layout.q_width() + layout.layers.iter().map(numbers).sum::<usize>();
+        4 * (ROWS * rows + columns(layout))
     }
 }
 
@@ -205,9 +214,9 @@ pub(super) struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Evaluates the objective over the decisions of tile number `number` of the batch. With `transposed`, the transposed weights, also runs
-    /// the backward pass through the activations.
-    pub fn learn(&self, level: Level, number: usize, tile: &mut Tile, transposed: Option<&[f32]>) {
+    /// Evaluates the objective over the decisions of tile number `number` of the batch. If requested, also runs the backward pass through the
+    /// activations.
+    pub fn learn(&self, level: Level, number: usize, tile: &mut Tile, with_gradient: bool) {
         let Self { layout, parameters, store, batch, objective } = *self;
         let range = number * ROWS..batch.indices.len().min((number + 1) * ROWS);
         let indices = &batch.indices[range.clone()];
@@ -221,8 +230,8 @@ impl Question<'_> {
                 tile.decide((layout, store, objective), row, *index as usize, *weight);
             }
         }
-        if let Some(transposed) = transposed {
-            dispatch(level, Backward { layout, parameters, transposed, tile });
+        if with_gradient {
+            dispatch(level, Backward { layout, parameters, tile });
         }
     }
 }
@@ -258,7 +267,6 @@ impl Tile {
 struct Backward<'a> {
     layout: &'a QLayout,
     parameters: &'a [f32],
-    transposed: &'a [f32],
     tile: &'a mut Tile,
 }
 
@@ -267,10 +275,10 @@ impl Kernel for Backward<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { layout, parameters, transposed, tile } = self;
-        let rows = tile.rows;
+        let Self { layout, parameters, tile: Tile { layers, columns, rows, .. } } = self;
+        let rows = *rows;
         for (i, dense) in layout.layers.iter().enumerate().rev() {
-            let (before, after) = tile.layers.split_at_mut(i);
+            let (before, after) = layers.split_at_mut(i);
             let Activations { normal, scales, delta, d_linear, .. } = &mut after[0];
             let stride = dense.stride();
             if let Some(norm) = dense.norm {
@@ -288,7 +296,11 @@ impl Kernel for Backward<'_> {
             let start = if is_first { Start::Zero } else { Start::Sum };
             let finish = if is_last { Finish::Derivative(layout.activation, y) } else { Finish::Same };
             let dy = after[0].d_linear();
-            dense.layer.backward_input(simd, (parameters, transposed), rows, dy, dx, (start, finish));
+            if dense.layer.is_narrow() {
+                dense.layer.backward_input(simd, (parameters, &[]), rows, dy, dx, (start, finish));
+            } else {
+                dense.layer.backward_input_by_columns(simd, (parameters, columns), rows, dy, dx, (start, finish));
+            }
         }
     }
 }
@@ -341,23 +353,5 @@ impl Kernel for Gradient<'_> {
             }
             start = Start::Sum;
         }
-    }
-}
-
-/// Writes some rows of a layer's transposed weights.
-pub(super) struct Transpose<'a> {
-    pub dense: &'a Dense,
-    pub parameters: &'a [f32],
-    /// Number of the first row, a multiple of 16.
-    pub first: usize,
-    pub rows: &'a mut [f32],
-}
-
-impl Kernel for Transpose<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        self.dense.layer.transpose_rows(simd, self.parameters, self.first, self.rows);
     }
 }
