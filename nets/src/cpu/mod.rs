@@ -20,6 +20,7 @@ mod layer;
 mod layout;
 mod pass;
 mod peak;
+mod perceptron;
 mod product;
 mod q_network;
 pub mod simd;

@@ -11,14 +11,14 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 
 use super::aligned::Aligned;
+use super::perceptron::{ROWS, gradient};
 use super::simd::{Kernel, Level, Simd, dispatch};
-use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights, norm};
+use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::footprint::Footprint;
-use crate::init::{orthogonal, uniform};
 use crate::tensors::Tensors;
 use crate::{ActionRows, Actor, Batch, Behaviour, Choice, Moves, NetworkConfig, NetworkError, QHead, Store, Sums, ValueObjective, threads};
-use layout::{Block, QLayout};
-use tile::{Gradient, Question, ROWS, Tile};
+use layout::QLayout;
+use tile::{QTile, Question};
 
 /// The largest number of tiles that keep their activations. A larger batch is computed in several parts.
 const MAX_TILES: usize = 64;
@@ -28,9 +28,9 @@ pub struct QNetwork {
     layout: QLayout,
     level: Level,
     weights: Weights,
-    tiles: Vec<Tile>,
+    tiles: Vec<QTile>,
     /// Tiles that actors have used, for the next actors.
-    spares: Mutex<Vec<Tile>>,
+    spares: Mutex<Vec<QTile>>,
 }
 
 impl QNetwork {
@@ -40,25 +40,9 @@ impl QNetwork {
     pub fn new(config: &NetworkConfig, head: QHead, observations: &Space, actions: &Space, seed: u64) -> Result<Self, NetworkError> {
         let (width, actions) = config.check_q(head, observations, actions)?;
         let layout = QLayout::new(config, head, width, actions);
-        let mut parameters = Aligned::zeros(layout.parameters);
+        let mut parameters = Aligned::zeros(layout.parameters());
         let mut stream = Stream::new(seed, Purpose::Initialisation, 0);
-        for dense in &layout.layers {
-            let layer = &dense.layer;
-            let reach = 1.0 / (layer.inputs as f64).sqrt();
-            let weights = match config.orthogonal {
-                true => orthogonal(layer.outputs, layer.inputs, std::f64::consts::SQRT_2, &mut stream),
-                false => uniform(layer.outputs * layer.inputs, reach, &mut stream),
-            };
-            for (i, weight) in weights.into_iter().enumerate() {
-                parameters[layer.weight(i / layer.inputs, i % layer.inputs)] = weight;
-            }
-            if !config.orthogonal {
-                parameters[layer.bias..layer.bias + layer.outputs].copy_from_slice(&uniform(layer.outputs, reach, &mut stream));
-            }
-            if let Some(norm) = dense.norm {
-                parameters[norm..norm + layer.outputs].fill(1.0);
-            }
-        }
+        layout.perceptron.initialise(config.orthogonal, |_| std::f64::consts::SQRT_2, &mut parameters, &mut stream);
         Ok(Self {
             level: Level::best(),
             weights: Weights::new(parameters, layout.groups()),
@@ -84,9 +68,9 @@ impl QNetwork {
         let layout = QLayout::new(config, head, width, actions);
         let bytes = |numbers: usize| 4.0 * numbers as f64;
         Footprint {
-            parameters: bytes(layout.parameters),
+            parameters: bytes(layout.parameters()),
             transposed: 0.0,
-            workspace: Tile::bytes(&layout) as f64,
+            workspace: QTile::bytes(&layout) as f64,
             row: 0.0,
             most_lanes: 0,
             lane: ROWS,
@@ -96,7 +80,7 @@ impl QNetwork {
     /// Creates tiles until there are at least `n`.
     fn with_tiles(&mut self, n: usize) {
         while self.tiles.len() < n {
-            self.tiles.push(Tile::new(&self.layout));
+            self.tiles.push(QTile::new(&self.layout));
         }
     }
 
@@ -105,7 +89,7 @@ impl QNetwork {
 
     /// Panics unless the store and the batch fit this network.
     fn assert_fits(&self, store: &Store, batch: Batch<'_>) {
-        let width = self.layout.width;
+        let width = self.layout.width();
         assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
         assert!(matches!(store.actions, ActionRows::Discrete(_)), "actions: expected discrete actions, got {}", store.actions.kind());
         assert_eq!(batch.indices.len(), batch.weights.len(), "batch: expected one weight per decision");
@@ -133,30 +117,21 @@ impl QNetwork {
 
     /// Computes the gradient of the first `n` tiles. With `adds`, adds it to the gradient.
     fn add_up(&mut self, n: usize, adds: bool) {
-        let Self { layout, level, weights: Weights { gradient, gradient_norm, moves, .. }, tiles, .. } = self;
-        let tiles = &tiles[..n];
-        let mut blocks: Vec<(&Block, &mut [f32])> = Vec::with_capacity(layout.blocks.len());
-        let mut rest = &mut **gradient;
-        for block in &layout.blocks {
-            let (own, behind) = rest.split_at_mut(block.length);
-            blocks.push((block, own));
-            rest = behind;
-        }
-        threads::for_each(&mut blocks, |_, (block, gradient)| dispatch(*level, Gradient { layout, block, tiles, adds, gradient }));
-        let mut rest = &**gradient;
-        *gradient_norm = norm(*level, layout.summed.iter().filter_map(|length| rest.split_off(..*length)));
-        *moves = Moves::All;
+        let Self { layout, level, weights, tiles, .. } = self;
+        let tiles: Vec<_> = tiles[..n].iter().map(|tile| &tile.tile).collect();
+        weights.gradient_norm = gradient(*level, &layout.perceptron, &tiles, adds, &mut weights.gradient);
+        weights.moves = Moves::All;
     }
 }
 
 impl Behaviour for QNetwork {
     fn observation_width(&self) -> usize {
-        self.layout.width
+        self.layout.width()
     }
 
     fn actor(&self) -> Box<dyn Actor + '_> {
         let spare = self.spares.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Box::new(QActor { network: self, tile: Some(spare.unwrap_or_else(|| Tile::new(&self.layout))) })
+        Box::new(QActor { network: self, tile: Some(spare.unwrap_or_else(|| QTile::new(&self.layout))) })
     }
 
     behaviour_by_weights!();
@@ -174,22 +149,19 @@ impl crate::QNetwork for QNetwork {
     }
 
     fn q_values(&mut self, store: &Store, rows: Range<usize>, values: &mut Vec<f32>) {
-        let width = self.layout.width;
+        let width = self.layout.width();
         assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
         values.resize(rows.len() * self.layout.q_width(), 0.0);
         let most = MAX_TILES * ROWS;
         let parts = values.chunks_mut(most * self.layout.q_width());
         for (first, values) in rows.clone().step_by(most).zip(parts) {
             let n = (rows.end - first).div_ceil(ROWS).min(MAX_TILES);
-            while self.tiles.len() < n {
-                self.tiles.push(Tile::new(&self.layout));
-            }
+            self.with_tiles(n);
             let Self { layout, level, weights: Weights { values: parameters, .. }, tiles, .. } = self;
             let mut tiles: Vec<_> = tiles[..n].iter_mut().zip(values.chunks_mut(ROWS * layout.q_width())).collect();
             threads::for_each(&mut tiles, |i, (tile, values)| {
                 let range = first + i * ROWS..rows.end.min(first + (i + 1) * ROWS);
-                tile.read(layout, range.map(|row| store.observation(row)));
-                tile.forward(*level, layout, parameters);
+                tile.forward(*level, (layout, parameters), range.map(|row| store.observation(row)));
                 values.copy_from_slice(tile.q(layout));
             });
         }
@@ -247,7 +219,7 @@ impl Kernel for Track<'_> {
 struct QActor<'a> {
     network: &'a QNetwork,
     /// Returned to the network when the actor is dropped.
-    tile: Option<Tile>,
+    tile: Option<QTile>,
 }
 
 impl Drop for QActor<'_> {
@@ -260,15 +232,14 @@ impl Actor for QActor<'_> {
     fn act(&mut self, observations: &[f32], masks: Option<&[bool]>, _: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]) {
         let QNetwork { layout, level, weights: Weights { values: parameters, .. }, .. } = self.network;
         let tile = self.tile.as_mut().expect("an actor keeps its tile until it is dropped");
-        assert!(observations.len().is_multiple_of(layout.width), "observations: expected rows of {} numbers", layout.width);
-        let rows = observations.len() / layout.width;
+        assert!(observations.len().is_multiple_of(layout.width()), "observations: expected rows of {} numbers", layout.width());
+        let rows = observations.len() / layout.width();
         assert_eq!(rows, log_probs.len(), "log-probabilities: expected room for {rows}");
         actions.resize(rows);
         let ActionRows::Discrete(actions) = actions else { panic!("actions: expected discrete actions, got {}", actions.kind()) };
-        let blocks = observations.chunks(ROWS * layout.width).zip(actions.chunks_mut(ROWS));
+        let blocks = observations.chunks(ROWS * layout.width()).zip(actions.chunks_mut(ROWS));
         for (first, (observations, actions)) in blocks.enumerate().map(|(i, block)| (i * ROWS, block)) {
-            tile.read(layout, observations.chunks_exact(layout.width));
-            tile.forward(*level, layout, parameters);
+            tile.forward(*level, (layout, parameters), observations.chunks_exact(layout.width()));
             for (row, (action, q)) in actions.iter_mut().zip(tile.q(layout).chunks_exact(layout.q_width())).enumerate() {
                 let mask = masks.map(|masks| &masks[(first + row) * layout.actions..(first + row + 1) * layout.actions]);
                 *action = crate::q_network::greedy(q, layout.head.atoms, mask) as u32;
