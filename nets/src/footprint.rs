@@ -2,8 +2,8 @@
 
 use gradus_envs::Space;
 
-use crate::cpu::{ActorCritic, QNetwork, Transformer};
-use crate::{NetworkConfig, NetworkError, QHead, TransformerConfig};
+use crate::cpu::{ActorCritic, QActorCritic, QNetwork, Transformer};
+use crate::{NetworkConfig, NetworkError, QActorHead, QHead, TransformerConfig};
 
 /// The memory that a network needs on the CPU, in bytes. The numbers are a little too low rather than too high: they count only the large
 /// allocations that every update makes. They are `f64`, because settings may ask for more than any integer can hold.
@@ -43,6 +43,12 @@ impl NetworkConfig {
     pub fn q_footprint(&self, head: QHead, observations: &Space, actions: &Space) -> Result<Footprint, NetworkError> {
         let (width, actions) = self.check_q(head, observations, actions)?;
         Ok(QNetwork::footprint(self, head, width, actions))
+    }
+
+    /// Returns the memory of a network of continuous actions for these spaces, or why it cannot be built.
+    pub fn q_actor_footprint(&self, head: QActorHead, observations: &Space, actions: &Space) -> Result<Footprint, NetworkError> {
+        let (width, scale) = self.check_q_actor(head, observations, actions)?;
+        Ok(QActorCritic::footprint(self, head, width, scale))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Configuration of multilayer perceptrons.
 
-use crate::{QHead, settings};
+use crate::{ActionScale, QActor, QActorHead, QHead, settings};
 use gradus_envs::Space;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +60,15 @@ pub enum NetworkError {
     /// Actions without a value each.
     #[error("a network of action values needs discrete actions, got {0}")]
     NotDiscrete(String),
+    /// A network of continuous actions whose layers are shared.
+    #[error("network.shared: expected false, because each critic of actions is a network of its own, got true")]
+    SharedCritics,
+    /// gSDE of an actor without noise.
+    #[error("network.gsde: expected false, because the actor is deterministic, got true")]
+    DeterministicGsde,
+    /// Actions that are not a box with finite bounds.
+    #[error("an actor of scaled actions needs a box with finite bounds, got {0}")]
+    NotBounded(String),
     /// gSDE with discrete actions.
     #[error("network.gsde: expected a box of actions, got {0}")]
     Gsde(String),
@@ -131,6 +140,26 @@ impl NetworkConfig {
             return Err(NetworkError::NotOfQ(key));
         }
         Ok((self.check_layers(observations, n.saturating_mul(head.atoms))?, n))
+    }
+
+    /// Returns the observations' width and the bounds of the actions, or why a network of continuous actions cannot be built.
+    pub(crate) fn check_q_actor(
+        &self,
+        head: QActorHead,
+        observations: &Space,
+        actions: &Space,
+    ) -> Result<(usize, ActionScale), NetworkError> {
+        let scale = ActionScale::of(actions).ok_or_else(|| NetworkError::NotBounded(actions.to_string()))?;
+        if self.shared {
+            return Err(NetworkError::SharedCritics);
+        }
+        if self.gsde && head.actor == QActor::Deterministic {
+            return Err(NetworkError::DeterministicGsde);
+        }
+        if !(-20.0..=20.0).contains(&self.log_std_init) {
+            return Err(NetworkError::LogStd(self.log_std_init.to_string()));
+        }
+        Ok((self.check_layers(observations, 2 * scale.width())?, scale))
     }
 
     /// Checks the layers of a network with this many outputs. Returns the observations' width.

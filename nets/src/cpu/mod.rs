@@ -22,6 +22,7 @@ mod pass;
 mod peak;
 mod perceptron;
 mod product;
+mod q_actor_critic;
 mod q_network;
 pub mod simd;
 mod transformer;
@@ -30,5 +31,6 @@ mod weights;
 
 pub use actor_critic::ActorCritic;
 pub use peak::multiply_rate;
+pub use q_actor_critic::QActorCritic;
 pub use q_network::QNetwork;
 pub use transformer::Transformer;

@@ -118,3 +118,27 @@ impl Kernel for Update<'_> {
         }
     }
 }
+
+/// Moves a target network's parameters.
+pub(super) struct Track<'a> {
+    pub target: &'a mut [f32],
+    pub online: &'a [f32],
+    pub tau: f32,
+}
+
+impl Kernel for Track<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { target, online, tau } = self;
+        assert_eq!(target.len(), online.len(), "target network: expected {} parameters, got {}", target.len(), online.len());
+        if tau == 1.0 {
+            target.copy_from_slice(online);
+            return;
+        }
+        // as PyTorch computes it: first (1 - tau) p', then + tau p
+        let keep = 1.0 - tau;
+        target.iter_mut().zip(online).for_each(|(target, online)| *target = tau.mul_add(*online, keep * *target));
+    }
+}

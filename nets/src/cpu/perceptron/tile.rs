@@ -22,6 +22,8 @@ const EPSILON: f32 = 1e-5;
 /// Activations and derivatives of some rows.
 pub(in crate::cpu) struct Tile {
     input: Aligned,
+    /// The loss's derivative with respect to the inputs; empty unless requested.
+    d_input: Aligned,
     layers: Vec<Activations>,
     /// Room for the columns of a layer's inputs and outputs.
     columns: Aligned,
@@ -29,8 +31,8 @@ pub(in crate::cpu) struct Tile {
 }
 
 /// Numbers that the backward pass through a layer needs for columns, at most.
-fn columns(perceptron: &Perceptron) -> usize {
-    perceptron.layers.iter().filter(|dense| dense.reads.is_some()).map(|dense| dense.layer.columns_len(ROWS)).max().unwrap_or(0)
+fn columns(perceptron: &Perceptron, to_input: bool) -> usize {
+    perceptron.layers.iter().filter(|dense| to_input || dense.reads.is_some()).map(|dense| dense.layer.columns_len(ROWS)).max().unwrap_or(0)
 }
 
 /// A layer's outputs in a tile.
@@ -63,17 +65,23 @@ impl Tile {
     pub fn new(perceptron: &Perceptron) -> Self {
         Self {
             input: Aligned::zeros(ROWS * padded(perceptron.width)),
+            d_input: Aligned::zeros(0),
             layers: perceptron.layers.iter().map(Activations::new).collect(),
-            columns: Aligned::zeros(columns(perceptron)),
+            columns: Aligned::zeros(columns(perceptron, false)),
             rows: 0,
         }
+    }
+
+    /// Lets the backward pass also compute the derivatives with respect to the inputs.
+    pub fn with_input_derivatives(self, perceptron: &Perceptron) -> Self {
+        Self { d_input: Aligned::zeros(self.input.len()), columns: Aligned::zeros(columns(perceptron, true)), ..self }
     }
 
     /// Bytes of a tile.
     pub fn bytes(perceptron: &Perceptron) -> usize {
         let numbers = |dense: &Dense| (if dense.norm.is_some() { 4 } else { 2 }) * dense.stride();
         let rows = padded(perceptron.width) + perceptron.layers.iter().map(numbers).sum::<usize>();
-        4 * (ROWS * rows + columns(perceptron))
+        4 * (ROWS * rows + columns(perceptron, false))
     }
 
     /// Number of rows in the tile.
@@ -85,6 +93,26 @@ impl Tile {
     pub fn read<'a>(&mut self, width: usize, inputs: impl Iterator<Item = &'a [f32]>) {
         let rows = self.input.chunks_exact_mut(padded(width)).zip(inputs);
         self.rows = rows.map(|(to, row)| to[..width].copy_from_slice(row)).count();
+    }
+
+    /// Copies at most [`ROWS`] inputs, each in two parts, into the tile.
+    pub fn read_pairs<'a>(&mut self, width: usize, inputs: impl Iterator<Item = (&'a [f32], &'a [f32])>) {
+        let rows = self.input.chunks_exact_mut(padded(width)).zip(inputs);
+        let copy = |(to, (first, second)): (&mut [f32], (&[f32], &[f32]))| {
+            to[..first.len()].copy_from_slice(first);
+            to[first.len()..width].copy_from_slice(second);
+        };
+        self.rows = rows.map(copy).count();
+    }
+
+    /// The inputs, each row padded.
+    pub fn inputs(&self) -> &[f32] {
+        &self.input
+    }
+
+    /// The derivatives of the loss with respect to the inputs, each row padded.
+    pub fn input_derivatives(&self) -> &[f32] {
+        &self.d_input
     }
 
     /// The outputs of layer `layer`, each row padded to the layer's stride.
@@ -102,9 +130,10 @@ impl Tile {
         dispatch(level, Forward { perceptron, parameters, tile: self });
     }
 
-    /// Runs the backward pass through all layers, from the [derivatives](Tile::derivatives) with respect to the outputs.
-    pub fn backward(&mut self, level: Level, perceptron: &Perceptron, parameters: &[f32]) {
-        dispatch(level, Backward { perceptron, parameters, tile: self });
+    /// Runs the backward pass through all layers, from the [derivatives](Tile::derivatives) with respect to the outputs. The loss may also
+    /// depend on the outputs of layer `other` directly, through the derivatives that are already there.
+    pub fn backward(&mut self, level: Level, perceptron: &Perceptron, parameters: &[f32], other: Option<usize>) {
+        dispatch(level, Backward { perceptron, parameters, tile: self, other });
     }
 }
 
@@ -193,6 +222,7 @@ struct Backward<'a> {
     perceptron: &'a Perceptron,
     parameters: &'a [f32],
     tile: &'a mut Tile,
+    other: Option<usize>,
 }
 
 impl Kernel for Backward<'_> {
@@ -200,7 +230,7 @@ impl Kernel for Backward<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { perceptron, parameters, tile: Tile { layers, columns, rows, .. } } = self;
+        let Self { perceptron, parameters, tile: Tile { layers, columns, rows, d_input, .. }, other } = self;
         let rows = *rows;
         for (i, dense) in perceptron.layers.iter().enumerate().rev() {
             let (before, after) = layers.split_at_mut(i);
@@ -213,13 +243,20 @@ impl Kernel for Backward<'_> {
                     normalise_backward((dy, normal, gains), *scale, dense.layer.outputs, dx);
                 }
             }
-            let Some(read) = dense.reads else { continue };
-            // a layer that several layers read gets its derivative from the last one first; the activation's derivative comes at the end
-            let readers = |range: &[Dense]| range.iter().any(|other| other.reads == Some(read));
-            let (is_first, is_last) = (!readers(&perceptron.layers[i + 1..]), !readers(&perceptron.layers[..i]));
-            let Activations { y, delta: dx, .. } = &mut before[read];
-            let start = if is_first { Start::Zero } else { Start::Sum };
-            let finish = if is_last { Finish::Derivative(perceptron.activation, y) } else { Finish::Same };
+            let (dx, start, finish) = match dense.reads {
+                None if d_input.is_empty() => continue,
+                None => (&mut *d_input, Start::Zero, Finish::Same),
+                Some(read) => {
+                    // a layer that several layers read gets its derivative from the last one first; the activation's derivative comes at the
+                    // end
+                    let readers = |range: &[Dense]| range.iter().any(|other| other.reads == Some(read));
+                    let is_first = !readers(&perceptron.layers[i + 1..]) && other != Some(read);
+                    let is_last = !readers(&perceptron.layers[..i]);
+                    let Activations { y, delta, .. } = &mut before[read];
+                    let start = if is_first { Start::Zero } else { Start::Sum };
+                    (delta, start, if is_last { Finish::Derivative(perceptron.activation, y) } else { Finish::Same })
+                }
+            };
             let dy = after[0].d_linear();
             if dense.layer.is_narrow() {
                 dense.layer.backward_input(simd, (parameters, &[]), rows, dy, dx, (start, finish));
@@ -230,19 +267,24 @@ impl Kernel for Backward<'_> {
     }
 }
 
-/// Computes the gradient of a perceptron's parameters over all tiles, and returns its norm. Adds to the gradient
-/// if `adds`; otherwise sets it.
-pub(in crate::cpu) fn gradient(level: Level, perceptron: &Perceptron, tiles: &[&Tile], adds: bool, gradient: &mut [f32]) -> f32 {
-    let mut blocks: Vec<(&Block, &mut [f32])> = Vec::with_capacity(perceptron.blocks.len());
+/// Computes the gradient of the parameters of some perceptrons, one after another in `gradient`, each over its tiles. Returns its norm. Adds
+/// to the gradient if `adds`; otherwise sets it.
+pub(in crate::cpu) fn gradient(level: Level, parts: &[(&Perceptron, Vec<&Tile>)], adds: bool, gradient: &mut [f32]) -> f32 {
+    let mut blocks: Vec<(_, &Block, &mut [f32])> = Vec::new();
     let mut rest = &mut *gradient;
-    for block in &perceptron.blocks {
-        let (own, behind) = rest.split_at_mut(block.length);
-        blocks.push((block, own));
-        rest = behind;
+    for (perceptron, tiles) in parts {
+        for block in &perceptron.blocks {
+            let (own, behind) = rest.split_at_mut(block.length);
+            blocks.push(((*perceptron, &**tiles), block, own));
+            rest = behind;
+        }
     }
-    threads::for_each(&mut blocks, |_, (block, gradient)| dispatch(level, Gradient { perceptron, block, tiles, adds, gradient }));
+    threads::for_each(&mut blocks, |_, ((perceptron, tiles), block, gradient)| {
+        dispatch(level, Gradient { perceptron, block, tiles, adds, gradient });
+    });
     let mut rest = &*gradient;
-    norm(level, perceptron.summed.iter().filter_map(|length| rest.split_off(..*length)))
+    let lengths = parts.iter().flat_map(|(perceptron, _)| &perceptron.summed);
+    norm(level, lengths.filter_map(|length| rest.split_off(..*length)))
 }
 
 /// Computes the gradient of a block of parameters over all tiles. Adds to it if `adds`; otherwise sets it.

@@ -12,7 +12,8 @@ use gradus_envs::random::{Purpose, Stream};
 
 use super::aligned::Aligned;
 use super::perceptron::{ROWS, gradient};
-use super::simd::{Kernel, Level, Simd, dispatch};
+use super::simd::{Level, dispatch};
+use super::update::Track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::footprint::Footprint;
 use crate::tensors::Tensors;
@@ -118,8 +119,8 @@ impl QNetwork {
     /// Computes the gradient of the first `n` tiles. With `adds`, adds it to the gradient.
     fn add_up(&mut self, n: usize, adds: bool) {
         let Self { layout, level, weights, tiles, .. } = self;
-        let tiles: Vec<_> = tiles[..n].iter().map(|tile| &tile.tile).collect();
-        weights.gradient_norm = gradient(*level, &layout.perceptron, &tiles, adds, &mut weights.gradient);
+        let parts = [(&layout.perceptron, tiles[..n].iter().map(|tile| &tile.tile).collect())];
+        weights.gradient_norm = gradient(*level, &parts, adds, &mut weights.gradient);
         weights.moves = Moves::All;
     }
 }
@@ -188,30 +189,6 @@ impl crate::QNetwork for QNetwork {
     fn track(&mut self, online: &dyn crate::QNetwork, tau: f32) {
         let online = (online as &dyn Any).downcast_ref::<Self>().expect("a network of the same engine");
         dispatch(self.level, Track { target: &mut self.weights.values, online: &online.weights.values, tau });
-    }
-}
-
-/// Moves a target network's parameters.
-struct Track<'a> {
-    target: &'a mut [f32],
-    online: &'a [f32],
-    tau: f32,
-}
-
-impl Kernel for Track<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        let Self { target, online, tau } = self;
-        assert_eq!(target.len(), online.len(), "target network: expected {} parameters, got {}", target.len(), online.len());
-        if tau == 1.0 {
-            target.copy_from_slice(online);
-            return;
-        }
-        // as PyTorch computes it: first (1 - tau) p', then + tau p
-        let keep = 1.0 - tau;
-        target.iter_mut().zip(online).for_each(|(target, online)| *target = tau.mul_add(*online, keep * *target));
     }
 }
 

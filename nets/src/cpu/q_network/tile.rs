@@ -90,7 +90,7 @@ impl Question<'_> {
             }
         }
         if with_gradient {
-            tile.tile.backward(level, &layout.perceptron, parameters);
+            tile.tile.backward(level, &layout.perceptron, parameters, None);
         }
     }
 }
