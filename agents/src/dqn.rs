@@ -13,10 +13,11 @@
 //! Left out: noisy networks and the distribution of returns (see [`qr_dqn`](crate::qr_dqn)), which Rainbow adds; clipping of rewards, which
 //! is the setting `wrappers.clip_reward`.
 
-use gradus_nets::{QHead, Sums, ValueLoss, ValueObjective, diagnostics, settings};
+use gradus_nets::{QHead, QNetwork, Sums, ValueLoss, ValueObjective, diagnostics, settings};
 use serde::{Deserialize, Serialize};
 
-use crate::q_learner::{Errors, QAgent, QLearner, QLearnerConfig};
+use crate::off_policy::OffPolicyAgent;
+use crate::q_learner::{Errors, QLearner, QLearnerConfig};
 use crate::registry::preset_files;
 use crate::{AgentConfig, AgentError, Built, ConfigError, Preset, Report, Rollout, Sample, Setup, UpdateContext};
 
@@ -82,7 +83,7 @@ impl AgentConfig for DqnConfig {
     }
 
     fn discounts(&self) -> (f32, f32) {
-        (self.learner.gamma, 1.0)
+        (self.learner.off_policy.gamma, 1.0)
     }
 }
 
@@ -117,7 +118,7 @@ pub struct Dqn {
     pub config: DqnConfig,
 }
 
-impl QAgent for Dqn {
+impl OffPolicyAgent<dyn QNetwork> for Dqn {
     fn update(&mut self, learner: &mut QLearner, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         learner.observe(rollout);
         for _ in 0..learner.updates_due() {
@@ -139,6 +140,7 @@ impl Dqn {
 
         let targets = learner.targets(sample, &values, 1);
         let errors = Errors::new(targets.len());
-        learner.step(sample, &DqnObjective { targets: &targets, loss: self.config.loss, errors: &errors }, &errors, context)
+        let objective = DqnObjective { targets: &targets, loss: self.config.loss, errors: &errors };
+        learner.step(sample, (&objective, DqnObjective::FIGURES), &errors, context)
     }
 }

@@ -11,10 +11,11 @@
 //!
 //! Everything else is as in [`dqn`](crate::dqn). Left out: implicit quantiles (IQN), which sample the fractions tau.
 
-use gradus_nets::{QHead, Sums, ValueLoss, ValueObjective, diagnostics, settings};
+use gradus_nets::{QHead, QNetwork, Sums, ValueLoss, ValueObjective, diagnostics, settings};
 
 use crate::dqn::TdLoss;
-use crate::q_learner::{Errors, QAgent, QLearner, QLearnerConfig};
+use crate::off_policy::OffPolicyAgent;
+use crate::q_learner::{Errors, QLearner, QLearnerConfig};
 use crate::registry::preset_files;
 use crate::{AgentConfig, AgentError, Built, ConfigError, Preset, Report, Rollout, Sample, Setup, UpdateContext};
 
@@ -49,7 +50,7 @@ impl AgentConfig for QrDqnConfig {
     }
 
     fn discounts(&self) -> (f32, f32) {
-        (self.learner.gamma, 1.0)
+        (self.learner.off_policy.gamma, 1.0)
     }
 }
 
@@ -94,7 +95,7 @@ pub struct QrDqn {
     pub config: QrDqnConfig,
 }
 
-impl QAgent for QrDqn {
+impl OffPolicyAgent<dyn QNetwork> for QrDqn {
     fn update(&mut self, learner: &mut QLearner, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         learner.observe(rollout);
         for _ in 0..learner.updates_due() {
@@ -118,6 +119,7 @@ impl QrDqn {
 
         let targets = learner.targets(sample, &values, atoms);
         let errors = Errors::new(sample.rollout.len());
-        learner.step(sample, &QrDqnObjective { targets: &targets, errors: &errors }, &errors, context)
+        let objective = QrDqnObjective { targets: &targets, errors: &errors };
+        learner.step(sample, (&objective, QrDqnObjective::FIGURES), &errors, context)
     }
 }

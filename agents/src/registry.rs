@@ -429,7 +429,7 @@ mod tests {
             dqn.parse(table).map_err(|error| error.message().to_string())
         };
         let eight = with(&|table| _ = table.insert("batch_size".into(), Value::Integer(8))).unwrap();
-        assert_eq!(eight.get::<crate::DqnConfig>().unwrap().learner.batch_size, 8);
+        assert_eq!(eight.get::<crate::DqnConfig>().unwrap().learner.off_policy.batch_size, 8);
         assert_eq!(with(&|table| _ = table.remove("batch_size")).unwrap_err(), "missing field `batch_size`");
         assert_eq!(with(&|table| _ = table.insert("clip".into(), Value::Float(0.1))).unwrap_err(), "unknown field `clip`");
         let mistyped = with(&|table| _ = table.insert("double".into(), Value::Float(0.1))).unwrap_err();

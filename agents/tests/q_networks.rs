@@ -7,7 +7,8 @@ mod golden;
 
 use golden::{floats, numbers, shape};
 use gradus_agents::dqn::{Dqn, DqnConfig, TdLoss};
-use gradus_agents::q_learner::{QLearner, QLearnerConfig};
+use gradus_agents::off_policy::OffPolicyConfig;
+use gradus_agents::q_learner::QLearnerConfig;
 use gradus_agents::{End, GroupId, OptimiserConfig, QrDqn, QrDqnConfig, Rollout, Sample, Segment, UpdateContext};
 use gradus_envs::Space;
 use gradus_nets::cpu::QNetwork;
@@ -79,13 +80,14 @@ fn updates_are_those_of_pytorch() {
         let (width, actions, atoms) = (size("width"), size("actions"), size("atoms"));
         let hidden = settings["hidden"].as_array().unwrap().iter().map(|width| width.as_u64().unwrap() as usize).collect();
         let activation = if settings["activation"] == "tanh" { Activation::Tanh } else { Activation::Relu };
-        let config = NetworkConfig { hidden, activation, layer_norm: is("layer_norm"), ..NetworkConfig::default() };
+        let perceptron = NetworkConfig { hidden, activation, layer_norm: is("layer_norm"), ..NetworkConfig::default() };
         let spaces = (Space::Box { low: vec![-9.0; width], high: vec![9.0; width] }, Space::Discrete(actions as u32));
         let head = QHead { atoms, dueling: is("dueling") };
-        let mut network = QNetwork::new(&config, head, &spaces.0, &spaces.1, 1).unwrap();
+        let mut network = QNetwork::new(&perceptron, head, &spaces.0, &spaces.1, 1).unwrap();
         network.load(&tensors(&case["first"]["parameters"])).unwrap();
 
-        let learner = QLearnerConfig { gamma: floats(&settings["gamma"])[0], ..QLearnerConfig::default() };
+        let off_policy = OffPolicyConfig { gamma: floats(&settings["gamma"])[0], ..OffPolicyConfig::default() };
+        let config = QLearnerConfig { off_policy, ..QLearnerConfig::default() };
         let optimiser = OptimiserConfig {
             rule: if settings["rule"] == "radam" { Rule::RAdam } else { Rule::Adam },
             learning_rate: 0.01,
@@ -93,7 +95,7 @@ fn updates_are_those_of_pytorch() {
             max_grad_norm: settings["max_grad_norm"].as_f64().map_or(f32::INFINITY, |norm| norm as f32),
             ..OptimiserConfig::default()
         };
-        let mut learner = QLearner::new(learner, optimiser, (1, 1000), Box::new(network));
+        let mut learner = config.learner(optimiser, (1, 1000), Box::new(network));
         learner.target.load(&tensors(&case["first"]["target"])).unwrap();
         let batch = sample(case["segments"].as_array().unwrap(), width);
 

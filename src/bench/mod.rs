@@ -133,7 +133,7 @@ impl Arithmetic {
         let features = trunk[trunk.len() - 1];
         let head = |outputs: usize| weights(&[&[features][..], own, &[outputs]].concat());
         let weights = (weights(&trunk) + head(actions) + if dqn.dueling { head(1) } else { 0 }) as f64;
-        let (learner, passes) = (&dqn.learner, if dqn.double { 5.0 } else { 4.0 });
+        let (learner, passes) = (&dqn.learner.off_policy, if dqn.double { 5.0 } else { 4.0 });
         let rows = learner.updates_per_step * learner.batch_size as f64;
         // the hidden layers of the dueling streams are counted twice
         let units = (hidden.iter().sum::<usize>() + own.iter().sum::<usize>()) as f64;
