@@ -42,6 +42,9 @@ fn trainings() -> Vec<(String, Config)> {
             "a3c" => &["a3c.workers=3"],
             "dqn" => &["dqn.dueling=true", "dqn.n_step=3", "dqn.priority_exponent=0.6", "dqn.learning_starts=300", "dqn.buffer_size=1500"],
             "qr-dqn" => &["qr-dqn.quantiles=5", "qr-dqn.double=true", "qr-dqn.learning_starts=300", "qr-dqn.tau=0.1"],
+            "ddpg" => &["ddpg.action_noise=ornstein-uhlenbeck", "ddpg.action_noise_std=0.5", "ddpg.learning_starts=300"],
+            "td3" => &["td3.policy_delay=3", "td3.n_step=3", "td3.priority_exponent=0.6", "td3.learning_starts=300"],
+            "sac" => &["sac.log_std_bounds=tanh", "sac.learning_starts=300"],
             "pqn" => &["network.layer_norm=true", "optimiser.rule=radam"],
             "trpo" => &["trpo.rollout_steps=40", "trpo.fisher_stride=2", "trpo.critic_minibatch_size=32"],
             "ppo" => &["ppo.rollout_steps=40", "ppo.minibatch_size=50", "ppo.kl_coefficient=0.5", "ppo.adaptive_kl_target=0.01"],
@@ -107,10 +110,12 @@ fn iterations(config: &Config) -> u64 {
 }
 
 #[test]
-fn every_agent_trains_everywhere_except_trpo_with_gsde_and_values_with_continuous_actions() {
+fn every_agent_trains_wherever_its_actions_and_its_network_fit() {
     let trained = |agents: &[&str]| trainings().into_iter().filter(|(_, config)| agents.contains(&config.agent.as_str())).count();
     assert_eq!(trained(&["reinforce", "a2c", "a3c", "trpo", "ppo", "grpo"]), 6 * 7 - 1);
     assert_eq!(trained(&["dqn", "qr-dqn", "pqn"]), 3 * 5);
+    // a deterministic actor has no gSDE
+    assert_eq!((trained(&["ddpg", "td3"]), trained(&["sac"])), (2, 2));
     for agent in agents::all() {
         assert!(trainings().iter().any(|(_, config)| config.agent == agent.name), "{} trains nowhere with its defaults", agent.name);
     }

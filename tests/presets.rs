@@ -108,6 +108,78 @@ const SB3_DQN: Rows = &[
     ("dqn.importance_exponent", "0.4"),
 ];
 
+/// stable_baselines3 2.9.2, `ddpg/ddpg.py`, `td3/td3.py` and `td3/policies.py`; the noise is an argument.
+const SB3_DDPG: Rows = &[
+    ("network.activation", "relu"),
+    ("network.orthogonal", "false"), // torch.nn.Linear's
+    ("network.hidden", "[400, 300]"),
+    ("optimiser.rule", "adam"),
+    ("optimiser.epsilon", "1e-8"), // torch.optim.Adam's
+    ("optimiser.learning_rate", "1e-3"),
+    ("optimiser.max_grad_norm", "inf"), // none
+    ("ddpg.tau", "0.005"),
+    ("ddpg.rollout_steps", "1"),    // train_freq
+    ("ddpg.updates_per_step", "1"), // gradient_steps
+    ("ddpg.learning_starts", "100"),
+    ("ddpg.buffer_size", "1_000_000"),
+    ("ddpg.batch_size", "256"),
+    ("ddpg.gamma", "0.99"),
+    ("ddpg.n_step", "1"),
+    ("ddpg.priority_exponent", "0"), // uniform
+    ("ddpg.importance_exponent", "0.4"),
+];
+
+/// The same files, for TD3.
+const SB3_TD3: Rows = &[
+    ("network.activation", "relu"),
+    ("network.orthogonal", "false"), // torch.nn.Linear's
+    ("network.hidden", "[400, 300]"),
+    ("optimiser.rule", "adam"),
+    ("optimiser.epsilon", "1e-8"), // torch.optim.Adam's
+    ("optimiser.learning_rate", "1e-3"),
+    ("optimiser.max_grad_norm", "inf"), // none
+    ("td3.tau", "0.005"),
+    ("td3.rollout_steps", "1"),    // train_freq
+    ("td3.updates_per_step", "1"), // gradient_steps
+    ("td3.learning_starts", "100"),
+    ("td3.buffer_size", "1_000_000"),
+    ("td3.batch_size", "256"),
+    ("td3.gamma", "0.99"),
+    ("td3.n_step", "1"),
+    ("td3.priority_exponent", "0"), // uniform
+    ("td3.importance_exponent", "0.4"),
+    ("td3.n_critics", "2"),
+    ("td3.policy_delay", "2"),
+    ("td3.target_policy_noise", "0.2"),
+    ("td3.target_noise_clip", "0.5"),
+];
+
+/// stable_baselines3 2.9.2, `sac/sac.py` and `sac/policies.py`.
+const SB3_SAC: Rows = &[
+    ("network.activation", "relu"),
+    ("network.orthogonal", "false"), // torch.nn.Linear's
+    ("network.hidden", "[256, 256]"),
+    ("optimiser.rule", "adam"),
+    ("optimiser.epsilon", "1e-8"), // torch.optim.Adam's
+    ("optimiser.learning_rate", "3e-4"),
+    ("optimiser.max_grad_norm", "inf"), // none
+    ("sac.tau", "0.005"),
+    ("sac.rollout_steps", "1"),    // train_freq
+    ("sac.updates_per_step", "1"), // gradient_steps
+    ("sac.learning_starts", "100"),
+    ("sac.buffer_size", "1_000_000"),
+    ("sac.batch_size", "256"),
+    ("sac.gamma", "0.99"),
+    ("sac.n_step", "1"),
+    ("sac.priority_exponent", "0"), // uniform
+    ("sac.importance_exponent", "0.4"),
+    ("sac.n_critics", "2"),
+    ("sac.ent_coef", "1"), // "auto" begins with 1
+    ("sac.auto_ent_coef", "true"),
+    ("sac.target_entropy", "-1"), // for each dimension
+    ("sac.log_std_bounds", "clamp"),
+];
+
 /// sb3_contrib 2.9.2, `qrdqn/qrdqn.py` and `qrdqn/policies.py`.
 const CONTRIB_QR_DQN: Rows = &[
     ("network.activation", "relu"),
@@ -516,6 +588,66 @@ const CLAIMS: &[Claim] = &[
     Claim { preset: "mountain-car-dqn-cleanrl", tables: &[SB3, SB3_DQN, CLEANRL_DQN] },
     Claim { preset: "mountain-car-pqn-cleanrl", tables: &[SB3, CLEANRL_PQN] },
     // Stable-Baselines3 has no default number of steps
+    Claim {
+        preset: "pendulum-ddpg-default",
+        tables: &[
+            SB3,
+            SB3_DDPG,
+            &[
+                ("steps", "2e4"),
+                ("ddpg.gamma", "0.98"),
+                ("ddpg.buffer_size", "200000"),
+                ("ddpg.learning_starts", "10000"),
+                ("ddpg.action_noise", "normal"),
+                ("ddpg.action_noise_std", "0.1"),
+            ],
+        ],
+    },
+    Claim {
+        preset: "mountain-car-continuous-ddpg-default",
+        tables: &[SB3, SB3_DDPG, &[("steps", "3e5"), ("ddpg.action_noise", "ornstein-uhlenbeck"), ("ddpg.action_noise_std", "0.5")]],
+    },
+    Claim {
+        preset: "pendulum-td3-default",
+        tables: &[
+            SB3,
+            SB3_TD3,
+            &[
+                ("steps", "2e4"),
+                ("td3.gamma", "0.98"),
+                ("td3.buffer_size", "200000"),
+                ("td3.learning_starts", "10000"),
+                ("td3.action_noise", "normal"),
+                ("td3.action_noise_std", "0.1"),
+            ],
+        ],
+    },
+    Claim {
+        preset: "mountain-car-continuous-td3-default",
+        tables: &[SB3, SB3_TD3, &[("steps", "3e5"), ("td3.action_noise", "ornstein-uhlenbeck"), ("td3.action_noise_std", "0.5")]],
+    },
+    Claim { preset: "pendulum-sac-default", tables: &[SB3, SB3_SAC, &[("steps", "2e4"), ("optimiser.learning_rate", "1e-3")]] },
+    Claim {
+        preset: "mountain-car-continuous-sac-default",
+        tables: &[
+            SB3,
+            SB3_SAC,
+            &[
+                ("steps", "5e4"),
+                ("network.hidden", "[64, 64]"),
+                ("network.gsde", "true"),
+                ("network.log_std_init", "-3.67"),
+                ("sac.buffer_size", "50000"),
+                ("sac.batch_size", "512"),
+                ("sac.ent_coef", "0.1"),
+                ("sac.auto_ent_coef", "false"),
+                ("sac.rollout_steps", "32"),
+                ("sac.gamma", "0.9999"),
+                ("sac.tau", "0.01"),
+                ("sac.learning_starts", "0"),
+            ],
+        ],
+    },
     Claim { preset: "cartpole-dqn-sb3", tables: &[SB3, SB3_DQN, &[("steps", "100_000")]] },
 ];
 

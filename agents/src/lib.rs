@@ -42,10 +42,12 @@
 
 pub mod a2c;
 pub mod a3c;
+pub mod actor_learner;
 mod agent;
 pub mod aggregation;
 mod algorithm;
 pub mod bandit;
+pub mod ddpg;
 pub mod dqn;
 mod error;
 pub mod estimators;
@@ -72,22 +74,26 @@ pub mod returns;
 pub mod reward_model;
 pub mod rewards;
 mod rollout;
+pub mod sac;
 pub mod sequence_ratio;
 pub mod sft;
 mod sum_tree;
 pub mod surrogate;
 pub mod tabular;
+pub mod td3;
 pub mod trpo;
 pub mod value_loss;
 
 pub use a2c::{A2c, A2cConfig};
 pub use a3c::{A3c, A3cConfig};
+pub use actor_learner::{ActorLearner, ActorLearnerConfig};
 pub use agent::{Agent, Collection, Report, UpdateContext};
 pub use aggregation::Aggregation;
 pub use algorithm::{Algorithm, OnPolicy};
+pub use ddpg::{Ddpg, DdpgConfig};
 pub use dqn::{Dqn, DqnConfig, DqnObjective};
 pub use error::{AgentError, ConfigError};
-pub use exploration::{EpsilonGreedy, Exploration};
+pub use exploration::{ActionNoise, EpsilonGreedy, Exploration, Noisy};
 pub use gae::Gae;
 pub use grpo::{Grpo, GrpoConfig, GrpoObjective};
 pub use learner::Learner;
@@ -104,6 +110,8 @@ pub use reinforce::{Reinforce, ReinforceConfig};
 pub use replay::{Replay, Sample};
 pub use returns::Truncated;
 pub use rollout::{End, GroupId, Rollout, Scaling, Segment};
+pub use sac::{Sac, SacConfig};
+pub use td3::{Td3, Td3Config};
 pub use trpo::{Trpo, TrpoConfig};
 
 /// Tests the code block of the README as a doctest.

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
 use gradus_envs::{World, names};
-use gradus_nets::{NetworkConfig, QHead, QNetwork, Settings, Visit};
+use gradus_nets::{NetworkConfig, QActorCritic, QActorHead, QHead, QNetwork, Settings, Visit};
 use serde::de::{self, DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::{Table, Value};
@@ -27,6 +27,9 @@ const AGENTS: &[Entry] = &[
     Entry::of::<crate::DqnConfig>(),
     Entry::of::<crate::QrDqnConfig>(),
     Entry::of::<crate::PqnConfig>(),
+    Entry::of::<crate::DdpgConfig>(),
+    Entry::of::<crate::Td3Config>(),
+    Entry::of::<crate::SacConfig>(),
 ];
 
 /// The agents of other crates.
@@ -60,6 +63,9 @@ pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Sen
 /// Makes an algorithm that learns with the given network of action values.
 pub type MakeOfValues = Box<dyn FnOnce(Box<dyn QNetwork>) -> Box<dyn Algorithm>>;
 
+/// Makes an algorithm that learns with the given actor and critics.
+pub type MakeOfActorCritics = Box<dyn FnOnce(Box<dyn QActorCritic>) -> Box<dyn Algorithm>>;
+
 /// The result of building an agent.
 pub enum Built {
     /// An update rule for the actor-critic network described by the configuration.
@@ -72,6 +78,16 @@ pub enum Built {
         replay: Option<(usize, bool)>,
         /// Makes the algorithm.
         make: MakeOfValues,
+    },
+    /// An algorithm that learns with an actor of continuous actions and critics Q(s, a). The engine builds the network, and `make` the
+    /// algorithm.
+    ActorCritics {
+        /// The network's parts.
+        head: QActorHead,
+        /// For an algorithm with a replay buffer, the decisions that it can keep, and whether they have priorities.
+        replay: Option<(usize, bool)>,
+        /// Makes the algorithm.
+        make: MakeOfActorCritics,
     },
     /// An algorithm with a custom behaviour.
     Whole(Box<dyn Algorithm>),

@@ -5,6 +5,7 @@
 //! are statistically independent. The values of a stream are guaranteed by this crate and pinned by tests.
 
 use rand::rand_core::{Infallible, TryRng};
+use rand_distr::{Distribution, StandardNormal};
 
 use crate::simd::{Kernel, Level, dispatch};
 
@@ -34,6 +35,8 @@ pub enum Purpose {
     Replay = 10,
     /// The simulated durations of rollouts, one stream per worker.
     Duration = 11,
+    /// The noise of an update, one stream per update.
+    Noise = 12,
 }
 
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
@@ -196,6 +199,11 @@ impl Stream {
     #[inline]
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit_f64()
+    }
+
+    /// Draws a standard normal number.
+    pub fn normal(&mut self) -> f32 {
+        StandardNormal.sample(self)
     }
 
     /// Draws a uniform integer below `n`, without bias (Lemire, arXiv 1805.10941).

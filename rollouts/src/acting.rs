@@ -2,6 +2,7 @@
 //!
 //! Training, evaluation and generation differ in what a row is and what they record of a step. Each implements [`Environments`].
 
+use gradus_agents::{ActionNoise, Noisy};
 use gradus_envs::random::Stream;
 use gradus_envs::{Actions, EnvError, Space};
 use gradus_nets::{ActionRows, Behaviour, Choice, Sampling, math};
@@ -36,10 +37,14 @@ pub trait Environments {
         Ok(())
     }
 
-    /// Returns the probability of a random action in the next step. The other actions are greedy. `None`: all actions are sampled from the
-    /// policy.
-    fn epsilon(&self) -> Option<f64> {
-        None
+    /// Returns how the next actions differ from those of the policy.
+    fn explores(&self) -> Explores {
+        Explores::Not
+    }
+
+    /// Returns the last noise of every environment's actions, for [`Explores::Noise`].
+    fn noise(&mut self) -> &mut [f32] {
+        &mut []
     }
 
     /// Fills in the next actions and their log-probabilities if they were decided in advance, and returns whether they were. Each action
@@ -49,30 +54,48 @@ pub trait Environments {
     }
 }
 
+/// How the actions of a step differ from those of the policy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Explores {
+    /// They are chosen as the caller of [`act`] says.
+    Not,
+    /// With this probability, an action is random. The other actions are greedy.
+    Epsilon(f64),
+    /// All are drawn uniformly between their bounds; continuous actions only.
+    Uniform,
+    /// Noise is added to the policy's actions, which are then clipped; continuous actions only.
+    Noise(Noisy),
+}
+
 /// Lets `policy` act in `envs` until all of them are done. Actions are chosen by `sampling`, with the random streams of `active`.
 pub fn act(policy: &dyn Behaviour, envs: &mut impl Environments, mut active: ActiveRows<'_>, sampling: &Sampling) -> Result<(), EnvError> {
     let space = envs.action_space();
     let mut actor = policy.actor();
     let actions = if let Space::Discrete(n) = space { n as usize } else { 0 };
     let (mut drawn, mut log_probs, mut done) = (ActionRows::empty(&space), Vec::new(), Vec::new());
-    let mut clipped = Clipped::to(space);
+    let mut clipped = Clipped::to(space.clone());
     while !active.rows().is_empty() {
         let (rows, streams) = active.rows_and_streams();
         log_probs.resize(rows.len(), 0.0);
         let is_scripted = envs.scripted(rows, &mut drawn, &mut log_probs);
-        let epsilon = envs.epsilon();
+        let explores = envs.explores();
         let (observations, masks) = envs.observe(rows);
-        if is_scripted {
-            streams.iter_mut().for_each(|stream| stream.seek(stream.position() + 1));
-        } else if let Some(epsilon) = epsilon {
-            if epsilon < 1.0 {
-                actor.act(observations, masks, Choice::Greedy, &mut drawn, &mut log_probs);
-            } else {
-                drawn.resize(streams.len());
+        match explores {
+            _ if is_scripted => streams.iter_mut().for_each(|stream| stream.seek(stream.position() + 1)),
+            Explores::Not => actor.act(observations, masks, Choice::by(sampling, streams), &mut drawn, &mut log_probs),
+            Explores::Epsilon(epsilon) => {
+                if epsilon < 1.0 {
+                    actor.act(observations, masks, Choice::Greedy, &mut drawn, &mut log_probs);
+                } else {
+                    drawn.resize(streams.len());
+                }
+                explore(epsilon, masks, (streams, actions), (&mut drawn, &mut log_probs));
             }
-            explore(epsilon, masks, (streams, actions), (&mut drawn, &mut log_probs));
-        } else {
-            actor.act(observations, masks, Choice::by(sampling, streams), &mut drawn, &mut log_probs);
+            Explores::Uniform => explore_uniformly(&space, streams, (&mut drawn, &mut log_probs)),
+            Explores::Noise(noisy) => {
+                actor.act(observations, masks, Choice::by(sampling, &mut *streams), &mut drawn, &mut log_probs);
+                add_noise(noisy, &space, (rows, streams), (envs.noise(), &mut drawn));
+            }
         }
         let decisions = Decisions { drawn: &drawn, clipped: clipped.clip(&drawn), log_probs: &log_probs };
         envs.step(rows, &decisions, &mut done)?;
@@ -108,5 +131,43 @@ fn explore(
         }
         let of_greedy = if *action == greedy { 1.0 - epsilon } else { 0.0 };
         *log_prob = math::ln((epsilon / allowed as f64 + of_greedy) as f32);
+    }
+}
+
+/// Draws continuous actions uniformly between their bounds, and computes the logarithm of their density.
+///
+/// # Panics
+/// If the actions are not a box.
+fn explore_uniformly(space: &Space, streams: &mut [Stream], (actions, log_probs): (&mut ActionRows, &mut [f32])) {
+    actions.resize(streams.len());
+    let (Space::Box { low, high }, ActionRows::Continuous { rows, width }) = (space, actions) else {
+        panic!("actions: expected a box to explore uniformly, got {space}")
+    };
+    for (stream, action) in streams.iter_mut().zip(rows.chunks_exact_mut(*width)) {
+        for (a, (low, high)) in action.iter_mut().zip(low.iter().zip(high)) {
+            *a = (low + stream.unit_f32() * (high - low)).min(*high);
+        }
+    }
+    log_probs.fill(-low.iter().zip(high).map(|(low, high)| math::ln(high - low)).sum::<f32>());
+}
+
+/// Adds noise to continuous actions and clips them. `last` has the last noise of every environment; each row of `rows` is the number of an
+/// environment.
+///
+/// # Panics
+/// If the actions are not a box.
+fn add_noise(noisy: Noisy, space: &Space, (rows, streams): (&[usize], &mut [Stream]), (last, actions): (&mut [f32], &mut ActionRows)) {
+    let (Space::Box { low, high }, ActionRows::Continuous { rows: numbers, width }) = (space, actions) else {
+        panic!("actions: expected a box to add noise to, got {space}")
+    };
+    if noisy.noise == ActionNoise::None {
+        return;
+    }
+    for ((env, stream), action) in rows.iter().zip(streams).zip(numbers.chunks_exact_mut(*width)) {
+        let last = &mut last[env * *width..(env + 1) * *width];
+        for ((a, last), (low, high)) in action.iter_mut().zip(last).zip(low.iter().zip(high)) {
+            *last = noisy.next(*last, stream.normal());
+            *a = (*a + *last * 0.5 * (high - low)).clamp(*low, *high);
+        }
     }
 }

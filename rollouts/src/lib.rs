@@ -40,7 +40,7 @@ use std::ops::Range;
 
 use gradus_nets::{Behaviour, threads};
 
-pub use acting::{Decisions, Environments, act};
+pub use acting::{Decisions, Environments, Explores, act};
 pub use active::ActiveRows;
 use clipped::Clipped;
 pub use collect::{Collector, Episode, NotThere, RolloutBytes};

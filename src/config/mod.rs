@@ -13,7 +13,7 @@ use gradus_agents::{
     registry as agents,
 };
 use gradus_envs::{Space, World, names, registry};
-use gradus_nets::{Device, NetworkError, Policy, Precision, TorchConfig};
+use gradus_nets::{ActionScale, Device, NetworkError, Policy, Precision, TorchConfig};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -355,11 +355,17 @@ impl Config {
         let built = self.algorithm.build(&setup)?;
         let is_whole = !matches!(built, Built::OnPolicy(_));
         ConfigError::unless(is_whole == self.is_whole(), "agent", "AgentConfig::IS_WHOLE to match the built agent", &self.agent)?;
-        if let Built::Values { .. } = built {
-            let (seen, done) = (world.env().observation_space(), world.env().action_space());
+        let (seen, done) = (world.env().observation_space(), world.env().action_space());
+        let is_continuous = matches!(built, Built::ActorCritics { .. });
+        if is_continuous || matches!(built, Built::Values { .. }) {
             let is_text = matches!(seen, Space::Text { .. });
             ConfigError::unless(!is_text, &self.agent, "an environment whose observations are rows of numbers", seen)?;
-            ConfigError::unless(matches!(done, Space::Discrete(_)), &self.agent, "an environment with discrete actions", done)?;
+            if is_continuous {
+                let is_bounded = ActionScale::of(&done).is_some();
+                ConfigError::unless(is_bounded, &self.agent, "an environment with continuous actions within finite bounds", done)?;
+            } else {
+                ConfigError::unless(matches!(done, Space::Discrete(_)), &self.agent, "an environment with discrete actions", done)?;
+            }
         }
         Ok(built)
     }
@@ -373,7 +379,7 @@ impl Config {
     pub fn agent(&self, world: &World) -> Result<Box<dyn Agent>, Error> {
         match self.build(world)? {
             Built::OnPolicy(agent) => Ok(agent),
-            Built::Values { .. } | Built::Whole(_) => {
+            Built::Values { .. } | Built::ActorCritics { .. } | Built::Whole(_) => {
                 let expected = "an agent that trains an actor-critic network";
                 Err(ConfigError::unless(false, "agent", expected, &self.agent).unwrap_err().into())
             }
@@ -390,6 +396,7 @@ impl Config {
         Ok(match self.build(world)? {
             Built::OnPolicy(agent) => Box::new(OnPolicy { agent, policy: self.policy(world)? }),
             Built::Values { head, make, .. } => make(self.network.q_network(head, world, (self.seed, self.device), &self.torch)?),
+            Built::ActorCritics { head, make, .. } => make(self.network.q_actor_critic(head, world, (self.seed, self.device))?),
             Built::Whole(algorithm) => algorithm,
         })
     }

@@ -3,7 +3,7 @@
 use gradus_envs::text::TextWorld;
 use gradus_envs::{Space, World};
 use gradus_nets::cpu::{self, ActorCritic, Transformer};
-use gradus_nets::{Device, NetworkConfig, NetworkError, Policy, QHead, QNetwork, TorchConfig, TransformerConfig};
+use gradus_nets::{Device, NetworkConfig, NetworkError, Policy, QActorCritic, QActorHead, QHead, QNetwork, TorchConfig, TransformerConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -92,6 +92,22 @@ impl Network {
         match device {
             Device::Cpu => Ok(Box::new(cpu::QNetwork::new(config, head, &observations, &actions, seed)?)),
             _ => q_on_torch(config, head, (&observations, &actions), (seed, device), torch),
+        }
+    }
+
+    /// Builds an actor of continuous actions and critics for `world` on a device, with random initial parameters from a seed.
+    pub fn q_actor_critic(
+        &self,
+        head: QActorHead,
+        world: &World,
+        (seed, device): (u64, Device),
+    ) -> Result<Box<dyn QActorCritic>, NetworkError> {
+        let env = world.env();
+        let (observations, actions) = (env.observation_space(), env.action_space());
+        let Network::Perceptron(config) = self else { return Err(NetworkError::Observations(observations.to_string())) };
+        match device {
+            Device::Cpu => Ok(Box::new(cpu::QActorCritic::new(config, head, &observations, &actions, seed)?)),
+            _ => Err(NetworkError::Device(format!("device {device}: expected cpu, because only the engine `cpu` has critics of actions"))),
         }
     }
 

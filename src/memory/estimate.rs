@@ -123,10 +123,13 @@ fn of_values(config: &Config, world: &World) -> Result<Option<(impl Fn(f64) -> f
     if !config.is_whole() || config.device != Device::Cpu {
         return Ok(None);
     }
-    let Built::Values { head, replay, .. } = config.build(world)? else { return Ok(None) };
     let env = world.env();
     let (observations, actions) = (env.observation_space(), env.action_space());
-    let footprint = network.q_footprint(head, &observations, &actions)?;
+    let (footprint, replay) = match config.build(world)? {
+        Built::Values { head, replay, .. } => (network.q_footprint(head, &observations, &actions)?, replay),
+        Built::ActorCritics { head, replay, .. } => (network.q_actor_footprint(head, &observations, &actions)?, replay),
+        _ => return Ok(None),
+    };
     let (rollout, envs) = (RolloutBytes::of(world, &config.wrappers), config.envs as f64);
     let is_prioritised = replay.is_some_and(|(_, is_prioritised)| is_prioritised);
     // the target network is a whole copy, with moments

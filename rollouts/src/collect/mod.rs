@@ -18,10 +18,10 @@ mod writer;
 
 use std::ops::Range;
 
-use gradus_agents::{Collection, Exploration, Rollout, Segment};
+use gradus_agents::{ActionNoise, Collection, Exploration, Noisy, Rollout, Segment};
 use gradus_envs::random::Stream;
 use gradus_envs::{Autoreset, Ending, EnvError, Space, Starts, VecEnv, World};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
 use gradus_nets::{Behaviour, Prefix, threads};
 
 use crate::{Normaliser, PlayedEpisode, WrapperConfig, play_greedily, split};
@@ -34,6 +34,9 @@ use shard::Shard;
 use trajectory::Trajectory;
 #[cfg(feature = "tch")]
 use writer::Writer;
+
+/// Name of the last noise of the actions in a checkpoint; only noise that depends on the last one is saved.
+const NOISE: &str = "action_noise";
 
 /// A finished episode of the training.
 #[derive(Clone, Debug, PartialEq)]
@@ -374,6 +377,10 @@ impl Collector {
         tensors.insert("environments".into(), Tensor::u64(envs));
         tensors.insert("action_streams".into(), Tensor::u64(positions));
         tensors.insert("steps".into(), Tensor::u64(vec![self.steps]));
+        if let Exploration::Noisy(Noisy { noise: ActionNoise::OrnsteinUhlenbeck, .. }) = self.exploration {
+            let noise: Vec<f32> = self.shards.iter().flat_map(|shard| shard.noise.iter().copied()).collect();
+            tensors.insert(NOISE.into(), Tensor::f32(&[noise.len()], noise));
+        }
         tensors
     }
 
@@ -390,6 +397,14 @@ impl Collector {
         for shard in &mut self.shards {
             envs = shard.envs.load(envs).map_err(|error| TensorsError::State(error.to_string()))?;
             shard.streams.iter_mut().zip(&positions[shard.ids.clone()]).for_each(|(stream, position)| stream.seek(*position));
+        }
+        if let Exploration::Noisy(Noisy { noise: ActionNoise::OrnsteinUhlenbeck, .. }) = self.exploration {
+            let mut noise = get_f32(tensors, NOISE, &[self.shards.iter().map(|shard| shard.noise.len()).sum()])?;
+            for Shard { noise: own, .. } in &mut self.shards {
+                let (first, rest) = noise.split_at(own.len());
+                own.copy_from_slice(first);
+                noise = rest;
+            }
         }
         self.normaliser.load(tensors)?;
         self.steps = steps;

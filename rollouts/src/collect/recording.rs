@@ -1,6 +1,6 @@
 //! Steps the environments of a shard and records their trajectories.
 
-use gradus_agents::{Collection, End, Exploration};
+use gradus_agents::{Collection, End, Exploration, Noisy};
 use gradus_envs::{EnvError, Finished, Space, VecEnv};
 use gradus_nets::{ActionRows, Behaviour, Sampling};
 
@@ -8,7 +8,7 @@ use super::shard::{Script, Shard};
 use super::trajectory::Trajectory;
 use super::{Episode, Manner};
 use crate::normaliser::Normaliser;
-use crate::{ActiveRows, Decisions, Environments, act};
+use crate::{ActiveRows, Decisions, Environments, Explores, act};
 
 /// Lets `policy` act in the environments of a shard until every trajectory is complete, then closes the trajectories.
 pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, manner: &Manner, normaliser: &Normaliser) -> Result<(), EnvError> {
@@ -38,7 +38,7 @@ pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, manner: &Manner,
 /// step, which is cheapest. If they are texts, only unfinished environments act, `max_concurrent` at once, so that long texts do not delay
 /// other texts. `max_concurrent` does not change the trajectories.
 fn run(shard: &mut Shard, policy: &dyn Behaviour, manner: &Manner, normaliser: &Normaliser) -> Result<(), EnvError> {
-    let Shard { ids, envs, streams, trajectories, max_concurrent, scripts, longest } = shard;
+    let Shard { ids, envs, streams, trajectories, max_concurrent, scripts, longest, noise } = shard;
     let is_lockstep = !matches!(envs.observation_space(), Space::Text { .. });
     let active = match is_lockstep {
         true => ActiveRows::lockstep(streams),
@@ -64,6 +64,7 @@ fn run(shard: &mut Shard, policy: &dyn Behaviour, manner: &Manner, normaliser: &
         recorded: Vec::new(),
         steps: 0,
         longest: *longest,
+        noise,
     };
     act(policy, &mut recording, active, &Sampling::default())?;
     if !is_lockstep {
@@ -95,14 +96,17 @@ struct Recording<'a> {
     steps: u32,
     /// Largest number of steps of an episode, if whole episodes are collected.
     longest: u32,
+    /// The last noise of every environment's actions.
+    noise: &'a mut [f32],
 }
 
 impl Recording<'_> {
     /// Closes the episodes that ended in the last step, and begins the next episodes that belong to the rollout.
     fn end_episodes(&mut self) -> Result<(), EnvError> {
-        let Self { first, envs, trajectories, collection, manner, normaliser, .. } = self;
-        let starts = envs.starts();
+        let Self { first, envs, trajectories, collection, manner, normaliser, noise, .. } = self;
+        let (starts, width) = (envs.starts(), noise.len() / envs.len());
         for Finished { env, seed, ending, episode_return, length, mut observation, mask, scores } in envs.take_finished() {
+            noise[env * width..(env + 1) * width].fill(0.0);
             let trajectory = &mut trajectories[env];
             let end = if ending.terminated() {
                 End::Terminated
@@ -172,11 +176,18 @@ impl Environments for Recording<'_> {
         (seen, seen_masks)
     }
 
-    fn epsilon(&self) -> Option<f64> {
+    fn explores(&self) -> Explores {
+        let step = self.manner.step(self.steps);
         match self.manner.exploration {
-            Exploration::Sampled => None,
-            Exploration::EpsilonGreedy(exploration) => Some(exploration.epsilon(self.manner.step(self.steps))),
+            Exploration::Sampled => Explores::Not,
+            Exploration::EpsilonGreedy(exploration) => Explores::Epsilon(exploration.epsilon(step)),
+            Exploration::Noisy(Noisy { random_steps, .. }) if step < random_steps => Explores::Uniform,
+            Exploration::Noisy(noisy) => Explores::Noise(noisy),
         }
+    }
+
+    fn noise(&mut self) -> &mut [f32] {
+        self.noise
     }
 
     fn scripted(&self, rows: &[usize], actions: &mut ActionRows, log_probs: &mut [f32]) -> bool {

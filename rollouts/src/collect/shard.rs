@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{Autoreset, EnvError, Starts, VecEnv, World};
+use gradus_envs::{Autoreset, EnvError, Space, Starts, VecEnv, World};
 
 use super::trajectory::Trajectory;
 
@@ -26,6 +26,8 @@ pub(super) struct Shard {
     pub scripts: Vec<Script>,
     /// Largest number of steps of an episode, if whole episodes are collected.
     pub longest: u32,
+    /// The last noise of every environment's actions; empty if actions are discrete.
+    pub noise: Vec<f32>,
 }
 
 impl Shard {
@@ -35,6 +37,7 @@ impl Shard {
         let envs = world.vec_env_with(ids.clone(), starts, autoreset)?;
         let (observations, actions) = (envs.observation_space(), envs.action_space());
         let trajectories = ids.clone().map(|_| Trajectory::new(&observations, &actions)).collect();
-        Ok(Self { envs, ids, streams, trajectories, max_concurrent: 0, scripts: Vec::new(), longest: world.longest_episode() })
+        let noise = vec![0.0; if let Space::Box { low, .. } = actions { ids.len() * low.len() } else { 0 }];
+        Ok(Self { envs, ids, streams, trajectories, max_concurrent: 0, scripts: Vec::new(), longest: world.longest_episode(), noise })
     }
 }

@@ -10,7 +10,6 @@ use std::sync::{Mutex, PoisonError};
 
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
-use rand_distr::{Distribution, StandardNormal};
 
 use super::aligned::Aligned;
 use super::perceptron::{ROWS, Tile, gradient};
@@ -116,7 +115,7 @@ impl QActorCritic {
             None => rows * self.layout.actions(),
         };
         match (noise, self.layout.head.actor) {
-            (Some(stream), QActor::Squashed(_)) => normals(stream, n).collect(),
+            (Some(stream), QActor::Squashed(_)) => (0..n).map(|_| stream.normal()).collect(),
             _ => Vec::new(),
         }
     }
@@ -277,11 +276,6 @@ impl crate::QActorCritic for QActorCritic {
     }
 }
 
-/// Draws `n` standard normal numbers.
-fn normals(stream: &mut Stream, n: usize) -> impl Iterator<Item = f32> {
-    StandardNormal.sample_iter(stream).take(n)
-}
-
 /// The noise of `rows` rows from row `first` on; `epsilon` is what [`QActorCritic::draw`] drew.
 fn noise_of<'a>(layout: &QActorLayout, epsilon: &'a [f32], first: usize, rows: usize) -> Noise<'a> {
     match layout.log_stds {
@@ -318,7 +312,7 @@ impl CpuActor<'_> {
             self.uses = 0;
         }
         for stream in streams.iter_mut().skip(self.epsilon.len() / length) {
-            self.epsilon.extend(normals(stream, length));
+            self.epsilon.extend((0..length).map(|_| stream.normal()));
         }
         self.uses += 1;
     }

@@ -1,0 +1,111 @@
+//! Deep deterministic policy gradient (Lillicrap et al., arXiv 1509.02971): Q-learning for continuous actions.
+//!
+//! Decisions go to a replay buffer. An update samples some of them and moves the critic Q(s, a) towards the target
+//!
+//! > y = r + gamma Q_target(s', mu_target(s'))
+//!
+//! Nothing follows the last reward of a terminated episode. A truncated one is followed by its final observation. The actor mu(s) stands for
+//! the maximum over actions: its loss is -Q(s, mu(s)), and the gradient goes through the action (equation 6, the deterministic policy
+//! gradient). The target networks of actor and critic follow slowly: p' <- tau p + (1 - tau) p'. The collector adds noise to the actions.
+//!
+//! The names of the settings and their defaults are those of Stable-Baselines3. [`td3`](crate::td3) is DDPG with three changes.
+//!
+//! Left out: batch normalisation and the weight decay of the critic, which the paper has and later implementations do not.
+
+use gradus_nets::{ActorLoss, ActorObjective, QActor, QActorCritic, QActorHead, Sums, settings};
+
+use crate::actor_learner::{ActorLearner, ActorLearnerConfig, CriticObjective};
+use crate::exploration::{ActionNoise, Noisy};
+use crate::off_policy::OffPolicyAgent;
+use crate::registry::preset_files;
+use crate::{AgentConfig, AgentError, Built, ConfigError, Exploration, Preset, Report, Rollout, Sample, Setup, UpdateContext};
+
+settings! {
+    /// The settings of DDPG.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct DdpgConfig {
+        /// Noise added to the actions: normal, ornstein-uhlenbeck or none.
+        pub action_noise: ActionNoise = ActionNoise::Normal,
+        /// Standard deviation of the noise, for actions scaled to -1 to 1.
+        pub action_noise_std: f32 = 0.1,
+        ..
+        /// The settings that agents with a replay buffer, an actor and critics share.
+        pub learner: ActorLearnerConfig,
+    }
+}
+
+impl AgentConfig for DdpgConfig {
+    const NAME: &'static str = "ddpg";
+    const ABOUT: &'static str = "deep deterministic policy gradient: Q-learning for continuous actions";
+    const PRESETS: &'static [Preset] = preset_files!["ddpg": "pendulum" "default"; "mountain-car-continuous" "default"; "any" "default"];
+    const IS_WHOLE: bool = true;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        ConfigError::unless_not_negative("ddpg.action_noise_std", self.action_noise_std)?;
+        self.learner.check(Self::NAME, setup)?;
+        let (noise, std) = (self.action_noise, self.action_noise_std);
+        let exploration = Exploration::Noisy(Noisy { random_steps: self.learner.off_policy.learning_starts, noise, std });
+        let head = QActorHead { actor: QActor::Deterministic, critics: 1 };
+        Ok(self.learner.built((head, exploration), setup, Ddpg { config: self.clone() }))
+    }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.learner.off_policy.gamma, 1.0)
+    }
+}
+
+/// The loss of a deterministic actor in one observation: -Q_1(s, mu(s)).
+pub struct DeterministicObjective;
+
+impl ActorObjective for DeterministicObjective {
+    fn critics(&self, _: usize) -> usize {
+        1
+    }
+
+    fn decision(&self, _: usize, _: f32, q: &[f32], derivative: &mut [f32]) -> ActorLoss {
+        derivative[0] = -1.0;
+        ActorLoss::of(-q[0])
+    }
+}
+
+/// Deep deterministic policy gradient.
+pub struct Ddpg {
+    /// The settings.
+    pub config: DdpgConfig,
+}
+
+impl Ddpg {
+    /// Names of the metrics that are means over updates.
+    pub const FIGURES: &'static [&'static str] = &[
+        "train/actor_loss",
+        "train/critic_loss",
+        CriticObjective::FIGURES[0],
+        CriticObjective::FIGURES[1],
+        "train/actor_grad_norm",
+        "train/critic_grad_norm",
+    ];
+
+    /// Learns from a sample. Returns the sums of the critic's loss over its decisions.
+    pub fn learn(&self, learner: &mut ActorLearner, sample: &Sample, context: UpdateContext) -> Result<Sums, AgentError> {
+        // y = r + gamma Q_target(s', mu_target(s'))
+        let actions = learner.next_target_actions(sample);
+        let values = learner.next_target_values(sample, &actions);
+        let targets = learner.targets(sample, &values, 1);
+        let sums = learner.step_critics(sample, &targets, 1.0, context)?;
+
+        learner.step_actor(sample, None, &DeterministicObjective, context)?;
+        learner.track(self.config.learner.tau);
+        Ok(sums)
+    }
+}
+
+impl OffPolicyAgent<dyn QActorCritic> for Ddpg {
+    fn update(&mut self, learner: &mut ActorLearner, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
+        learner.observe(rollout);
+        for _ in 0..learner.updates_due() {
+            let sample = learner.sample(context);
+            self.learn(learner, &sample, context)?;
+        }
+        learner.report_of(context, Ddpg::FIGURES.iter().copied())
+    }
+}
