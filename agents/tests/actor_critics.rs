@@ -1,0 +1,187 @@
+//! Compares updates of DDPG, TD3 and SAC with PyTorch, which computes gradients by automatic differentiation, and SAC with the policy that is
+//! known to be the best.
+//!
+//! `scripts/golden/pytorch_actor_critics.py` writes the golden file and describes it.
+
+#[path = "../../tests/common/golden.rs"]
+mod golden;
+
+use golden::{floats, numbers, shape};
+use gradus_agents::actor_learner::ActorLearnerConfig;
+use gradus_agents::ddpg::{Ddpg, DdpgConfig};
+use gradus_agents::off_policy::OffPolicyConfig;
+use gradus_agents::sac::{Sac, SacConfig};
+use gradus_agents::td3::{Td3, Td3Config};
+use gradus_agents::{ActorLearner, AgentError, End, GroupId, OptimiserConfig, Rollout, Sample, Segment, UpdateContext};
+use gradus_envs::Space;
+use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::cpu::QActorCritic;
+use gradus_nets::tensors::{Data, Tensor, Tensors};
+use gradus_nets::{ActionRows, Activation, Behaviour, LogStdBounds, NetworkConfig, QActor, QActorHead, Schedule, Store, Sums};
+use serde_json::Value;
+
+/// Tolerance for rounding errors: PyTorch's numbers are f64 and ours are f32.
+const NEAR: f64 = 1e-5;
+
+const SEED: u64 = 1;
+
+/// The standard normal numbers of the first updates: what the agents draw.
+fn noise() -> Vec<Vec<f32>> {
+    (0..4).map(|update| Stream::new(SEED, Purpose::Noise, update)).map(|mut stream| (0..160).map(|_| stream.normal()).collect()).collect()
+}
+
+/// The golden file has our random numbers. To write it, set the variable `GRADUS_WRITE_GOLDEN`.
+#[test]
+fn the_noise_of_the_golden_file_is_ours() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/noise.json");
+    if std::env::var_os("GRADUS_WRITE_GOLDEN").is_some() {
+        std::fs::write(path, serde_json::to_string(&noise()).unwrap() + "\n").unwrap();
+    }
+    let read: Vec<Vec<f32>> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(read, noise());
+}
+
+fn tensors(value: &Value) -> Tensors {
+    value.as_object().unwrap().iter().map(|(name, value)| (name.clone(), Tensor::f32(&shape(value), floats(value)))).collect()
+}
+
+fn assert_near(got: &[f32], expected: &Value, what: &str) {
+    let expected = numbers(expected);
+    assert_eq!(got.len(), expected.len(), "{what}");
+    for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
+        let distance = (f64::from(*got) - expected).abs();
+        assert!(distance <= NEAR * expected.abs().max(1.0), "{what}, number {i}: expected {expected}, got {got}");
+    }
+}
+
+fn assert_parameters(network: &dyn Behaviour, expected: &Value, what: &str) {
+    let saved = network.save();
+    assert_eq!(saved.len(), expected.as_object().unwrap().len(), "{what}");
+    for (name, expected) in expected.as_object().unwrap() {
+        let Data::F32(got) = &saved[name].data else { panic!("{name}: expected f32") };
+        assert_near(got, expected, &format!("{what}, {name}"));
+    }
+}
+
+/// Returns the batch of a case as a sample.
+fn sample(segments: &[Value], width: usize, actions: usize) -> Sample {
+    let (mut observations, mut successors, mut rewards) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut rows, mut made, mut first, mut weights) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (i, segment) in segments.iter().enumerate() {
+        let (begin, own) = (rewards.len(), floats(&segment["rewards"]));
+        observations.extend(floats(&segment["observations"]));
+        rows.extend(floats(&segment["action"]));
+        rows.extend(vec![0.0; (own.len() - 1) * actions]);
+        rewards.extend(own);
+        first.push(begin as u32);
+        weights.push(floats(&segment["weight"])[0]);
+        let successor = successors.len() / width;
+        let end = match segment["end"].as_str().unwrap() {
+            "terminated" => End::Terminated,
+            "truncated" => End::Truncated { successor },
+            _ => End::Cut { successor },
+        };
+        if end != End::Terminated {
+            successors.extend(floats(&segment["next"]));
+        }
+        made.push(Segment { range: begin..rewards.len(), end, group: GroupId(i as u32) });
+    }
+    let n = rewards.len();
+    let segments = made.iter().map(|segment| segment.moved(0, n)).collect();
+    let store = Store::new(width, [observations, successors].concat(), ActionRows::Continuous { rows, width: actions });
+    Sample { rollout: Rollout::new(store, rewards, vec![0.0; n], segments), slots: vec![0; first.len()], first, weights }
+}
+
+/// The agents, which have the same interface.
+enum Any {
+    Ddpg(Ddpg),
+    Td3(Td3),
+    Sac(Sac),
+}
+
+impl Any {
+    fn learn(&mut self, learner: &mut ActorLearner, sample: &Sample, context: UpdateContext) -> Result<Sums, AgentError> {
+        match self {
+            Any::Ddpg(agent) => agent.learn(learner, sample, context),
+            Any::Td3(agent) => agent.learn(learner, sample, context),
+            Any::Sac(agent) => agent.learn(learner, sample, context),
+        }
+    }
+}
+
+#[test]
+fn updates_are_those_of_pytorch() {
+    let cases = golden::cases("actor_critics.json");
+    assert_eq!(cases.len(), 6);
+    for case in cases {
+        let (name, settings) = (case["name"].as_str().unwrap(), &case["settings"]);
+        let size = |key: &str| settings[key].as_u64().unwrap() as usize;
+        let float = |key: &str| floats(&settings[key])[0];
+        let is = |key: &str| settings[key].as_bool().unwrap();
+        let (width, actions, critics) = (size("width"), size("actions"), size("critics"));
+        let hidden = settings["hidden"].as_array().unwrap().iter().map(|width| width.as_u64().unwrap() as usize).collect();
+        let activation = if settings["activation"] == "tanh" { Activation::Tanh } else { Activation::Relu };
+        let perceptron = NetworkConfig { hidden, activation, gsde: is("gsde"), ..NetworkConfig::default() };
+        let low = (0..actions).map(|j| -2.0 - j as f32).collect();
+        let spaces = (Space::Box { low: vec![-9.0; width], high: vec![9.0; width] }, Space::Box { low, high: vec![1.0; actions] });
+        let bounds = if settings["bounds"] == "clamp" { LogStdBounds::Clamp } else { LogStdBounds::Tanh };
+        let actor = if settings["agent"] == "sac" { QActor::Squashed(bounds) } else { QActor::Deterministic };
+        let mut network = QActorCritic::new(&perceptron, QActorHead { actor, critics }, &spaces.0, &spaces.1, 1).unwrap();
+        network.load(&tensors(&case["first"]["parameters"])).unwrap();
+
+        let off_policy = OffPolicyConfig { gamma: float("gamma"), ..OffPolicyConfig::default() };
+        let learner = ActorLearnerConfig { tau: float("tau"), off_policy };
+        let optimiser = OptimiserConfig {
+            learning_rate: 0.01,
+            schedule: Schedule::Constant,
+            max_grad_norm: settings["max_grad_norm"].as_f64().map_or(f32::INFINITY, |norm| norm as f32),
+            ..OptimiserConfig::default()
+        };
+        let mut agent = match settings["agent"].as_str().unwrap() {
+            "ddpg" => Any::Ddpg(Ddpg { config: DdpgConfig { learner: learner.clone(), ..DdpgConfig::default() } }),
+            "td3" => Any::Td3(Td3::new(Td3Config {
+                n_critics: critics,
+                policy_delay: size("delay") as u64,
+                target_policy_noise: float("smoothing"),
+                target_noise_clip: float("clip"),
+                learner: learner.clone(),
+                ..Td3Config::default()
+            })),
+            _ => Any::Sac(Sac::new(SacConfig {
+                n_critics: critics,
+                ent_coef: float("alpha"),
+                auto_ent_coef: is("auto"),
+                target_entropy: float("target_entropy"),
+                log_std_bounds: bounds,
+                learner: learner.clone(),
+            })),
+        };
+        let mut learner = learner.learner(optimiser, (1, 1000), Box::new(network));
+        learner.target.load(&tensors(&case["first"]["target"])).unwrap();
+        let batch = sample(case["segments"].as_array().unwrap(), width, actions);
+
+        for update in 0..size("updates") {
+            let what = |part: &str| format!("{name}, update {update}, {part}");
+            // a new iteration for each update, so that its report has this update's numbers
+            let context = UpdateContext { seed: SEED, iteration: update as u64, progress: 0.0 };
+            let sums = agent.learn(&mut learner, &batch, context).unwrap();
+            assert_near(&[sums.loss as f32], &case["losses"][update], &what("loss"));
+            let names = ["train/critic_grad_norm", "train/actor_loss", "train/actor_grad_norm", "train/log_prob", "train/ent_coef"];
+            let report = learner.report_of(context, names).unwrap();
+            let expected = ["norms", "actor_losses", "actor_norms", "log_probs", "alphas"];
+            for ((key, expected), (_, got)) in names.iter().zip(expected).zip(&report) {
+                let (expected, is_sac) = (&case[expected][update], matches!(agent, Any::Sac(_)));
+                if !expected.is_null() && (is_sac || *key != "train/ent_coef") {
+                    assert_near(&[*got as f32], expected, &what(key));
+                } else {
+                    assert!(got.is_nan(), "{}: expected none, got {got}", what(key));
+                }
+            }
+        }
+        assert_parameters(learner.network.as_ref(), &case["last"]["parameters"], &format!("{name}, parameters"));
+        assert_parameters(learner.target.as_ref(), &case["last"]["target"], &format!("{name}, target"));
+        if let Any::Sac(sac) = agent {
+            assert_near(&[sac.temperature.alpha()], &case["last"]["alpha"], &format!("{name}, alpha"));
+        }
+    }
+}
