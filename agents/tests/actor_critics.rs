@@ -185,3 +185,45 @@ fn updates_are_those_of_pytorch() {
         }
     }
 }
+
+/// A bandit with one state, whose rewards are alpha times the logarithm of a squashed Gaussian's density. The policy that maximises reward
+/// plus alpha times entropy is softmax(Q / alpha), so it is this squashed Gaussian.
+#[test]
+fn sac_on_a_bandit_learns_softmax_of_q() {
+    let (alpha, mean, std) = (0.2_f64, 0.3_f64, 0.6_f64);
+    let density = |u: f64| -0.5 * ((u - mean) / std).powi(2) - std.ln() - 0.5 * std::f64::consts::TAU.ln() + 2.0 * u.cosh().ln();
+    let spaces = (Space::Box { low: vec![-1.0], high: vec![1.0] }, Space::Box { low: vec![-1.0], high: vec![1.0] });
+    let perceptron = NetworkConfig { hidden: vec![64, 64], activation: Activation::Tanh, orthogonal: false, ..NetworkConfig::default() };
+    let head = QActorHead { actor: QActor::Squashed(LogStdBounds::Clamp), critics: 2 };
+    let network = QActorCritic::new(&perceptron, head, &spaces.0, &spaces.1, 1).unwrap();
+    let optimiser = OptimiserConfig { learning_rate: 3e-3, max_grad_norm: f32::INFINITY, ..OptimiserConfig::default() };
+    let mut sac = Sac::new(SacConfig { ent_coef: alpha as f32, auto_ent_coef: false, ..SacConfig::default() });
+    let mut learner = ActorLearnerConfig::default().learner(optimiser, (1, 1000), Box::new(network));
+    let mut stream = Stream::new(3, Purpose::Environment, 0);
+    let (updates, rows) = (5000, 256);
+    for update in 0..updates {
+        let actions: Vec<f32> = (0..rows).map(|_| (1.5 * stream.normal()).tanh().clamp(-0.999, 0.999)).collect();
+        let rewards = actions.iter().map(|a| (alpha * density(f64::from(*a).atanh())) as f32).collect();
+        let segments = (0..rows).map(|i| Segment { range: i..i + 1, end: End::Terminated, group: GroupId(i as u32) }).collect();
+        let store = Store::new(1, vec![0.5; rows], ActionRows::Continuous { rows: actions, width: 1 });
+        let rollout = Rollout::new(store, rewards, vec![0.0; rows], segments);
+        let batch = Sample { rollout, first: (0..rows as u32).collect(), weights: vec![1.0; rows], slots: vec![0; rows] };
+        let progress = f64::from(update) / f64::from(updates);
+        sac.learn(&mut learner, &batch, UpdateContext { seed: 2, iteration: 0, progress }).unwrap();
+    }
+    // from actions and log-probabilities: a = tanh u and log pi(a) determine mean and standard deviation
+    let store = Store::new(1, vec![0.5; 4000], ActionRows::Continuous { rows: vec![0.0; 4000], width: 1 });
+    let (mut actions, mut log_probs) = (Vec::new(), Vec::new());
+    learner.network.actions(&store, 0..4000, Some(&mut stream), &mut actions, &mut log_probs);
+    // KL(pi || softmax(Q / alpha)), which is 0 only for the best policy
+    let own = log_probs
+        .iter()
+        .zip(&actions)
+        .map(|(log_prob, a)| f64::from(*log_prob) - density(f64::from(*a).clamp(-0.999_999, 0.999_999).atanh()));
+    let divergence = own.sum::<f64>() / 4000.0;
+    let us: Vec<f64> = actions.iter().map(|a| f64::from(*a).atanh()).collect();
+    let got_mean = us.iter().sum::<f64>() / 4000.0;
+    let got_std = (us.iter().map(|u| (u - got_mean).powi(2)).sum::<f64>() / 4000.0).sqrt();
+    assert!(divergence.abs() < 0.01, "KL {divergence}; mean {got_mean} (best {mean}), standard deviation {got_std} (best {std})");
+    assert!((got_mean - mean).abs() < 0.05 && (got_std - std).abs() < 0.05, "mean {got_mean}, standard deviation {got_std}");
+}
