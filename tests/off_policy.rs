@@ -12,11 +12,12 @@ use gradus::nets::tensors::{Data, Tensors};
 use gradus::{Config, Run, Show, Trainer};
 
 /// Three states in a circle: every action leads from state s to state s + 1 modulo 3, with the reward 1, 0 or 2, and action 1 pays `bonus`
-/// more. After five steps a time limit truncates the episode, or terminates it (`ends`), which is a mistake in the environment.
+/// more. `is_continuous` replaces the two actions by a number that has no effect. After five steps a time limit truncates the episode, or terminates it (`ends`), which is a mistake in the environment.
 #[derive(Clone)]
 struct Circle {
     bonus: f64,
     ends: bool,
+    is_continuous: bool,
     state: usize,
     step: u32,
 }
@@ -28,7 +29,7 @@ impl Env for Circle {
         Space::Discrete(3)
     }
     fn action_space(&self) -> Space {
-        Space::Discrete(2)
+        if self.is_continuous { Space::Box { low: vec![-2.0], high: vec![1.0] } } else { Space::Discrete(2) }
     }
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {
         (self.state, self.step) = (seed as usize % 3, 0);
@@ -90,7 +91,11 @@ fn trained(config: &Config, world: World) -> Tensors {
 }
 
 fn circle(bonus: f64, ends: bool) -> World {
-    World::new("circle", move || Circle { bonus, ends, state: 0, step: 0 })
+    World::new("circle", move || Circle { bonus, ends, is_continuous: false, state: 0, step: 0 })
+}
+
+fn continuous_circle(ends: bool) -> World {
+    World::new("circle", move || Circle { bonus: 0.0, ends, is_continuous: true, state: 0, step: 0 })
 }
 
 fn distance(got: &[f64], exact: &[f64]) -> f64 {
@@ -121,6 +126,45 @@ fn values_are_exact_although_a_time_limit_cuts_every_episode() {
         let (got, mistaken) = (far(false), far(true));
         assert!(got < 1e-3, "{name}: the values are {got} from the exact ones");
         assert!(mistaken > 0.5, "{name}: without the value after a truncated episode, expected a large error, got {mistaken}");
+    }
+}
+
+/// The same process with an action that has no effect. Every critic is a table of values, plus a weight of the action.
+#[test]
+fn critics_of_actions_are_exact_although_a_time_limit_cuts_every_episode() {
+    let own = ["rollout_steps=8", "updates_per_step=1", "learning_starts=100", "buffer_size=2000", "batch_size=64", "tau=0.1"];
+    let common = ["network.hidden=[]", "network.orthogonal=false", "optimiser.learning_rate=0.1", "optimiser.max_grad_norm=inf"];
+    // the entropy is not part of the values
+    let of_agent = |agent: &str| if agent == "sac" { vec!["sac.auto_ent_coef=false", "sac.ent_coef=1e-6"] } else { Vec::new() };
+    for (agent, critics) in [("ddpg", 1), ("td3", 2), ("sac", 2)] {
+        for n in [1, 3, 5] {
+            let config = Config { environment: "circle".into(), ..Config::default() }.with_toml(&format!("agent = \"{agent}\"")).unwrap();
+            let own = own.map(|setting| format!("{agent}.{setting}"));
+            let (gamma, n_step) = (format!("{agent}.gamma={GAMMA}"), format!("{agent}.n_step={n}"));
+            let all = own.iter().map(String::as_str).chain(common).chain(of_agent(agent)).chain([gamma.as_str(), n_step.as_str()]);
+            let config = all.fold(config, |config, setting| config.with_setting(setting).unwrap());
+            let config = Config { steps: 12_000, envs: 4, ..config };
+            let far = |ends| {
+                let tensors = trained(&config, continuous_circle(ends));
+                let numbers = |name: String| match &tensors[&name].data {
+                    Data::F32(numbers) => numbers.clone(),
+                    _ => panic!("{name}: expected f32"),
+                };
+                let of_critic = |k: usize| {
+                    let (weights, bias) = (numbers(format!("critic.{k}.0.weight")), numbers(format!("critic.{k}.0.bias"))[0]);
+                    let at_bound = |a: f32| (0..3).map(|s| f64::from(weights[s] + a * weights[3] + bias)).collect::<Vec<_>>();
+                    let exact: Vec<f64> = exact(0.0).into_iter().step_by(2).collect();
+                    distance(&at_bound(-1.0), &exact).max(distance(&at_bound(1.0), &exact))
+                };
+                (0..critics).map(of_critic).fold(0.0, f64::max)
+            };
+            let (got, mistaken) = (far(false), far(true));
+            assert!(got < 1e-3, "{agent}, n = {n}: the values are {got} from the exact ones");
+            assert!(
+                mistaken > 0.5,
+                "{agent}, n = {n}: without the value after a truncated episode, expected a large error, got {mistaken}"
+            );
+        }
     }
 }
 
