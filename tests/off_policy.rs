@@ -6,9 +6,13 @@ mod temporary;
 use std::fs;
 
 use gradus::agents::tabular::value_iteration;
+use gradus::agents::{ActionNoise, Collection, Exploration, Noisy};
 use gradus::envs::tabular::{FrozenLake, Tabular};
-use gradus::envs::{Action, Env, EnvError, Space, Step, World};
+use gradus::envs::{Action, Env, EnvError, Space, Step, World, registry};
+use gradus::nets::cpu::QActorCritic;
 use gradus::nets::tensors::{Data, Tensors};
+use gradus::nets::{ActionRows, Behaviour, Choice, NetworkConfig, QActor, QActorHead};
+use gradus::rollouts::Collector;
 use gradus::{Config, Run, Show, Trainer};
 
 /// Three states in a circle: every action leads from state s to state s + 1 modulo 3, with the reward 1, 0 or 2, and action 1 pays `bonus`
@@ -273,4 +277,88 @@ fn a_replay_buffer_of_another_run_is_refused() {
     refused("a page of the replay buffer is missing");
     fs::write(&page, &bytes).unwrap();
     Run::resume(&dir).unwrap();
+}
+
+/// The numbers of the actions of three Pendulum environments that explore like this, and the residuals a - mu(s) in units of the bound 2.
+fn explored(noisy: Noisy, steps: usize) -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
+    let world = registry::find("pendulum").unwrap();
+    let env = world.env();
+    let head = QActorHead { actor: QActor::Deterministic, critics: 1 };
+    let config = NetworkConfig { hidden: vec![8], ..NetworkConfig::default() };
+    let network = QActorCritic::new(&config, head, &env.observation_space(), &env.action_space(), 1).unwrap();
+    let mut collector = Collector::new(&world, 3, 1, Collection::Steps(steps)).unwrap().with_exploration(Exploration::Noisy(noisy));
+    let (rollout, _) = collector.collect(&network).unwrap();
+    let ActionRows::Continuous { rows, .. } = &rollout.store.actions else { panic!("expected rows") };
+    let observations: Vec<f32> = (0..rollout.len()).flat_map(|row| rollout.store.observation(row).to_vec()).collect();
+    let (mut means, mut log_probs) = (ActionRows::empty(&env.action_space()), vec![0.0; rollout.len()]);
+    network.actor().act(&observations, None, Choice::Greedy, &mut means, &mut log_probs);
+    let ActionRows::Continuous { rows: means, .. } = means else { panic!("expected rows") };
+    let residuals: Vec<f32> = rows.iter().zip(&means).map(|(a, mean)| (a - mean) / 2.0).collect();
+    let by_env = |numbers: &[f32]| numbers.chunks(steps).map(<[f32]>::to_vec).collect();
+    (by_env(rows), by_env(&residuals))
+}
+
+fn mean_and_std(numbers: &[f32]) -> (f64, f64) {
+    let mean = numbers.iter().map(|x| f64::from(*x)).sum::<f64>() / numbers.len() as f64;
+    (mean, (numbers.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / numbers.len() as f64).sqrt())
+}
+
+/// Random actions at the beginning are uniform between the environment's bounds, not between -1 and 1. Then every environment has noise of its
+/// own, scaled to the bounds.
+#[test]
+fn noise_is_scaled_to_the_bounds_of_the_actions() {
+    let (actions, _) = explored(Noisy { random_steps: 1_000_000, noise: ActionNoise::None, std: 0.0 }, 2000);
+    for actions in &actions {
+        let ((mean, std), greatest) = (mean_and_std(actions), actions.iter().fold(0.0_f32, |a, b| a.max(b.abs())));
+        assert!(
+            mean.abs() < 0.1 && (std - 2.0 / 3_f64.sqrt()).abs() < 0.05 && (1.99..=2.0).contains(&greatest),
+            "{mean}, {std}, {greatest}"
+        );
+    }
+    let (_, residuals) = explored(Noisy { random_steps: 3 * 50, noise: ActionNoise::Normal, std: 0.1 }, 2000);
+    assert_ne!(residuals[0][50..], residuals[1][50..]);
+    for residuals in &residuals {
+        let (mean, std) = mean_and_std(&residuals[50..]);
+        assert!(mean.abs() < 0.01 && (std - 0.1).abs() < 0.01 && mean_and_std(&residuals[..50]).1 > 0.3, "{mean}, {std}");
+    }
+    let (actions, residuals) = explored(Noisy { random_steps: 0, noise: ActionNoise::Normal, std: 100.0 }, 200);
+    assert!(actions.iter().flatten().all(|a| a.abs() <= 2.0) && residuals.iter().flatten().any(|x| x.abs() > 0.5), "not clipped");
+    let (_, residuals) = explored(Noisy { random_steps: 0, noise: ActionNoise::None, std: 1.0 }, 50);
+    assert!(residuals.iter().flatten().all(|x| *x == 0.0));
+}
+
+/// The process of Ornstein and Uhlenbeck: x' = 0.9985 x + 0.1 std N(0, 1); it begins at 0 in every episode of 200 steps.
+#[test]
+fn correlated_noise_begins_anew_in_every_episode() {
+    let (_, residuals) = explored(Noisy { random_steps: 0, noise: ActionNoise::OrnsteinUhlenbeck, std: 0.2 }, 1000);
+    for residuals in &residuals {
+        let starts: Vec<f32> = residuals.iter().step_by(200).copied().collect();
+        assert!(starts.iter().all(|x| x.abs() < 0.08), "{starts:?}");
+        let steps: Vec<f32> =
+            residuals.chunks(200).flat_map(|x| x.windows(2).map(|pair| pair[1] - 0.9985 * pair[0]).collect::<Vec<_>>()).collect();
+        let (mean, std) = mean_and_std(&steps);
+        assert!(mean.abs() < 0.003 && (std - 0.02).abs() < 0.002, "{mean}, {std}");
+        assert!(mean_and_std(residuals).1 > 0.05, "the noise is not correlated");
+    }
+}
+
+/// TD3 without its three changes is DDPG.
+#[test]
+fn td3_without_its_changes_is_ddpg_bit_for_bit() {
+    let config = |agent: &str, settings: &[&str]| {
+        let config = Config { environment: "pendulum".into(), ..Config::default() }.with_toml(&format!("agent = \"{agent}\"")).unwrap();
+        let config = settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap());
+        Config { steps: 1500, envs: 2, network: NetworkConfig { hidden: vec![8], ..NetworkConfig::default() }.into(), ..config }
+    };
+    let train = |config: Config| {
+        let mut trainer = Trainer::new(config).unwrap();
+        trainer.finish().unwrap();
+        trainer.export()
+    };
+    let changes = ["td3.n_critics=1", "td3.policy_delay=1", "td3.target_policy_noise=0", "td3.learning_starts=200"];
+    let ddpg = train(config("ddpg", &["ddpg.learning_starts=200"]));
+    assert!(ddpg == train(config("td3", &changes)));
+    for change in ["td3.policy_delay=2", "td3.target_policy_noise=0.2"] {
+        assert!(ddpg != train(config("td3", &[&changes[..], &[change]].concat())), "{change} changes nothing");
+    }
 }
