@@ -63,6 +63,24 @@ pub mod agents {
     #[doc = include_str!("guide.html")]
     pub mod pqn {}
 
+    /// Deep deterministic policy gradient.
+    #[doc = include_str!("../docs/agents/ddpg.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod ddpg {}
+
+    /// Twin delayed deep deterministic policy gradient.
+    #[doc = include_str!("../docs/agents/td3.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod td3 {}
+
+    /// Soft actor-critic.
+    #[doc = include_str!("../docs/agents/sac.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod sac {}
+
     /// Trust region policy optimisation.
     #[doc = include_str!("../docs/agents/trpo.md")]
     ///

@@ -5,7 +5,7 @@
 
 use super::super::layer::padded;
 use super::super::perceptron::{ROWS, Tile};
-use super::super::simd::{Kernel, Simd};
+use super::super::simd::{Kernel, Level, Simd, dispatch};
 use super::layout::QActorLayout;
 use crate::math::{exp_inline, ln_inline, tanh_inline};
 use crate::squashed::{log_prob, log_slope};
@@ -74,12 +74,28 @@ impl ActorTile {
     }
 }
 
+impl ActorTile {
+    /// Reads at most [`ROWS`] observations, and computes actions and log-probabilities.
+    #[inline(never)] // once per program instead of once per caller
+    pub fn choose<'a>(
+        &mut self,
+        level: Level,
+        (layout, parameters): (&QActorLayout, &[f32]),
+        observations: &mut dyn Iterator<Item = &'a [f32]>,
+        noise: Noise<'_>,
+    ) {
+        self.tile.read(layout.width(), observations);
+        self.tile.forward(level, &layout.actor, parameters);
+        dispatch(level, Choose { layout, parameters, noise, tile: self });
+    }
+}
+
 /// Computes actions and log-probabilities from the outputs of the actor's last layer.
-pub(super) struct Choose<'a> {
-    pub layout: &'a QActorLayout,
-    pub parameters: &'a [f32],
-    pub noise: Noise<'a>,
-    pub tile: &'a mut ActorTile,
+struct Choose<'a> {
+    layout: &'a QActorLayout,
+    parameters: &'a [f32],
+    noise: Noise<'a>,
+    tile: &'a mut ActorTile,
 }
 
 impl Kernel for Choose<'_> {

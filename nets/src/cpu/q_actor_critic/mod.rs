@@ -22,7 +22,7 @@ use crate::{
     ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Moves, NetworkConfig, NetworkError, QActor, QActorHead,
     Store, Sums, ValueObjective, threads,
 };
-use head::{ActorTile, Choose, Noise};
+use head::{ActorTile, Noise};
 use layout::QActorLayout;
 use tile::{Decisions, QActorTile};
 
@@ -212,10 +212,8 @@ impl crate::QActorCritic for QActorCritic {
             threads::for_each(&mut tiles, |number, (QActorTile { actor, .. }, (actions, log_probs))| {
                 let first = part * most + number * ROWS;
                 let some = rows.start + first..rows.start + first + log_probs.len();
-                actor.tile.read(layout.width(), some.map(|row| store.observation(row)));
-                actor.tile.forward(*level, &layout.actor, parameters);
                 let noise = noise_of(layout, &epsilon, first, log_probs.len());
-                dispatch(*level, Choose { layout, parameters, noise, tile: actor });
+                actor.choose(*level, (layout, parameters), &mut some.map(|row| store.observation(row)), noise);
                 actions.copy_from_slice(&actor.actions[..actions.len()]);
                 log_probs.copy_from_slice(&actor.log_probs[..log_probs.len()]);
             });
@@ -335,8 +333,6 @@ impl Actor for CpuActor<'_> {
         let tile = self.tile.as_mut().expect("an actor keeps its tile until it is dropped");
         let blocks = observations.chunks(ROWS * width).zip(actions.chunks_mut(ROWS * d).zip(log_probs.chunks_mut(ROWS)));
         for (i, (observations, (actions, log_probs))) in blocks.enumerate() {
-            tile.tile.read(width, observations.chunks_exact(width));
-            tile.tile.forward(*level, &layout.actor, parameters);
             let (first, n) = (i * ROWS, log_probs.len());
             let noise = match layout.log_stds {
                 _ if !is_sampled => Noise::Zero,
@@ -346,7 +342,7 @@ impl Actor for CpuActor<'_> {
                 }
                 None => Noise::Rows(&self.epsilon[first * d..(first + n) * d]),
             };
-            dispatch(*level, Choose { layout, parameters, noise, tile });
+            tile.choose(*level, (layout, parameters), &mut observations.chunks_exact(width), noise);
             actions.copy_from_slice(&tile.actions[..actions.len()]);
             layout.scale.unscale(actions);
             log_probs.copy_from_slice(&tile.log_probs[..n]);

@@ -3,7 +3,7 @@
 use super::super::layer::padded;
 use super::super::perceptron::{ROWS, Tile};
 use super::super::simd::{Level, dispatch};
-use super::head::{ActorTile, Choose, Noise, ThroughActions};
+use super::head::{ActorTile, Noise, ThroughActions};
 use super::layout::QActorLayout;
 use crate::{ActionRows, ActorLoss, ActorObjective, Batch, Store, Sums, ValueLoss, ValueObjective};
 
@@ -115,9 +115,7 @@ impl QActorTile {
         let n = objective.critics(layout.critics.len()).min(layout.critics.len());
         let observations = indices.iter().map(|index| store.observation(*index as usize));
         let log_std_rows = layout.log_stds.clone();
-        self.actor.tile.read(width, observations.clone());
-        self.actor.tile.forward(level, &layout.actor, parameters);
-        dispatch(level, Choose { layout, parameters, noise, tile: &mut self.actor });
+        self.actor.choose(level, (layout, parameters), &mut observations.clone(), noise);
         let actions = std::mem::take(&mut self.actor.actions);
         self.criticise(level, (layout, parameters), n, observations.zip(actions.chunks_exact(d)));
         self.actor.actions = actions;
