@@ -248,7 +248,7 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
 
     /// Returns the targets of the drawn decisions, each at the index of its decision: the discounted rewards of the segment and, unless the
     /// episode terminated, the value after it. `values` has `atoms` values for each observation after a segment, in the order of
-    /// [`next_target_values`](QLearner::next_target_values). A decision then has `atoms` targets.
+    /// the store. A decision then has `atoms` targets.
     pub fn targets(&self, sample: &Sample, values: &[f32], atoms: usize) -> Vec<f32> {
         let Rollout { segments, rewards, .. } = &sample.rollout;
         let mut targets = vec![0.0; rewards.len() * atoms];

@@ -77,11 +77,11 @@ impl ActorTile {
 impl ActorTile {
     /// Reads at most [`ROWS`] observations, and computes actions and log-probabilities.
     #[inline(never)] // once per program instead of once per caller
-    pub fn choose<'a>(
+    pub fn choose(
         &mut self,
         level: Level,
         (layout, parameters): (&QActorLayout, &[f32]),
-        observations: &mut dyn Iterator<Item = &'a [f32]>,
+        observations: &mut dyn Iterator<Item = &[f32]>,
         noise: Noise<'_>,
     ) {
         self.tile.read(layout.width(), observations);
