@@ -10,7 +10,6 @@
 //!
 //! The names of the settings and their defaults are those of Stable-Baselines3.
 
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{QActor, QActorCritic, QActorHead, Sums, settings};
 
 use crate::actor_learner::{ActorLearner, ActorLearnerConfig};
@@ -58,7 +57,7 @@ impl AgentConfig for Td3Config {
         let (noise, std) = (self.action_noise, self.action_noise_std);
         let exploration = Exploration::Noisy(Noisy { random_steps: self.learner.off_policy.learning_starts, noise, std });
         let head = QActorHead { actor: QActor::Deterministic, critics: self.n_critics };
-        Ok(self.learner.built((head, exploration), setup, Td3::new(self.clone())))
+        Ok(self.learner.built((head, exploration), setup, Td3 { config: self.clone() }))
     }
 
     fn discounts(&self) -> (f32, f32) {
@@ -68,19 +67,13 @@ impl AgentConfig for Td3Config {
 
 /// Twin delayed deep deterministic policy gradient.
 pub struct Td3 {
-    config: Td3Config,
-    /// Updates of the critics so far.
-    updates: u64,
+    /// The settings.
+    pub config: Td3Config,
 }
 
 impl Td3 {
-    /// Creates TD3 with these settings.
-    pub fn new(config: Td3Config) -> Self {
-        Self { config, updates: 0 }
-    }
-
     /// Learns from a sample. Returns the sums of the critics' loss over its decisions.
-    pub fn learn(&mut self, learner: &mut ActorLearner, sample: &Sample, context: UpdateContext) -> Result<Sums, AgentError> {
+    pub fn learn(&self, learner: &mut ActorLearner, sample: &Sample, context: UpdateContext) -> Result<Sums, AgentError> {
         // change 3: noise on the target's actions
         let Td3Config { target_policy_noise, target_noise_clip: c, .. } = self.config;
         let mut noise = learner.noise(context);
@@ -96,8 +89,7 @@ impl Td3 {
         let sums = learner.step_critics(sample, &targets, 1.0, context)?;
 
         // change 2: actor and target networks are updated less often
-        self.updates += 1;
-        if self.updates.is_multiple_of(self.config.policy_delay) {
+        if learner.updates().is_multiple_of(self.config.policy_delay) {
             learner.step_actor(sample, None, &DeterministicObjective, context)?;
             learner.track(self.config.learner.tau);
         }
@@ -113,15 +105,5 @@ impl OffPolicyAgent<dyn QActorCritic> for Td3 {
             self.learn(learner, &sample, context)?;
         }
         learner.report_of(context, Ddpg::FIGURES.iter().copied())
-    }
-
-    fn save(&self) -> Tensors {
-        Tensors::from([("updates".into(), Tensor::u64(vec![self.updates]))])
-    }
-
-    fn load(&mut self, state: &Tensors) -> Result<(), TensorsError> {
-        let [updates] = *get_u64(state, "updates")? else { return Err(TensorsError::State("updates: expected one number".into())) };
-        self.updates = updates;
-        Ok(())
     }
 }

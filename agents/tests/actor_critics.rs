@@ -5,8 +5,10 @@
 
 #[path = "../../tests/common/golden.rs"]
 mod golden;
+#[path = "common/pytorch.rs"]
+mod pytorch;
 
-use golden::{floats, numbers, shape};
+use golden::floats;
 use gradus_agents::actor_learner::ActorLearnerConfig;
 use gradus_agents::ddpg::{Ddpg, DdpgConfig};
 use gradus_agents::off_policy::OffPolicyConfig;
@@ -16,12 +18,9 @@ use gradus_agents::{ActorLearner, AgentError, End, GroupId, OptimiserConfig, Rol
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::QActorCritic;
-use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{ActionRows, Activation, Behaviour, LogStdBounds, NetworkConfig, QActor, QActorHead, Schedule, Store, Sums};
+use pytorch::{assert_near, assert_parameters, tensors};
 use serde_json::Value;
-
-/// Tolerance for rounding errors: PyTorch's numbers are f64 and ours are f32.
-const NEAR: f64 = 1e-5;
 
 const SEED: u64 = 1;
 
@@ -39,28 +38,6 @@ fn the_noise_of_the_golden_file_is_ours() {
     }
     let read: Vec<Vec<f32>> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     assert_eq!(read, noise());
-}
-
-fn tensors(value: &Value) -> Tensors {
-    value.as_object().unwrap().iter().map(|(name, value)| (name.clone(), Tensor::f32(&shape(value), floats(value)))).collect()
-}
-
-fn assert_near(got: &[f32], expected: &Value, what: &str) {
-    let expected = numbers(expected);
-    assert_eq!(got.len(), expected.len(), "{what}");
-    for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
-        let distance = (f64::from(*got) - expected).abs();
-        assert!(distance <= NEAR * expected.abs().max(1.0), "{what}, number {i}: expected {expected}, got {got}");
-    }
-}
-
-fn assert_parameters(network: &dyn Behaviour, expected: &Value, what: &str) {
-    let saved = network.save();
-    assert_eq!(saved.len(), expected.as_object().unwrap().len(), "{what}");
-    for (name, expected) in expected.as_object().unwrap() {
-        let Data::F32(got) = &saved[name].data else { panic!("{name}: expected f32") };
-        assert_near(got, expected, &format!("{what}, {name}"));
-    }
 }
 
 /// Returns the batch of a case as a sample.
@@ -139,14 +116,16 @@ fn updates_are_those_of_pytorch() {
         };
         let mut agent = match settings["agent"].as_str().unwrap() {
             "ddpg" => Any::Ddpg(Ddpg { config: DdpgConfig { learner: learner.clone(), ..DdpgConfig::default() } }),
-            "td3" => Any::Td3(Td3::new(Td3Config {
-                n_critics: critics,
-                policy_delay: size("delay") as u64,
-                target_policy_noise: float("smoothing"),
-                target_noise_clip: float("clip"),
-                learner: learner.clone(),
-                ..Td3Config::default()
-            })),
+            "td3" => Any::Td3(Td3 {
+                config: Td3Config {
+                    n_critics: critics,
+                    policy_delay: size("delay") as u64,
+                    target_policy_noise: float("smoothing"),
+                    target_noise_clip: float("clip"),
+                    learner: learner.clone(),
+                    ..Td3Config::default()
+                },
+            }),
             _ => Any::Sac(Sac::new(SacConfig {
                 n_critics: critics,
                 ent_coef: float("alpha"),

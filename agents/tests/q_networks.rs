@@ -4,42 +4,19 @@
 
 #[path = "../../tests/common/golden.rs"]
 mod golden;
+#[path = "common/pytorch.rs"]
+mod pytorch;
 
-use golden::{floats, numbers, shape};
+use golden::{floats, numbers};
 use gradus_agents::dqn::{Dqn, DqnConfig, TdLoss};
 use gradus_agents::off_policy::OffPolicyConfig;
 use gradus_agents::q_learner::QLearnerConfig;
 use gradus_agents::{End, GroupId, OptimiserConfig, QrDqn, QrDqnConfig, Rollout, Sample, Segment, UpdateContext};
 use gradus_envs::Space;
 use gradus_nets::cpu::QNetwork;
-use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{ActionRows, Activation, Behaviour, NetworkConfig, QHead, Rule, Schedule, Store};
+use pytorch::{NEAR, assert_near, assert_parameters, tensors};
 use serde_json::Value;
-
-/// Tolerance for rounding errors: PyTorch's numbers are f64 and ours are f32.
-const NEAR: f64 = 1e-5;
-
-fn tensors(value: &Value) -> Tensors {
-    value.as_object().unwrap().iter().map(|(name, value)| (name.clone(), Tensor::f32(&shape(value), floats(value)))).collect()
-}
-
-fn assert_near(got: &[f32], expected: &Value, what: &str) {
-    let expected = numbers(expected);
-    assert_eq!(got.len(), expected.len(), "{what}");
-    for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
-        let distance = (f64::from(*got) - expected).abs();
-        assert!(distance <= NEAR * expected.abs().max(1.0), "{what}, number {i}: expected {expected}, got {got}");
-    }
-}
-
-fn assert_parameters(network: &dyn Behaviour, expected: &Value, what: &str) {
-    let saved = network.save();
-    assert_eq!(saved.len(), expected.as_object().unwrap().len(), "{what}");
-    for (name, expected) in expected.as_object().unwrap() {
-        let Data::F32(got) = &saved[name].data else { panic!("{name}: expected f32") };
-        assert_near(got, expected, &format!("{what}, {name}"));
-    }
-}
 
 /// Returns the batch of a case as a sample.
 fn sample(segments: &[Value], width: usize) -> Sample {

@@ -1,0 +1,33 @@
+//! Compares networks with golden files that PyTorch wrote.
+
+use gradus_nets::Behaviour;
+use gradus_nets::tensors::{Data, Tensor, Tensors};
+use serde_json::Value;
+
+use crate::golden::{floats, numbers, shape};
+
+/// Tolerance for rounding errors: PyTorch's numbers are f64 and ours are f32.
+pub const NEAR: f64 = 1e-5;
+
+/// Reads tensors by name.
+pub fn tensors(value: &Value) -> Tensors {
+    value.as_object().unwrap().iter().map(|(name, value)| (name.clone(), Tensor::f32(&shape(value), floats(value)))).collect()
+}
+
+pub fn assert_near(got: &[f32], expected: &Value, what: &str) {
+    let expected = numbers(expected);
+    assert_eq!(got.len(), expected.len(), "{what}");
+    for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
+        let distance = (f64::from(*got) - expected).abs();
+        assert!(distance <= NEAR * expected.abs().max(1.0), "{what}, number {i}: expected {expected}, got {got}");
+    }
+}
+
+pub fn assert_parameters(network: &dyn Behaviour, expected: &Value, what: &str) {
+    let saved = network.save();
+    assert_eq!(saved.len(), expected.as_object().unwrap().len(), "{what}");
+    for (name, expected) in expected.as_object().unwrap() {
+        let Data::F32(got) = &saved[name].data else { panic!("{name}: expected f32") };
+        assert_near(got, expected, &format!("{what}, {name}"));
+    }
+}
