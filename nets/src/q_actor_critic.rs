@@ -6,7 +6,7 @@ use gradus_envs::Space;
 use gradus_envs::random::Stream;
 
 use crate::squashed::LogStdBounds;
-use crate::{Batch, Behaviour, DIAGNOSTICS, Network, Store, Sums, ValueObjective};
+use crate::{Batch, Behaviour, DIAGNOSTICS, Network, NetworkConfig, Store, Sums, ValueObjective};
 
 /// What a [`QActorCritic`] consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +120,42 @@ pub trait QActorCritic: Behaviour + Network {
     /// # Panics
     /// If the two networks differ in engine or shape.
     fn track(&mut self, online: &dyn QActorCritic, tau: f32);
+}
+
+/// The standard normal numbers that an actor adds to its actions: `length` numbers for each row of observations.
+pub(crate) struct ActorNoise {
+    length: usize,
+    /// Number of calls of [`draw`](ActorNoise::draw) for which the numbers of a row stay; `None`: for ever.
+    lasts: Option<usize>,
+    uses: usize,
+    numbers: Vec<f32>,
+}
+
+impl ActorNoise {
+    /// Returns the noise of `actions` dimensions: with gSDE, a matrix of `features` x `actions` numbers, which stays for
+    /// `gsde_sample_every` calls; otherwise new numbers in every call.
+    pub fn new(config: &NetworkConfig, features: usize, actions: usize) -> Self {
+        let every = Some(config.gsde_sample_every).filter(|every| *every > 0);
+        let (length, lasts) = if config.gsde { (features * actions, every) } else { (actions, Some(1)) };
+        Self { length, lasts, uses: 0, numbers: Vec::new() }
+    }
+
+    /// Draws numbers for the rows that have none, each row from its own stream.
+    pub fn draw(&mut self, streams: &mut [Stream]) {
+        if self.lasts.is_some_and(|lasts| self.uses == lasts) {
+            self.numbers.clear();
+            self.uses = 0;
+        }
+        for stream in streams.iter_mut().skip(self.numbers.len() / self.length) {
+            self.numbers.extend((0..self.length).map(|_| stream.normal()));
+        }
+        self.uses += 1;
+    }
+
+    /// The numbers of these rows.
+    pub fn of(&self, rows: Range<usize>) -> &[f32] {
+        &self.numbers[rows.start * self.length..rows.end * self.length]
+    }
 }
 
 /// The bounds of an environment's actions.

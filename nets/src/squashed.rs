@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::math::{exp_inline, ln_inline, tanh_inline};
 
 /// ln(2 pi) / 2.
-const HALF_LN_2PI: f32 = 0.918_938_5;
+pub(crate) const HALF_LN_2PI: f32 = 0.918_938_5;
 
 /// How the log standard deviation of a squashed Gaussian is kept within bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

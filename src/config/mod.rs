@@ -396,7 +396,9 @@ impl Config {
         Ok(match self.build(world)? {
             Built::OnPolicy(agent) => Box::new(OnPolicy { agent, policy: self.policy(world)? }),
             Built::Values { head, make, .. } => make(self.network.q_network(head, world, (self.seed, self.device), &self.torch)?),
-            Built::ActorCritics { head, make, .. } => make(self.network.q_actor_critic(head, world, (self.seed, self.device))?),
+            Built::ActorCritics { head, make, .. } => {
+                make(self.network.q_actor_critic(head, world, (self.seed, self.device), &self.torch)?)
+            }
             Built::Whole(algorithm) => algorithm,
         })
     }

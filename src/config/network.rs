@@ -101,13 +101,14 @@ impl Network {
         head: QActorHead,
         world: &World,
         (seed, device): (u64, Device),
+        torch: &TorchConfig,
     ) -> Result<Box<dyn QActorCritic>, NetworkError> {
         let env = world.env();
         let (observations, actions) = (env.observation_space(), env.action_space());
         let Network::Perceptron(config) = self else { return Err(NetworkError::Observations(observations.to_string())) };
         match device {
             Device::Cpu => Ok(Box::new(cpu::QActorCritic::new(config, head, &observations, &actions, seed)?)),
-            _ => Err(NetworkError::Device(format!("device {device}: expected cpu, because only the engine `cpu` has critics of actions"))),
+            _ => q_actor_on_torch(config, head, (&observations, &actions), (seed, device), torch),
         }
     }
 
@@ -151,6 +152,28 @@ fn q_on_torch(
     (_, device): (u64, Device),
     _: &TorchConfig,
 ) -> Result<Box<dyn QNetwork>, NetworkError> {
+    Err(without_tch(device))
+}
+
+#[cfg(feature = "tch")]
+fn q_actor_on_torch(
+    config: &NetworkConfig,
+    head: QActorHead,
+    spaces: (&Space, &Space),
+    (seed, device): (u64, Device),
+    settings: &TorchConfig,
+) -> Result<Box<dyn QActorCritic>, NetworkError> {
+    Ok(Box::new(gradus_nets::torch::QActorCritic::new((config, settings), head, spaces, seed, device)?))
+}
+
+#[cfg(not(feature = "tch"))]
+fn q_actor_on_torch(
+    _: &NetworkConfig,
+    _: QActorHead,
+    _: (&Space, &Space),
+    (_, device): (u64, Device),
+    _: &TorchConfig,
+) -> Result<Box<dyn QActorCritic>, NetworkError> {
     Err(without_tch(device))
 }
 

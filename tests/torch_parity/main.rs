@@ -5,6 +5,7 @@
 mod actions;
 mod gradients;
 mod precision;
+mod q_actor_critics;
 mod q_networks;
 mod updates;
 

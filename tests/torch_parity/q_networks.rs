@@ -2,6 +2,7 @@
 
 use gradus::envs::Space;
 use gradus::envs::random::{Purpose, Stream};
+use gradus::nets::tensors::Data;
 use gradus::nets::{
     ActionRows, Activation, Batch, Behaviour, Choice, NetworkConfig, OptimiserStep, QHead, QNetwork, Rule, Store, TorchConfig, ValueLoss,
     ValueObjective, cpu, torch,
@@ -22,11 +23,21 @@ impl ValueObjective for Squared {
     }
 }
 
-fn near(ours: &[f32], theirs: &[f32], what: &str) {
+/// Asserts that numbers agree to 1e-4.
+pub fn near(ours: &[f32], theirs: &[f32], what: &str) {
     assert_eq!(ours.len(), theirs.len(), "{what}");
     for (i, (a, b)) in ours.iter().zip(theirs).enumerate() {
         assert!((a - b).abs() <= 1e-4 * b.abs().max(1.0), "{what}, number {i}: expected {a}, got {b}");
     }
+}
+
+/// Returns all parameters of a network.
+pub fn saved(network: &(impl Behaviour + ?Sized)) -> Vec<f32> {
+    let of = |data| match data {
+        Data::F32(numbers) => numbers,
+        _ => panic!("expected f32"),
+    };
+    network.save().into_values().flat_map(|tensor| of(tensor.data)).collect()
 }
 
 #[test]
@@ -69,16 +80,6 @@ fn ten_updates_agree() {
             near(&losses[0], &losses[1], &format!("{what}, loss and norm of update {update}"));
             targets.iter_mut().zip(&networks).for_each(|(target, network)| target.track(network.as_ref(), 0.25));
         }
-        let saved = |network: &dyn Behaviour| {
-            network
-                .save()
-                .into_values()
-                .flat_map(|tensor| match tensor.data {
-                    gradus::nets::tensors::Data::F32(numbers) => numbers,
-                    _ => panic!("expected f32"),
-                })
-                .collect::<Vec<f32>>()
-        };
         near(&saved(networks[0].as_ref()), &saved(networks[1].as_ref()), &format!("{what}, parameters"));
         near(&saved(targets[0].as_ref()), &saved(targets[1].as_ref()), &format!("{what}, target"));
         let values = networks.each_mut().map(|network| {

@@ -25,6 +25,8 @@ mod fault;
 mod forward_backward;
 mod library;
 mod parameters;
+mod perceptron;
+mod q_actor_critic;
 mod q_network;
 mod raw;
 mod transformer;
@@ -35,6 +37,7 @@ pub use actor_critic::ActorCritic;
 pub use cuda::{Driver, Gpu, driver, gpus, surroundings};
 pub use forward_backward::Said;
 pub use library::{EXPECTED, Finding, allow_tf32, find, libraries, multiply_rate, open, prove};
+pub use q_actor_critic::QActorCritic;
 pub use q_network::QNetwork;
 /// The crate that defines [`Tensor`](tch::Tensor).
 pub use tch;

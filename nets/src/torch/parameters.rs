@@ -447,6 +447,11 @@ impl Views {
         self.find(name).ok_or_else(|| TchError::FileFormat(format!("parameter {name} is missing")))
     }
 
+    /// Returns the same parameters as constants.
+    pub fn detached(&self) -> Result<Self, TchError> {
+        Ok(Self(self.0.iter().map(|(name, tensor)| Ok((name.clone(), tensor.f_detach()?))).collect::<Result<_, TchError>>()?))
+    }
+
     /// Returns the parameter `name`, if it exists.
     pub fn find(&self, name: &str) -> Option<&Tensor> {
         self.0.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok().map(|at| &self.0[at].1)

@@ -7,19 +7,16 @@ use gradus_envs::Space;
 use tch::{Kind, TchError, Tensor, no_grad};
 
 use super::common::{behaviour_by_parameters, impl_network};
-use super::fault::{Fault, one_line};
-use super::library::{open, use_threads};
+use super::fault::Fault;
+use super::library::use_threads;
 use super::parameters::{Parameters, Views, to_device, to_host};
-use super::raw::Shared;
+use super::perceptron::{self, chain, rows};
 use crate::q_network::greedy;
 use crate::tensors::Tensors;
 use crate::{
-    ActionRows, Activation, Actor, Batch, Behaviour, Choice, Device, Moves, NetworkConfig, NetworkError, Precision, QHead, Store, Sums,
-    TorchConfig, ValueObjective, cpu,
+    ActionRows, Actor, Batch, Behaviour, Choice, Device, Moves, NetworkConfig, NetworkError, QHead, Store, Sums, TorchConfig,
+    ValueObjective, cpu,
 };
-
-/// Added to the variance of a row of a layer normalisation, as in the engine `cpu`.
-const EPSILON: f64 = 1e-5;
 
 /// A network of action values on libtorch.
 pub struct QNetwork {
@@ -31,9 +28,6 @@ pub struct QNetwork {
     fault: Fault,
 }
 
-/// The observations of a store on the device.
-struct Rows(Shared);
-
 impl QNetwork {
     /// Creates a network on `device`, with the same parameters as the engine `cpu` creates for these arguments.
     pub fn new(
@@ -44,14 +38,8 @@ impl QNetwork {
         device: Device,
     ) -> Result<Self, NetworkError> {
         let (width, n) = config.check_q(head, observations, actions)?;
-        let parameters = cpu::QNetwork::new(config, head, observations, actions, seed)?.save();
-        if torch.precision == Precision::Bf16 {
-            return Err(NetworkError::Device("torch.precision: expected f32 or tf32 for a multilayer perceptron, got bf16".into()));
-        }
-        let on = open(device, torch.precision).map_err(NetworkError::Device)?;
-        let fault = Fault::none(device);
-        let parameters = Parameters::new(&parameters, on, fault.clone())
-            .map_err(|error| NetworkError::Device(format!("device {device}: {}", one_line(&error))))?;
+        let values = cpu::QNetwork::new(config, head, observations, actions, seed)?.save();
+        let (parameters, fault) = perceptron::parameters(&values, torch, device)?;
         Ok(Self { config: config.clone(), head, width, actions: n, parameters, fault })
     }
 
@@ -60,57 +48,20 @@ impl QNetwork {
         self.parameters.save_gradient()
     }
 
-    /// Applies the hidden layers of a chain and, if `has_output`, its output layer.
-    fn chain(&self, views: &Views, name: &str, mut x: Tensor, hidden: usize, has_output: bool) -> Result<Tensor, TchError> {
-        // numbered as in PyTorch's `Sequential`
-        let stride = if self.config.layer_norm { 3 } else { 2 };
-        let of = |number: usize, what: &str| views.get(&format!("{name}.{number}.{what}"));
-        for i in 0..hidden + usize::from(has_output) {
-            x = x.f_linear(of(stride * i, "weight")?, Some(of(stride * i, "bias")?))?;
-            if i == hidden {
-                break;
-            }
-            if self.config.layer_norm {
-                let (gain, shift) = (of(stride * i + 1, "weight")?, of(stride * i + 1, "bias")?);
-                x = x.f_layer_norm(gain.size(), Some(gain), Some(shift), EPSILON, false)?;
-            }
-            x = match self.config.activation {
-                Activation::Tanh => x.f_tanh()?,
-                Activation::Relu => x.f_relu()?,
-            };
-        }
-        Ok(x)
-    }
-
     /// Returns Q(s, .) of some observations: rows x actions x atoms.
     fn q(&self, views: &Views, observations: &Tensor) -> Result<Tensor, TchError> {
         use_threads(self.parameters.len(), observations.size().first().map_or(0, |rows| *rows as usize));
         let (hidden, x) = (self.config.hidden.len(), observations.shallow_clone());
         let shape = [-1, self.actions as i64, self.head.atoms as i64];
         if !self.head.dueling {
-            return self.chain(views, "q", x, hidden, true)?.f_view(shape);
+            return chain(&self.config, (views, "q"), x, hidden, true)?.f_view(shape);
         }
         let own = hidden.min(1);
-        let features = self.chain(views, "trunk", x, hidden - own, false)?;
-        let value = self.chain(views, "value", features.shallow_clone(), own, true)?.f_unsqueeze(1)?;
-        let advantage = self.chain(views, "advantage", features, own, true)?.f_view(shape)?;
+        let features = chain(&self.config, (views, "trunk"), x, hidden - own, false)?;
+        let value = chain(&self.config, (views, "value"), features.shallow_clone(), own, true)?.f_unsqueeze(1)?;
+        let advantage = chain(&self.config, (views, "advantage"), features, own, true)?.f_view(shape)?;
         let mean = advantage.f_mean_dim(&[1i64][..], true, Kind::Float)?;
         value.f_add(&advantage)?.f_sub(&mean)
-    }
-
-    /// Returns the observations of a store on the device; they are copied once.
-    fn rows(&self, store: &Store) -> Result<std::sync::Arc<Rows>, TchError> {
-        let (device, width) = (self.parameters.device(), self.width);
-        assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
-        store.copy(
-            |rows: &Rows| rows.0.device() == device,
-            || {
-                let crate::Observations::Rows { rows, .. } = store.observations() else {
-                    panic!("observations: expected rows of numbers, got rows on another device")
-                };
-                Ok::<Rows, TchError>(Rows(to_device(rows, device)?.f_view([-1, width as i64])?.into()))
-            },
-        )
     }
 
     fn forward_backward(
@@ -128,7 +79,7 @@ impl QNetwork {
         let ask = || {
             let views = self.parameters.views(Kind::Float)?;
             let index = to_device(&batch.indices.iter().map(|i| i64::from(*i)).collect::<Vec<_>>(), device)?;
-            let q = self.q(&views, &self.rows(store)?.0.f_index_select(0, &index)?)?;
+            let q = self.q(&views, &rows(store, self.width, &self.parameters)?.0.f_index_select(0, &index)?)?;
             let taken: Vec<i64> = batch.indices.iter().map(|i| i64::from(actions[*i as usize])).collect();
             let taken = to_device(&taken, device)?.f_view([-1, 1, 1])?.f_expand([-1, 1, atoms as i64], false)?;
             q.f_gather(1, &taken, false)?.f_squeeze_dim(1)
@@ -179,11 +130,11 @@ impl crate::QNetwork for QNetwork {
         self.head
     }
 
-    fn q_values(&mut self, store: &Store, rows: Range<usize>, values: &mut Vec<f32>) {
-        let n = rows.len() * self.actions * self.head.atoms;
+    fn q_values(&mut self, store: &Store, some: Range<usize>, values: &mut Vec<f32>) {
+        let n = some.len() * self.actions * self.head.atoms;
         *values = self.fault.guard(|| {
             no_grad(|| {
-                let some = self.rows(store)?.0.f_narrow(0, rows.start as i64, rows.len() as i64)?;
+                let some = rows(store, self.width, &self.parameters)?.0.f_narrow(0, some.start as i64, some.len() as i64)?;
                 to_host(&self.q(&self.parameters.views(Kind::Float)?, &some)?)
             })
         });

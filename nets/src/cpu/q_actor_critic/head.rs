@@ -8,15 +8,13 @@ use super::super::perceptron::{ROWS, Tile};
 use super::super::simd::{Kernel, Level, Simd, dispatch};
 use super::layout::QActorLayout;
 use crate::math::{exp_inline, ln_inline, tanh_inline};
-use crate::squashed::{log_prob, log_slope};
+use crate::squashed::{HALF_LN_2PI, log_prob, log_slope};
 use crate::{LogStdBounds, QActor};
 
 /// Added to the variances of gSDE, as in Stable-Baselines3.
 const VARIANCE_FLOOR: f32 = 1e-6;
 /// Bound of the means with gSDE, as in Stable-Baselines3.
 const MEAN_BOUND: f32 = 2.0;
-/// ln(2 pi) / 2.
-const HALF_LN_2PI: f32 = 0.918_938_5;
 
 /// The standard normal numbers from which the noise of some rows is computed.
 #[derive(Clone, Copy)]

@@ -17,6 +17,7 @@ use super::simd::{Level, dispatch};
 use super::update::Track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::footprint::Footprint;
+use crate::q_actor_critic::ActorNoise;
 use crate::tensors::Tensors;
 use crate::{
     ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Moves, NetworkConfig, NetworkError, QActor, QActorHead,
@@ -180,7 +181,8 @@ impl Behaviour for QActorCritic {
     fn actor(&self) -> Box<dyn Actor + '_> {
         let spare = self.spares.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let tile = Some(spare.unwrap_or_else(|| ActorTile::new(&self.layout)));
-        Box::new(CpuActor { network: self, tile, epsilon: Vec::new(), uses: 0 })
+        let noise = ActorNoise::new(&self.config, self.layout.features(), self.layout.actions());
+        Box::new(CpuActor { network: self, tile, noise })
     }
 
     behaviour_by_weights!();
@@ -288,9 +290,7 @@ struct CpuActor<'a> {
     network: &'a QActorCritic,
     /// Returned to the network when the actor is dropped.
     tile: Option<ActorTile>,
-    /// The standard normal numbers of all rows; with gSDE, a matrix for each row, and the number of calls that have used them.
-    epsilon: Vec<f32>,
-    uses: usize,
+    noise: ActorNoise,
 }
 
 impl Drop for CpuActor<'_> {
@@ -299,27 +299,10 @@ impl Drop for CpuActor<'_> {
     }
 }
 
-impl CpuActor<'_> {
-    /// Draws the noise of the next actions, each row from its own stream. With gSDE, only rows without noise get a matrix, and all rows after
-    /// every `gsde_sample_every` calls (0: never).
-    fn draw(&mut self, streams: &mut [Stream]) {
-        let QActorCritic { layout, config, .. } = self.network;
-        let length = layout.actions() * if layout.log_stds.is_some() { layout.features() } else { 1 };
-        if layout.log_stds.is_none() || (self.uses == config.gsde_sample_every && self.uses > 0) {
-            self.epsilon.clear();
-            self.uses = 0;
-        }
-        for stream in streams.iter_mut().skip(self.epsilon.len() / length) {
-            self.epsilon.extend((0..length).map(|_| stream.normal()));
-        }
-        self.uses += 1;
-    }
-}
-
 impl Actor for CpuActor<'_> {
     fn act(&mut self, observations: &[f32], _: Option<&[bool]>, choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]) {
         let QActorCritic { layout, level, weights: Weights { values: parameters, .. }, .. } = self.network;
-        let (width, d, features) = (layout.width(), layout.actions(), layout.features());
+        let (width, d) = (layout.width(), layout.actions());
         assert!(observations.len().is_multiple_of(width), "observations: expected rows of {width} numbers");
         let rows = observations.len() / width;
         assert_eq!(rows, log_probs.len(), "log-probabilities: expected room for {rows}");
@@ -327,7 +310,7 @@ impl Actor for CpuActor<'_> {
         let is_sampled = matches!(layout.head.actor, QActor::Squashed(_)) && matches!(choice, Choice::Sample(_));
         if let (Choice::Sample(streams), true) = (choice, is_sampled) {
             assert_eq!(streams.len(), rows, "streams: expected one per row");
-            self.draw(streams);
+            self.noise.draw(streams);
         }
         let ActionRows::Continuous { rows: actions, .. } = actions else { panic!("actions: expected rows, got {}", actions.kind()) };
         let tile = self.tile.as_mut().expect("an actor keeps its tile until it is dropped");
@@ -336,11 +319,8 @@ impl Actor for CpuActor<'_> {
             let (first, n) = (i * ROWS, log_probs.len());
             let noise = match layout.log_stds {
                 _ if !is_sampled => Noise::Zero,
-                Some(_) => {
-                    let matrices = &self.epsilon[first * d * features..(first + n) * d * features];
-                    Noise::Matrices { numbers: matrices, is_shared: false }
-                }
-                None => Noise::Rows(&self.epsilon[first * d..(first + n) * d]),
+                Some(_) => Noise::Matrices { numbers: self.noise.of(first..first + n), is_shared: false },
+                None => Noise::Rows(self.noise.of(first..first + n)),
             };
             tile.choose(*level, (layout, parameters), &mut observations.chunks_exact(width), noise);
             actions.copy_from_slice(&tile.actions[..actions.len()]);
