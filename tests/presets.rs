@@ -180,6 +180,42 @@ const SB3_SAC: Rows = &[
     ("sac.log_std_bounds", "clamp"),
 ];
 
+/// cleanrl 1.0, `ddpg_continuous_action.py` and `td3_continuous_action.py`, where they differ from Stable-Baselines3.
+const CLEANRL_DDPG: Rows = &[
+    ("steps", "1_000_000"),
+    ("network.hidden", "[256, 256]"),
+    ("optimiser.learning_rate", "3e-4"),
+    ("ddpg.learning_starts", "25e3"),
+    ("ddpg.action_noise", "normal"),
+    ("ddpg.action_noise_std", "0.1"),
+];
+const CLEANRL_TD3: Rows = &[
+    ("steps", "1_000_000"),
+    ("network.hidden", "[256, 256]"),
+    ("optimiser.learning_rate", "3e-4"),
+    ("td3.learning_starts", "25e3"),
+    ("td3.action_noise", "normal"),
+    ("td3.action_noise_std", "0.1"),
+];
+
+/// cleanrl 1.0, `sac_continuous_action.py`, where it differs from Stable-Baselines3.
+const CLEANRL_SAC: Rows = &[
+    ("steps", "1_000_000"),
+    ("optimiser.critic_learning_rate_ratio", "3.3333333"), // q_lr = 1e-3, policy_lr = 3e-4
+    ("sac.learning_starts", "5e3"),
+    ("sac.target_entropy", "-1.6931472"), // -1 for actions that are scaled by 2
+    ("sac.log_std_bounds", "tanh"),
+];
+
+/// The examples of Stable-Baselines3's documentation: Pendulum, with Gaussian noise where an agent needs noise.
+const SB3_EXAMPLE: Rows = &[
+    ("steps", "10_000"),
+    ("ddpg.action_noise", "normal"),
+    ("ddpg.action_noise_std", "0.1"),
+    ("td3.action_noise", "normal"),
+    ("td3.action_noise_std", "0.1"),
+];
+
 /// sb3_contrib 2.9.2, `qrdqn/qrdqn.py` and `qrdqn/policies.py`.
 const CONTRIB_QR_DQN: Rows = &[
     ("network.activation", "relu"),
@@ -648,6 +684,12 @@ const CLAIMS: &[Claim] = &[
             ],
         ],
     },
+    Claim { preset: "pendulum-ddpg-sb3", tables: &[SB3, SB3_DDPG, SB3_EXAMPLE] },
+    Claim { preset: "pendulum-td3-sb3", tables: &[SB3, SB3_TD3, SB3_EXAMPLE] },
+    Claim { preset: "pendulum-sac-sb3", tables: &[SB3, SB3_SAC, SB3_EXAMPLE] },
+    Claim { preset: "pendulum-ddpg-cleanrl", tables: &[SB3, SB3_DDPG, CLEANRL_DDPG] },
+    Claim { preset: "pendulum-td3-cleanrl", tables: &[SB3, SB3_TD3, CLEANRL_TD3] },
+    Claim { preset: "pendulum-sac-cleanrl", tables: &[SB3, SB3_SAC, CLEANRL_SAC] },
     Claim { preset: "cartpole-dqn-sb3", tables: &[SB3, SB3_DQN, &[("steps", "100_000")]] },
 ];
 

@@ -37,7 +37,9 @@ settings! {
 impl AgentConfig for DdpgConfig {
     const NAME: &'static str = "ddpg";
     const ABOUT: &'static str = "deep deterministic policy gradient: Q-learning for continuous actions";
-    const PRESETS: &'static [Preset] = preset_files!["ddpg": "pendulum" "default"; "mountain-car-continuous" "default"; "any" "default"];
+    const PRESETS: &'static [Preset] = preset_files!["ddpg":
+        "pendulum" "default" "sb3" "cleanrl"; "mountain-car-continuous" "default"; "any" "default"
+    ];
     const IS_WHOLE: bool = true;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {

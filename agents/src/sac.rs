@@ -45,7 +45,9 @@ settings! {
 impl AgentConfig for SacConfig {
     const NAME: &'static str = "sac";
     const ABOUT: &'static str = "soft actor-critic: maximises return and entropy, off-policy";
-    const PRESETS: &'static [Preset] = preset_files!["sac": "pendulum" "default"; "mountain-car-continuous" "default"; "any" "default"];
+    const PRESETS: &'static [Preset] = preset_files!["sac":
+        "pendulum" "default" "sb3" "cleanrl"; "mountain-car-continuous" "default"; "any" "default"
+    ];
     const IS_WHOLE: bool = true;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {

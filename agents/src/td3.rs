@@ -44,7 +44,9 @@ settings! {
 impl AgentConfig for Td3Config {
     const NAME: &'static str = "td3";
     const ABOUT: &'static str = "twin delayed DDPG: two critics, delayed actor, smoothed targets";
-    const PRESETS: &'static [Preset] = preset_files!["td3": "pendulum" "default"; "mountain-car-continuous" "default"; "any" "default"];
+    const PRESETS: &'static [Preset] = preset_files!["td3":
+        "pendulum" "default" "sb3" "cleanrl"; "mountain-car-continuous" "default"; "any" "default"
+    ];
     const IS_WHOLE: bool = true;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
