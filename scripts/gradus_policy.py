@@ -20,6 +20,8 @@ The script repeats the steps of `gradus eval`, in this order:
 3. Apply the actor's layers in float32, or those of the network of action values.
 4. Take the first of the largest logits or action values for discrete actions. For continuous actions, take the mean and clip it to the bounds
    of the action space. For a Gaussian and for gSDE, the mean is the output of the last layer.
+5. The actor of DDPG, TD3 and SAC has critics of its actions. Its action is tanh of the mean, with -1 and 1 as the bounds of the action space. SAC's
+   last layer has the means first; with gSDE they are clipped to -2 and 2 before the tanh.
 
 Transformers and the wrappers `frame_stack` and `time_aware` are not supported.
 """
@@ -101,7 +103,7 @@ def read(folder):
 def layers(tensors, name):
     """Returns one network from input to output: weight and bias of each layer, and gains and shifts of the layer normalisation after it (or None).
     The names number the layers 0, 2, 4, because activations count too."""
-    found = sorted(int(key.split(".")[1]) for key in tensors if key.startswith(f"{name}.") and key.endswith(".weight"))
+    found = sorted(int(match[1]) for match in (re.fullmatch(rf"{re.escape(name)}[.](\d+)[.]weight", key) for key in tensors) if match)
     pairs = [(tensors[f"{name}.{i}.weight"], tensors[f"{name}.{i}.bias"]) for i in found]
     chain = []
     for weight, bias in pairs:
@@ -121,15 +123,24 @@ def has_action_values(tensors):
     return any(name.startswith(("q.", "advantage.")) for name in tensors)
 
 
+def critics_of(tensors):
+    """Returns the names of the critics of actions: critic.0, critic.1 and so on; none if the critic reads observations only."""
+    return sorted({".".join(name.split(".")[:2]) for name in tensors if re.match(r"critic[.]\d+[.]\d+[.]", name)})
+
+
 class Policy:
     """A NumPy policy."""
 
     def __init__(self, config, tensors, bounds=None):
         self.environment = config["environment"]
-        self.is_discrete = "actor.log_std" not in tensors
+        critics = critics_of(tensors)
+        self.is_discrete = "actor.log_std" not in tensors and not critics
         self.activation = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, np.float32(0))}[config["network"]["activation"]]
         # `trunk` has the hidden layers if actor and critic share them
         self.trunk, self.actor, self.critic = (layers(tensors, name) for name in ("trunk", "actor", "critic"))
+        # with critics of actions; the critics' inputs are observation and action
+        self.critics = [layers(tensors, name) for name in critics]
+        self.width = self.critics[0][0][0].shape[1] - self.actor[0][0].shape[1] if critics else None
         # with action values instead of an actor: `q`, or with a dueling architecture `value` and `advantage`
         self.q, self.state_value, self.advantage = (layers(tensors, name) for name in ("q", "value", "advantage"))
         self.has_action_values, self.atoms = has_action_values(tensors), atoms_of(config)
@@ -167,7 +178,11 @@ class Policy:
         """Returns the logits or the values of discrete actions, or the means of continuous actions before clipping."""
         x = self.normalise(observation)
         if not self.has_action_values:
-            return self._forward(x, self.actor)
+            means = self._forward(x, self.actor)
+            if not self.critics:
+                return means
+            means = means[..., : self.width]
+            return means if self.log_std is None else np.clip(means, np.float32(-2), np.float32(2))
         q = self._forward(x, self.q or self.advantage)
         q = q.reshape(*q.shape[:-1], -1, self.atoms)  # actions x quantiles
         if self.advantage:
@@ -175,10 +190,13 @@ class Policy:
         return q.mean(-1)
 
     def value(self, observation):
-        """Returns the critic's estimate of the return, or the largest action value. If rewards were normalised, this is the return of the
-        normalised rewards."""
+        """Returns the critic's estimate of the return, the largest action value, or the smallest estimate of all critics for the actor's
+        action. If rewards were normalised, this is the return of the normalised rewards."""
         if self.has_action_values:
             return self.head(observation).max(-1)
+        if self.critics:
+            pairs = np.concatenate([self.normalise(observation), np.tanh(self.head(observation))], -1)
+            return np.min([self._forward(pairs, critic)[..., 0] for critic in self.critics], 0)
         return self._forward(self.normalise(observation), self.critic)[..., 0]
 
     def act(self, observation, mask=None):
@@ -188,6 +206,9 @@ class Policy:
             if mask is not None:
                 head = np.where(np.asarray(mask, dtype=bool), head, -np.inf)
             return np.argmax(head, axis=-1)
+        if self.critics:
+            low, high = self.bounds
+            head = low + np.float32(0.5) * (np.tanh(head) + np.float32(1)) * (high - low)
         return np.clip(head, *self.bounds)
 
 
@@ -210,6 +231,7 @@ def torch_policy(config, tensors, bounds=None):
         def __init__(self):
             super().__init__()
             activation = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}[config["network"]["activation"]]
+            critics = critics_of(tensors)
 
             def chain(name):
                 modules = []
@@ -227,11 +249,12 @@ def torch_policy(config, tensors, bounds=None):
             if self.has_action_values:
                 self.q, self.advantage, self.state_value = chain("q"), chain("advantage"), chain("value")
             else:
-                self.actor, self.critic = chain("actor"), chain("critic")
-            self.is_discrete = "actor.log_std" not in tensors
+                self.actor = chain("actor")
+                self.critic = torch.nn.ModuleList(chain(name) for name in critics) if critics else chain("critic")
+            self.is_discrete = "actor.log_std" not in tensors and not critics
             self.environment = config["environment"]
             self.bounds = bounds_of(self.environment, bounds, self.is_discrete)
-            if not self.is_discrete:
+            if "actor.log_std" in tensors:
                 self.actor.register_parameter("log_std", torch.nn.Parameter(torch.zeros(tensors["actor.log_std"].shape)))
             self.has_statistics = "observations.mean" in tensors
             if self.has_statistics:
@@ -258,7 +281,11 @@ def torch_policy(config, tensors, bounds=None):
         def head(self, observation):
             x = self.trunk(self.normalise(observation))
             if not self.has_action_values:
-                return self.actor(x)
+                means = self.actor(x)
+                if not self.has_critics_of_actions():
+                    return means
+                means = means[..., : self.critic[0][0].in_features - self.actor[0].in_features]
+                return means.clip(-2, 2) if hasattr(self.actor, "log_std") else means
             q = (self.q if len(self.q) else self.advantage)(x).unflatten(-1, (-1, self.atoms))  # actions x quantiles
             if len(self.advantage):
                 q = self.state_value(x).unsqueeze(-2) + q - q.mean(-2, keepdim=True)
@@ -267,7 +294,13 @@ def torch_policy(config, tensors, bounds=None):
         def value(self, observation):
             if self.has_action_values:
                 return self.head(observation).amax(-1)
+            if self.has_critics_of_actions():
+                pairs = torch.cat([self.normalise(observation), self.head(observation).tanh()], -1)
+                return torch.stack([critic(pairs)[..., 0] for critic in self.critic]).amin(0)
             return self.critic(self.trunk(self.normalise(observation)))[..., 0]
+
+        def has_critics_of_actions(self):
+            return isinstance(getattr(self, "critic", None), torch.nn.ModuleList)
 
         def act(self, observation, mask=None):
             with torch.no_grad():
@@ -276,7 +309,10 @@ def torch_policy(config, tensors, bounds=None):
                     if mask is not None:
                         head = head.masked_fill(~torch.as_tensor(mask).bool(), -torch.inf)
                     return head.argmax(-1)
-                return torch.clip(head, *(torch.from_numpy(bound) for bound in self.bounds))
+                low, high = (torch.from_numpy(bound) for bound in self.bounds)
+                if self.has_critics_of_actions():
+                    head = low + 0.5 * (head.tanh() + 1) * (high - low)
+                return torch.clip(head, low, high)
 
     return Module()
 

@@ -48,6 +48,13 @@ RUNS = [
     ),
     ("quantiles, dueling", "qr-dqn cartpole --steps 10k --set qr-dqn.dueling=true", "CartPole-v1"),
     ("layer normalisation", "pqn cartpole --steps 40k", "CartPole-v1"),
+    ("squashed Gaussian", "sac pendulum --steps 2k", "Pendulum-v1"),
+    ("squashed Gaussian with gSDE", "sac mountain-car-continuous --steps 3k", "MountainCarContinuous-v0"),
+    (
+        "deterministic, normalised",
+        "td3 pendulum --steps 3k --set td3.learning_starts=500 --set network.hidden=[64,64] --set wrappers.normalise_observations=true",
+        "Pendulum-v1",
+    ),
 ]
 
 REFUSED = [
