@@ -1,4 +1,4 @@
-"""Final returns of DQN: Gradus and Stable-Baselines3 with the same settings, many seeds each.
+"""Final returns of DQN, DDPG, TD3 and SAC: Gradus and Stable-Baselines3 with the same settings, many seeds each.
 
     python3 benches/peers/off_policy.py --to results/off-policy/seeds.csv                  # 20 seeds of each side on each task
     python3 benches/peers/off_policy.py --to seeds.csv --tasks cartpole --seeds 3 --jobs 1
@@ -24,30 +24,77 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 COLUMNS = ["task", "side", "seed", "steps", "greedy_return", "last_100_training_episodes"]
 
-# rl_zoo3 2.9.2, hyperparams/dqn.yml; everything else is Stable-Baselines3's default
+# rl_zoo3 2.9.2, hyperparams; everything else is Stable-Baselines3's default. `noise` is the standard deviation of Gaussian action noise.
+TD3 = dict(learning_rate=1e-3, gamma=0.98, buffer_size=200_000, learning_starts=10_000, train_freq=1, gradient_steps=1)
 TASKS = {
     "cartpole": {
+        "agent": "dqn",
+        "environment": "cartpole",
         "id": "CartPole-v1",
         "steps": 50_000,
+        "policy": dict(net_arch=[256, 256]),
         "settings": dict(
             learning_rate=2.3e-3, batch_size=64, buffer_size=100_000, learning_starts=1000, gamma=0.99, target_update_interval=10,
             train_freq=256, gradient_steps=128, exploration_fraction=0.16, exploration_final_eps=0.04,
         ),
     },
     "acrobot": {
+        "agent": "dqn",
+        "environment": "acrobot",
         "id": "Acrobot-v1",
         "steps": 100_000,
+        "policy": dict(net_arch=[256, 256]),
         "settings": dict(
             learning_rate=6.3e-4, batch_size=128, buffer_size=50_000, learning_starts=0, gamma=0.99, target_update_interval=250,
             train_freq=4, gradient_steps=-1, exploration_fraction=0.12, exploration_final_eps=0.1,
         ),
     },
     "mountain-car": {
+        "agent": "dqn",
+        "environment": "mountain-car",
         "id": "MountainCar-v0",
         "steps": 120_000,
+        "policy": dict(net_arch=[256, 256]),
         "settings": dict(
             learning_rate=4e-3, batch_size=128, buffer_size=10_000, learning_starts=1000, gamma=0.98, target_update_interval=600,
             train_freq=16, gradient_steps=8, exploration_fraction=0.2, exploration_final_eps=0.07,
+        ),
+    },
+    "pendulum-ddpg": {
+        "agent": "ddpg",
+        "environment": "pendulum",
+        "id": "Pendulum-v1",
+        "steps": 20_000,
+        "policy": dict(net_arch=[400, 300]),
+        "settings": TD3,
+        "noise": 0.1,
+    },
+    "pendulum-td3": {
+        "agent": "td3",
+        "environment": "pendulum",
+        "id": "Pendulum-v1",
+        "steps": 20_000,
+        "policy": dict(net_arch=[400, 300]),
+        "settings": TD3,
+        "noise": 0.1,
+    },
+    "pendulum-sac": {
+        "agent": "sac",
+        "environment": "pendulum",
+        "id": "Pendulum-v1",
+        "steps": 20_000,
+        "policy": {},
+        "settings": dict(learning_rate=1e-3),
+    },
+    "mountain-car-continuous-sac": {
+        "agent": "sac",
+        "environment": "mountain-car-continuous",
+        "id": "MountainCarContinuous-v0",
+        "steps": 50_000,
+        "policy": dict(log_std_init=-3.67, net_arch=[64, 64], use_expln=True),
+        "settings": dict(
+            learning_rate=3e-4, buffer_size=50_000, batch_size=512, ent_coef=0.1, train_freq=32, gradient_steps=32, gamma=0.9999,
+            tau=0.01, learning_starts=0, use_sde=True,
         ),
     },
 }
@@ -55,16 +102,22 @@ EPISODES = 100
 
 
 def sb3(task: str, seed: int) -> dict:
-    """Trains and evaluates Stable-Baselines3's DQN. Runs in the interpreter that has it."""
+    """Trains and evaluates an agent of Stable-Baselines3. Runs in the interpreter that has it."""
     import gymnasium
     import numpy
+    import stable_baselines3
     import torch
-    from stable_baselines3 import DQN
     from stable_baselines3.common.monitor import Monitor
+    from stable_baselines3.common.noise import NormalActionNoise
 
     torch.set_num_threads(1)
     about = TASKS[task]
-    model = DQN("MlpPolicy", Monitor(gymnasium.make(about["id"])), seed=seed, device="cpu", policy_kwargs={"net_arch": [256, 256]}, **about["settings"])
+    env, settings = Monitor(gymnasium.make(about["id"])), dict(about["settings"])
+    if "noise" in about:
+        width = env.action_space.shape[0]
+        settings["action_noise"] = NormalActionNoise(numpy.zeros(width), about["noise"] * numpy.ones(width))
+    agent = getattr(stable_baselines3, about["agent"].upper())
+    model = agent("MlpPolicy", env, seed=seed, device="cpu", policy_kwargs=about["policy"], **settings)
     model.learn(about["steps"])
     last = float(numpy.mean([episode["r"] for episode in model.ep_info_buffer]))
     env, returns = gymnasium.make(about["id"]), []
@@ -81,11 +134,12 @@ def sb3(task: str, seed: int) -> dict:
 
 
 def gradus(binary: str, task: str, seed: int) -> dict:
-    """Trains and evaluates our DQN."""
+    """Trains and evaluates an agent of Gradus."""
+    agent, environment = (TASKS[task][key] for key in ("agent", "environment"))
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         run = lambda *arguments: subprocess.run([binary, *arguments], check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
-        run("train", "dqn", task, "--seed", str(seed), "--threads", "1", "--quiet", "--out", str(out))
+        run("train", agent, environment, "--seed", str(seed), "--threads", "1", "--quiet", "--out", str(out))
         with (out / "episodes.csv").open() as table:
             returns = [float(row["return"]) for row in csv.DictReader(table)][-EPISODES:]
         with (out / "metrics.csv").open() as table:
