@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::{Args, Subcommand};
-use gradus::agents::ConfigError;
+use gradus::agents::{self, ConfigError};
 use gradus::bench::Arithmetic;
 use gradus::bench::busy::{Busy, Situation};
 use gradus::bench::text::Workload;
@@ -27,11 +27,14 @@ pub(super) enum Bench {
         #[arg(long)]
         preset: Option<String>,
     },
-    /// Training speed of PPO on CartPole, relative to the machine's peak multiplication rate.
+    /// Training speed of an agent, relative to the machine's peak multiplication rate.
     Roofline {
-        /// Agent: ppo or dqn.
+        /// Agent: ppo, dqn, ddpg, td3 or sac.
         #[arg(long, default_value = "ppo")]
         agent: String,
+        /// Environment [default: the first that the agent has presets for]
+        #[arg(long)]
+        env: Option<String>,
         /// Preset.
         #[arg(long, default_value = "cleanrl")]
         preset: String,
@@ -65,7 +68,7 @@ pub(super) enum Bench {
         #[arg(long, allow_hyphen_values = true)]
         threads: Option<String>,
     },
-    /// Time per step and memory use during one long run on CartPole, written as a table and a figure.
+    /// Time per step and memory use during one long run, written as a table and a figure.
     Growth {
         /// Environment steps of the run, at least 10k.
         #[arg(long, default_value = "100m", allow_hyphen_values = true)]
@@ -73,6 +76,9 @@ pub(super) enum Bench {
         /// Agent.
         #[arg(long, default_value = "ppo")]
         agent: String,
+        /// Environment [default: the first that the agent has presets for]
+        #[arg(long)]
+        env: Option<String>,
         /// Preset.
         #[arg(long, default_value = "cleanrl")]
         preset: String,
@@ -216,8 +222,8 @@ pub(super) fn run(bench: Bench) -> Result<u8, Error> {
     }
     match bench {
         Bench::Solve { seeds, preset } => solve(number("--seeds", &seeds, 1)?, preset.as_deref()),
-        Bench::Roofline { agent, preset, envs, settings, threads } => {
-            let mut config = Config::preset(&agent, "cartpole", Some(&preset))?;
+        Bench::Roofline { agent, env, preset, envs, settings, threads } => {
+            let mut config = Config::preset(&agent, &environment(env, &agent), Some(&preset))?;
             if let Some(envs) = envs {
                 config = bench::with_envs(config, number_within("--envs", &envs, 1, MOST as u64)? as usize);
             }
@@ -235,10 +241,11 @@ pub(super) fn run(bench: Bench) -> Result<u8, Error> {
                 Ok(0)
             })?
         }
-        Bench::Growth { steps, agent, preset, settings, to, threads } => {
-            let config = Config::preset(&agent, "cartpole", Some(&preset))?;
+        Bench::Growth { steps, agent, env, preset, settings, to, threads } => {
+            let env = environment(env, &agent);
+            let config = Config::preset(&agent, &env, Some(&preset))?;
             let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
-            growth(&steps, &config, &format!("{} on CartPole, preset {preset}", agent.to_uppercase()), &to, threads.as_deref())
+            growth(&steps, &config, &format!("{} on {env}, preset {preset}", agent.to_uppercase()), &to, threads.as_deref())
         }
         Bench::Busy { preset, rounds } => busy(&preset, &rounds),
         Bench::Seeds { seeds, preset, rounds, serve: None, .. } => self::seeds(seeds.as_deref(), &preset, &rounds),
@@ -254,6 +261,12 @@ pub(super) fn run(bench: Bench) -> Result<u8, Error> {
         Bench::Env { env, envs } => random_actions(&env, &envs),
         Bench::Cartpole { envs } => random_actions("cartpole", &envs),
     }
+}
+
+/// Returns the environment of a benchmark of `agent`.
+fn environment(given: Option<String>, agent: &str) -> String {
+    let first = || agents::registry::presets().into_iter().find(|preset| preset.agent == agent && preset.environment != "any");
+    given.unwrap_or_else(|| first().map_or("cartpole", |preset| preset.environment).to_owned())
 }
 
 fn solve(seeds: u64, preset: Option<&str>) -> Result<u8, Error> {
