@@ -157,6 +157,8 @@ pub struct OffPolicyLearner<N: ?Sized> {
     /// Environment steps between two updates of the target network, and their tau; `None`: the agent updates it.
     target_updates: Option<(u64, f32)>,
     envs: usize,
+    /// Environment steps of the training.
+    total_steps: u64,
     /// Environment steps and updates so far.
     steps: u64,
     updates: u64,
@@ -164,8 +166,9 @@ pub struct OffPolicyLearner<N: ?Sized> {
     owed: f64,
     /// Iteration of `metrics`.
     iteration: Option<u64>,
-    /// Updates of this iteration.
+    /// Updates and reports of this iteration.
     epoch: usize,
+    reports: usize,
     /// Sum and number of the values of each metric in this iteration.
     metrics: Vec<(&'static str, f64, f64)>,
 }
@@ -188,11 +191,13 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
             exploration,
             target_updates: None,
             envs,
+            total_steps: steps,
             steps: 0,
             updates: 0,
             owed: 0.0,
             iteration: None,
             epoch: 0,
+            reports: 0,
             metrics: Vec::new(),
             config,
         }
@@ -222,6 +227,11 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
         if self.steps > self.config.learning_starts {
             self.owed += self.config.updates_per_step * rollout.len() as f64;
         }
+    }
+
+    /// Number of rollouts in an iteration, at most.
+    fn rollouts_per_iteration(&self) -> usize {
+        ITERATION.div_ceil(self.config.rollout_steps * self.envs)
     }
 
     /// Returns the number of updates that are due after the last rollout.
@@ -280,7 +290,7 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
     pub fn begin_update(&mut self, context: UpdateContext) -> usize {
         if self.iteration != Some(context.iteration) {
             self.iteration = Some(context.iteration);
-            (self.epoch, self.metrics) = (0, Vec::new());
+            (self.epoch, self.reports, self.metrics) = (0, 0, Vec::new());
         }
         self.epoch
     }
@@ -306,10 +316,14 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
     }
 
     /// Returns the report of the iteration so far: the metrics called `means`, as means over its updates (NaN before the first one), the
-    /// learning rate, the number of updates of the training, and epsilon if there is one. Returns an error unless all parameters are finite.
+    /// learning rate, the number of updates of the training, and epsilon if there is one. At the end of an iteration, returns an error unless
+    /// all parameters are finite; within an iteration, the next update would find a loss that is not.
     pub fn report_of(&mut self, context: UpdateContext, means: impl IntoIterator<Item = &'static str>) -> Result<Report, AgentError> {
         let epoch = self.begin_update(context);
-        checked_parameters(self.network.parameters(), (context, epoch))?;
+        self.reports += 1;
+        if self.reports >= self.rollouts_per_iteration() || self.steps >= self.total_steps {
+            checked_parameters(self.network.parameters(), (context, epoch))?;
+        }
         let mean = |name| self.metrics.iter().find(|(known, ..)| *known == name).map_or(f64::NAN, |(_, sum, n)| sum / n);
         let mut report: Report = means.into_iter().map(|name| (name, mean(name))).collect();
         report.push(("train/learning_rate", f64::from(self.optimiser.step(context.progress).learning_rate)));
@@ -386,7 +400,7 @@ impl<N: Learned + ?Sized> Algorithm for OffPolicy<N> {
     }
 
     fn rollouts_per_iteration(&self) -> usize {
-        ITERATION.div_ceil(self.learner.config.rollout_steps * self.learner.envs)
+        self.learner.rollouts_per_iteration()
     }
 
     fn begin(&mut self) {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::layout::Part;
 use super::product::{Dots, Finish, Product, Start};
-use super::simd::{Kernel, Simd};
+use super::simd::{Kernel, Simd, Square};
 
 /// Rounds a row's width up to a multiple of sixteen; the numbers in the padding are 0.
 pub(super) fn padded(width: usize) -> usize {
@@ -239,17 +239,20 @@ fn transpose<S: Simd>(
 ) {
     for first_row in (0..rows).step_by(16) {
         for first_column in (0..columns).step_by(16) {
-            let mut square = [[0.0_f32; 16]; 16];
-            let n = rows.min(first_row + 16) - first_row;
-            for (i, row) in square[..n].iter_mut().enumerate() {
+            let row = |i: usize| -> [f32; 16] {
                 let at = (first_row + i) * from_stride + first_column;
-                row.copy_from_slice(&from[at..at + 16]);
-            }
+                from[at..at + 16].try_into().expect("sixteen numbers")
+            };
+            let column = |i: usize| (first_column + i) * to_stride + first_row;
+            // a constant number of rows and columns stays in registers
+            let mut square: Square = match rows - first_row {
+                n @ 1..16 => std::array::from_fn(|i| if i < n { row(i) } else { [0.0; 16] }),
+                _ => std::array::from_fn(row),
+            };
             simd.transpose(&mut square);
-            let n = columns.min(first_column + 16) - first_column;
-            for (i, column) in square[..n].iter().enumerate() {
-                let at = (first_column + i) * to_stride + first_row;
-                to[at..at + 16].copy_from_slice(column);
+            match columns - first_column {
+                n @ 1..16 => square[..n].iter().enumerate().for_each(|(i, numbers)| to[column(i)..column(i) + 16].copy_from_slice(numbers)),
+                _ => square.iter().enumerate().for_each(|(i, numbers)| to[column(i)..column(i) + 16].copy_from_slice(numbers)),
             }
         }
     }

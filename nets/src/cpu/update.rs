@@ -1,13 +1,15 @@
 //! The optimiser: adds up the lanes' gradients and applies the update rules.
 
 use super::aligned::Aligned;
-use super::simd::{Kernel, Simd};
-use crate::Rule;
+use super::simd::{Kernel, Level, Simd, dispatch};
 use crate::math::sum16;
 use crate::optimiser::{BETA1, BETA2, Rectified};
+use crate::{Rule, threads};
 
 /// RMSprop's decay rate of the second moment.
 const ALPHA: f32 = 0.99;
+/// Number of a target network's parameters that are moved in one piece of work.
+const TRACKED: usize = 16_384;
 
 /// The state of the optimiser.
 #[derive(Clone)]
@@ -119,11 +121,18 @@ impl Kernel for Update<'_> {
     }
 }
 
-/// Moves a target network's parameters.
-pub(super) struct Track<'a> {
-    pub target: &'a mut [f32],
-    pub online: &'a [f32],
-    pub tau: f32,
+/// Moves a target network's parameters: p' <- tau p + (1 - tau) p'.
+pub(super) fn track(level: Level, target: &mut [f32], online: &[f32], tau: f32) {
+    assert_eq!(target.len(), online.len(), "target network: expected {} parameters, got {}", target.len(), online.len());
+    let mut chunks: Vec<_> = target.chunks_mut(TRACKED).zip(online.chunks(TRACKED)).collect();
+    threads::for_each(&mut chunks, |_, (target, online)| dispatch(level, Track { target, online, tau }));
+}
+
+/// Moves some of a target network's parameters.
+struct Track<'a> {
+    target: &'a mut [f32],
+    online: &'a [f32],
+    tau: f32,
 }
 
 impl Kernel for Track<'_> {
@@ -132,7 +141,6 @@ impl Kernel for Track<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         let Self { target, online, tau } = self;
-        assert_eq!(target.len(), online.len(), "target network: expected {} parameters, got {}", target.len(), online.len());
         if tau == 1.0 {
             target.copy_from_slice(online);
             return;

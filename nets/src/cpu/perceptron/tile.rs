@@ -22,7 +22,7 @@ const EPSILON: f32 = 1e-5;
 /// Activations and derivatives of some rows.
 pub(in crate::cpu) struct Tile {
     input: Aligned,
-    /// The loss's derivative with respect to the inputs; empty unless requested.
+    /// The loss's derivative with respect to the inputs, from the last backward pass that computed it; without room for it, empty.
     d_input: Aligned,
     layers: Vec<Activations>,
     /// Room for the columns of a layer's inputs and outputs.
@@ -72,7 +72,7 @@ impl Tile {
         }
     }
 
-    /// Lets the backward pass also compute the derivatives with respect to the inputs.
+    /// Makes room for the derivatives with respect to the inputs.
     pub fn with_input_derivatives(self, perceptron: &Perceptron) -> Self {
         Self { d_input: Aligned::zeros(self.input.len()), columns: Aligned::zeros(columns(perceptron, true)), ..self }
     }
@@ -133,7 +133,12 @@ impl Tile {
     /// Runs the backward pass through all layers, from the [derivatives](Tile::derivatives) with respect to the outputs. The loss may also
     /// depend on the outputs of layer `other` directly, through the derivatives that are already there.
     pub fn backward(&mut self, level: Level, perceptron: &Perceptron, parameters: &[f32], other: Option<usize>) {
-        dispatch(level, Backward { perceptron, parameters, tile: self, other });
+        dispatch(level, Backward { perceptron, parameters, tile: self, other, to_input: false });
+    }
+
+    /// As [`backward`](Tile::backward), and computes the [derivatives](Tile::input_derivatives) with respect to the inputs.
+    pub fn backward_to_input(&mut self, level: Level, perceptron: &Perceptron, parameters: &[f32]) {
+        dispatch(level, Backward { perceptron, parameters, tile: self, other: None, to_input: true });
     }
 }
 
@@ -223,6 +228,7 @@ struct Backward<'a> {
     parameters: &'a [f32],
     tile: &'a mut Tile,
     other: Option<usize>,
+    to_input: bool,
 }
 
 impl Kernel for Backward<'_> {
@@ -230,7 +236,7 @@ impl Kernel for Backward<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { perceptron, parameters, tile: Tile { layers, columns, rows, d_input, .. }, other } = self;
+        let Self { perceptron, parameters, tile: Tile { layers, columns, rows, d_input, .. }, other, to_input } = self;
         let rows = *rows;
         for (i, dense) in perceptron.layers.iter().enumerate().rev() {
             let (before, after) = layers.split_at_mut(i);
@@ -244,7 +250,7 @@ impl Kernel for Backward<'_> {
                 }
             }
             let (dx, start, finish) = match dense.reads {
-                None if d_input.is_empty() => continue,
+                None if !to_input => continue,
                 None => (&mut *d_input, Start::Zero, Finish::Same),
                 Some(read) => {
                     // a layer that several layers read gets its derivative from the last one first; the activation's derivative comes at the

@@ -135,7 +135,7 @@ impl QActorTile {
         // dL/da is the sum over the critics
         actor.d_actions.fill(0.0);
         for (tile, critic) in critics[..n].iter_mut().zip(&layout.critics) {
-            tile.backward(level, critic, parameters, None);
+            tile.backward_to_input(level, critic, parameters);
             let inputs = tile.input_derivatives().chunks_exact(padded(critic.width));
             for (sum, input) in actor.d_actions.chunks_exact_mut(d).zip(inputs).take(indices.len()) {
                 sum.iter_mut().zip(&input[width..]).for_each(|(sum, d)| *sum += d);

@@ -12,8 +12,8 @@ use gradus_envs::random::{Purpose, Stream};
 
 use super::aligned::Aligned;
 use super::perceptron::{ROWS, gradient};
-use super::simd::{Level, dispatch};
-use super::update::Track;
+use super::simd::Level;
+use super::update::track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::footprint::Footprint;
 use crate::tensors::Tensors;
@@ -188,7 +188,7 @@ impl crate::QNetwork for QNetwork {
 
     fn track(&mut self, online: &dyn crate::QNetwork, tau: f32) {
         let online = (online as &dyn Any).downcast_ref::<Self>().expect("a network of the same engine");
-        dispatch(self.level, Track { target: &mut self.weights.values, online: &online.weights.values, tau });
+        track(self.level, &mut self.weights.values, &online.weights.values, tau);
     }
 }
 
