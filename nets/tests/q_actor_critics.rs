@@ -46,6 +46,21 @@ impl ActorObjective for Smooth {
     }
 }
 
+/// The smallest Q_k, whose derivative with respect to the others is `other`.
+struct Least {
+    other: f32,
+}
+
+impl ActorObjective for Least {
+    fn decision(&self, index: usize, log_prob: f32, q: &[f32], derivative: &mut [f32]) -> ActorLoss {
+        let c = 0.1 + 0.05 * (index % 3) as f32;
+        let least = (1..q.len()).fold(0, |least, k| if q[k] < q[least] { k } else { least });
+        derivative.fill(self.other);
+        derivative[least] = -1.0;
+        ActorLoss { d_log_prob: c, ..ActorLoss::of(c * log_prob - q[least]) }
+    }
+}
+
 const STEP: OptimiserStep = OptimiserStep {
     rule: Rule::Adam,
     epsilon: 1e-8,
@@ -121,6 +136,8 @@ fn updates(mut network: QActorCritic, rows: usize, actions: usize) -> Vec<u32> {
         let sums = network.actor_gradient(&store, batch, Some(&mut noise(10 + update)), &Smooth { critics });
         numbers.extend([sums.loss as f32, sums.diagnostics[0] as f32, network.gradient_norm()]);
         network.apply(&STEP);
+        network.actor_gradient(&store, batch, None, &Least { other: 0.0 });
+        network.apply(&STEP);
         target.track(&network, 0.3);
     }
     numbers.extend_from_slice(network.parameters());
@@ -190,6 +207,21 @@ fn gradients_are_those_of_central_differences() {
             let greedy = |network: &mut QActorCritic| network.actor_gradient(&store, batch, None, &Smooth { critics }).loss;
             assert_is_gradient(&mut network, actor.range.clone(), greedy, &case("actor without noise"));
         }
+    }
+}
+
+/// The rows in which the loss does not depend on a critic are left out of its backward pass.
+#[test]
+fn rows_that_do_not_depend_on_a_critic_add_nothing() {
+    for (config, head, actions) in configs() {
+        let (mut network, store) = (network(&config, head, actions), store(70, actions));
+        let (indices, weights): (Vec<u32>, Vec<f32>) = (0..70).map(|i| (69 - i, 0.01 + 0.001 * i as f32)).unzip();
+        let mut gradient = |other: f32| {
+            network.actor_gradient(&store, Batch::new(&indices, &weights), Some(&mut noise(0)), &Least { other });
+            network.last_gradient().to_vec()
+        };
+        let (without, with) = (gradient(0.0), gradient(1e-30));
+        assert!(without.iter().any(|d| *d != 0.0) && without == with, "{config:?}, {head:?}");
     }
 }
 

@@ -125,6 +125,28 @@ impl Tile {
         &mut self.layers[layer].delta
     }
 
+    /// Keeps some rows of the activations and of the derivatives with respect to the outputs, for a backward pass over these rows only. `rows`
+    /// are their numbers, in ascending order. The inputs stay.
+    pub fn keep(&mut self, perceptron: &Perceptron, rows: &[usize]) {
+        let last = perceptron.layers.len() - 1;
+        for (i, (layer, dense)) in self.layers.iter_mut().zip(&perceptron.layers).enumerate() {
+            let stride = dense.stride();
+            let compact = |numbers: &mut [f32]| {
+                let moved = rows.iter().enumerate().filter(|(to, from)| to != *from);
+                moved.for_each(|(to, from)| numbers.copy_within(from * stride..(from + 1) * stride, to * stride));
+            };
+            if i == last {
+                compact(&mut layer.delta);
+            }
+            compact(&mut layer.y);
+            if !layer.normal.is_empty() {
+                compact(&mut layer.normal);
+            }
+            rows.iter().enumerate().for_each(|(to, from)| layer.scales[to] = layer.scales[*from]);
+        }
+        self.rows = rows.len();
+    }
+
     /// Runs the forward pass over the tile's inputs.
     pub fn forward(&mut self, level: Level, perceptron: &Perceptron, parameters: &[f32]) {
         dispatch(level, Forward { perceptron, parameters, tile: self });

@@ -132,12 +132,15 @@ impl QActorTile {
             actor.d_log_probs[row] = weight * d_log_prob;
             set_derivatives(layout, &mut critics[..n], row, derivative.iter().map(|d| weight * d));
         }
-        // dL/da is the sum over the critics
+        // dL/da is the sum over the critics; with the smallest of several critics, each row depends on one of them
         actor.d_actions.fill(0.0);
         for (tile, critic) in critics[..n].iter_mut().zip(&layout.critics) {
+            let (last, stride) = (critic.layers.len() - 1, critic.layers[critic.layers.len() - 1].stride());
+            let rows: Vec<usize> = (0..indices.len()).filter(|row| tile.derivatives(last)[row * stride] != 0.0).collect();
+            tile.keep(critic, &rows);
             tile.backward_to_input(level, critic, parameters);
-            let inputs = tile.input_derivatives().chunks_exact(padded(critic.width));
-            for (sum, input) in actor.d_actions.chunks_exact_mut(d).zip(inputs).take(indices.len()) {
+            for (row, input) in rows.iter().zip(tile.input_derivatives().chunks_exact(padded(critic.width))) {
+                let sum = &mut actor.d_actions[row * d..(row + 1) * d];
                 sum.iter_mut().zip(&input[width..]).for_each(|(sum, d)| *sum += d);
             }
         }
