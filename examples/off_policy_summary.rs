@@ -1,4 +1,4 @@
-//! Makes `results/off-policy/summary.csv` from `seeds.csv`, which `benches/peers/off_policy.py` writes: DQN of Gradus beside DQN of
+//! Makes `results/off-policy/summary.csv` from `seeds.csv`, which `benches/peers/off_policy.py` writes: agents of Gradus beside those of
 //! Stable-Baselines3 with the same settings. For each task and measure the table has the interquartile mean of each side and the
 //! difference, with bootstrap intervals, and for the number of seeds that reach a return Fisher's exact test.
 //!
@@ -11,8 +11,17 @@ use std::fs;
 use gradus::statistics::csv::cells;
 use gradus::statistics::{Aggregate, Bootstrap, Scores, fisher_exact};
 
-/// The return that counts as success: solved, or for the car that it reaches the flag in at least one of the 100 episodes.
-const SUCCESS: [(&str, f64); 3] = [("acrobot", -100.0), ("cartpole", 475.0), ("mountain-car", -199.999)];
+/// The return that counts as success: the task's threshold in Gymnasium; for MountainCar that it reaches the flag in at least one of the 100
+/// episodes; for Pendulum, which has no threshold, -200.
+const SUCCESS: [(&str, f64); 7] = [
+    ("acrobot", -100.0),
+    ("cartpole", 475.0),
+    ("mountain-car", -199.999),
+    ("mountain-car-continuous-sac", 90.0),
+    ("pendulum-ddpg", -200.0),
+    ("pendulum-sac", -200.0),
+    ("pendulum-td3", -200.0),
+];
 
 /// Seeds of each side. The table leaves out tasks with fewer: their runs have not finished.
 const SEEDS: usize = 20;

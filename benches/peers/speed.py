@@ -3,8 +3,8 @@
 
     python3 benches/peers/speed.py [--only training environments text sb3 ...] [--repetitions 5] [--quick]
 
-`training` is PPO and `values` DQN on CartPole including learning, `environments` is CartPole with random actions on one core, and `text` is GRPO (see
-text.py).
+`training` is PPO and `values` DQN on CartPole including learning, `actors` is SAC, TD3 and DDPG on Pendulum including learning, `environments` is CartPole
+with random actions on one core, and `text` is GRPO (see text.py).
 README.md in this folder describes what is compared. Peers are installed on first use. A peer that cannot be installed or run is listed below
 the table with the reason.
 """
@@ -54,7 +54,8 @@ def values() -> list[Row]:
         row = lambda peer, of, note, command, pattern, variants, quick: Row(
             "values", what, "steps/s", peer, of, note, 2, command, pattern, variants, quick, ours
         )
-        sb3, sbx = [HERE / "dqn_sb3.py", "--settings", settings], [HERE / "dqn_sb3.py", "--toolkit", "sbx", "--settings", settings]
+        sb3 = [HERE / "off_policy_sb3.py", "--work", f"dqn-{settings}"]
+        sbx = [*sb3, "--toolkit", "sbx"]
         rows.append(row("sb3", "stable-baselines3", "", sb3, says, [[]], short))
         rows.append(row("sb3", "stable-baselines3", "on one thread", sb3, says, one, short))
         rows.append(row("sbx", "sbx-rl", "compiled", sbx, says, threads, short))
@@ -64,6 +65,35 @@ def values() -> list[Row]:
             own = ["-m", "cleanrl.dqn", "--cuda", "False", "--learning-starts", 1000, "--total-timesteps", 21_000]
             rows.append(row("cleanrl", "cleanrl", "its dqn.py", own, r"^SPS: ([0-9]+)$", [[]], ["--total-timesteps", 1600]))
             rows.append(row("cleanrl", "cleanrl", "its dqn.py on one thread", own, r"^SPS: ([0-9]+)$", one, ["--total-timesteps", 1600]))
+    return rows
+
+
+def actors() -> list[Row]:
+    says, threads, one = r"^(?:sb3|sbx|jax|rltools): ([0-9.]+) steps/s$", [["--threads", 1], ["--threads", 2]], [["OMP_NUM_THREADS=1"]]
+    small = ["--set", "network.hidden=[64,64]"]
+    rows = []
+    for work, what, settings in [
+        ("sac", "SAC, 256-256, batches of 256", []),
+        ("sac-small", "SAC, 64-64, batches of 100", [*small, "--set", "sac.batch_size=100"]),
+        ("td3", "TD3, 400-300, batches of 256", []),
+        ("td3-256", "TD3, 256-256, batches of 256", ["--set", "network.hidden=[256,256]"]),
+        ("td3-small", "TD3, 64-64, batches of 100", [*small, "--set", "td3.batch_size=100"]),
+        ("ddpg", "DDPG, 400-300, batches of 256", []),
+    ]:
+        agent = work.partition("-")[0]
+        train = ["gradus", "bench", "train", agent, "pendulum", "--rounds", 2, "--set", f"{agent}.learning_starts=200", *settings]
+        ours = Side(train, r"^steps/s: ([0-9.]+)$", [[], ["--threads", 1]], ["--set", "envs=1"])
+        row = lambda peer, of, note, command, variants, quick: Row(
+            "actors", what, "steps/s", peer, of, note, 2, command, says, variants, quick, ours
+        )
+        sb3, short = [HERE / "off_policy_sb3.py", "--work", work], ["--steps", 100]
+        rows.append(row("sb3", "stable-baselines3", "", sb3, [[]], short))
+        rows.append(row("sb3", "stable-baselines3", "on one thread", sb3, one, short))
+        rows.append(row("sbx", "sbx-rl", "compiled", [*sb3, "--toolkit", "sbx"], threads, short))
+        rows.append(row("jax", "jax", "one compiled program", [HERE / "actor_critic_jax.py", "--work", work], threads, ["--rounds", 2]))
+        # RLtools has no DDPG, and its layers have equal widths
+        if work not in ("ddpg", "td3"):
+            rows.append(row("rltools", "rltools", "C++, OpenBLAS", [HERE / "rltools_pendulum.py", "--work", work], threads, ["--rounds", 2]))
     return rows
 
 
@@ -87,4 +117,4 @@ def environments() -> list[Row]:
 
 
 if __name__ == "__main__":
-    main(__doc__.split("\n\n")[0], trainings() + values() + environments() + text.rows())
+    main(__doc__.split("\n\n")[0], trainings() + values() + actors() + environments() + text.rows())
