@@ -5,10 +5,10 @@ mod work;
 
 use gradus::nets::cpu::simd::Level;
 use gradus::nets::threads;
-use work::{Learning, Valuing, Worlds, Writing};
+use work::{Controlling, Learning, Valuing, Worlds, Writing};
 
 /// Each kernel's name, its number of repeats, and the function that prepares its input and repeats it.
-const KERNELS: [(&str, usize, Prepare); 16] = [
+const KERNELS: [(&str, usize, Prepare); 18] = [
     ("gradient_32", 4, |n| repeat(n, Learning::new(32, 2, 128), Learning::gradient)),
     ("gradient_64", 3, |n| repeat(n, Learning::new(64, 2, 128), Learning::gradient)),
     ("gradient_128", 2, |n| repeat(n, Learning::new(128, 2, 128), Learning::gradient)),
@@ -36,6 +36,8 @@ const KERNELS: [(&str, usize, Prepare); 16] = [
         });
     }),
     ("q_values_256_of_64", 2, |n| repeat(n, Valuing::new(256, 64), Valuing::values)),
+    ("critic_gradient_256_of_64", 1, |n| repeat(n, Controlling::new(256, 64), Controlling::critic_gradient)),
+    ("actor_gradient_256_of_64", 1, |n| repeat(n, Controlling::new(256, 64), Controlling::actor_gradient)),
     ("cartpole_4096_by_16", 1, |n| repeat(n, Worlds::new("cartpole", 4096), Worlds::run)),
     ("text_gradient_4", 1, |n| repeat(n, Writing::new(4), Writing::gradient)),
     ("text_generate_4", 1, |n| repeat(n, Writing::new(4), |writing| writing.generate())),

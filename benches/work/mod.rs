@@ -1,16 +1,19 @@
 //! The work of the kernel benchmarks. Its inputs are the same numbers on every machine.
 
+use gradus::agents::actor_learner::CriticObjective;
 use gradus::agents::dqn::{DqnObjective, TdLoss};
 use gradus::agents::kl::KlCoefficients;
 use gradus::agents::ppo::PpoObjective;
 use gradus::agents::q_learner::Errors;
+use gradus::agents::sac::SacObjective;
 use gradus::agents::surrogate::Clip;
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{Actions, Space, VecEnv, registry, text};
-use gradus::nets::cpu::{ActorCritic, QNetwork, Transformer};
+use gradus::nets::cpu::{ActorCritic, QActorCritic, QNetwork, Transformer};
 use gradus::nets::{
-    ActionRows, Actor, Batch, Behaviour, Choice, LossGrad, Network, NetworkConfig, Objective, Observations, OptimiserStep, Policy,
-    PolicyOutput, QHead, QNetwork as _, Rule, Store, Texts, TransformerConfig,
+    ActionRows, Activation, Actor, Batch, Behaviour, Choice, LogStdBounds, LossGrad, Network, NetworkConfig, Objective, Observations,
+    OptimiserStep, Policy, PolicyOutput, QActor, QActorCritic as _, QActorHead, QHead, QNetwork as _, Rule, Store, Texts,
+    TransformerConfig,
 };
 
 const STEP: OptimiserStep = OptimiserStep {
@@ -164,6 +167,50 @@ impl Valuing {
     /// Computes the values of all actions for the whole sample.
     pub fn values(&mut self) {
         self.network.q_values(&self.store, 0..self.store.rows(), &mut self.numbers);
+    }
+}
+
+/// A squashed Gaussian actor and two critics, and a sample of observations and actions of Pendulum's size.
+pub struct Controlling {
+    network: QActorCritic,
+    store: Store,
+    indices: Vec<u32>,
+    weights: Vec<f32>,
+    targets: Vec<f32>,
+    errors: Errors,
+    noise: Stream,
+}
+
+impl Controlling {
+    /// Creates networks with two hidden layers of width `width`, and a sample of `rows` decisions.
+    pub fn new(width: usize, rows: usize) -> Self {
+        let mut stream = Stream::new(1, Purpose::Problem, 0);
+        let config = NetworkConfig { hidden: vec![width; 2], activation: Activation::Relu, orthogonal: false, ..NetworkConfig::default() };
+        let numbers = |n: usize, bound: f32| Space::Box { low: vec![-bound; n], high: vec![bound; n] };
+        let head = QActorHead { actor: QActor::Squashed(LogStdBounds::Clamp), critics: 2 };
+        let network = QActorCritic::new(&config, head, &numbers(3, 1.0), &numbers(1, 2.0), 1).expect("an actor and critics");
+        let chosen = ActionRows::Continuous { rows: uniform(&mut stream, rows), width: 1 };
+        Self {
+            network,
+            store: Store::new(3, uniform(&mut stream, 3 * rows), chosen),
+            indices: (0..rows as u32).collect(),
+            weights: vec![1.0 / rows as f32; rows],
+            targets: uniform(&mut stream, rows),
+            errors: Errors::new(rows),
+            noise: stream,
+        }
+    }
+
+    /// Computes the critics' loss and its gradient.
+    pub fn critic_gradient(&mut self) {
+        let Self { network, store, indices, weights, targets, errors, .. } = self;
+        network.critic_gradient(store, Batch::new(indices, weights), &CriticObjective { targets, factor: 0.5, errors });
+    }
+
+    /// Computes the actor's loss and its gradient, through the critics.
+    pub fn actor_gradient(&mut self) {
+        let Self { network, store, indices, weights, noise, .. } = self;
+        network.actor_gradient(store, Batch::new(indices, weights), Some(noise), &SacObjective { alpha: 0.1 });
     }
 }
 

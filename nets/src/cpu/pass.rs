@@ -129,7 +129,7 @@ impl Kernel for Backward<'_, '_> {
         let ((active, through), (input, outputs), (delta, scratch)) = (ends, values, deltas);
         if let (true, Some(h), Some(layer)) = (active, outputs.last(), chain.last()) {
             let n = rows * padded(layer.outputs);
-            Finish::Derivative(activation, h).apply(&mut delta[..n], 0, (n, n));
+            Finish::Derivative(activation, h).apply::<S>(&mut delta[..n], 0, (n, n));
         }
         for (i, layer) in chain.iter().enumerate().rev() {
             // the inputs of all layers but the first are activations

@@ -28,9 +28,10 @@ pub enum Finish<'a> {
 }
 
 impl Finish<'_> {
-    /// Applies the function to rows of C: to the first `width` of every `stride` numbers. `c` begins at index `at` of C.
+    /// Applies the function to rows of C: to the first `width` of every `stride` numbers, `width` a multiple of 16. `c` begins at index `at`
+    /// of C.
     #[inline(always)]
-    pub fn apply(self, c: &mut [f32], at: usize, (stride, width): (usize, usize)) {
+    pub fn apply<S: Simd>(self, c: &mut [f32], at: usize, (stride, width): (usize, usize)) {
         if c.is_empty() {
             return;
         }
@@ -44,7 +45,10 @@ impl Finish<'_> {
             }
             Finish::Activation(Activation::Relu) => {
                 for row in c.chunks_mut(stride) {
-                    row[..width].iter_mut().for_each(|c| *c = if *c < 0.0 { 0.0 } else { *c });
+                    for c in row[..width].chunks_exact_mut(S::LANES) {
+                        // SAFETY: the slice is a vector long.
+                        unsafe { S::store(c.as_mut_ptr(), S::relu(S::load(c.as_ptr()))) };
+                    }
                 }
             }
             Finish::Derivative(Activation::Tanh, h) => {
@@ -54,7 +58,10 @@ impl Finish<'_> {
             }
             Finish::Derivative(Activation::Relu, h) => {
                 for (row, h) in c.chunks_mut(stride).zip(h[at..].chunks(stride)) {
-                    row[..width].iter_mut().zip(h).for_each(|(c, h)| *c = if *h > 0.0 { *c } else { 0.0 });
+                    for (c, h) in row[..width].chunks_exact_mut(S::LANES).zip(h.chunks_exact(S::LANES)) {
+                        // SAFETY: both slices are a vector long.
+                        unsafe { S::store(c.as_mut_ptr(), S::where_positive(S::load(c.as_ptr()), S::load(h.as_ptr()))) };
+                    }
                 }
             }
         }
@@ -139,12 +146,12 @@ unsafe fn columns<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, fini
                 _ => block::<S, 1, V>(p, finish, c, row, column),
             }
         }
-        // the first-level cache still holds the block
-        if !matches!(finish, Finish::Same | Finish::Derivative(Activation::Tanh, _)) {
+        // tanh needs too many registers to be computed with the product; the first-level cache still holds the block
+        if let Finish::Activation(Activation::Tanh) = finish {
             let (at, width) = (row * p.c_stride + column, V * S::LANES);
             // SAFETY: the columns exist in every row, and no other reference to C is in use.
             let block = unsafe { std::slice::from_raw_parts_mut(c.add(at), (rows - 1) * p.c_stride + width) };
-            finish.apply(block, at, (p.c_stride, width));
+            finish.apply::<S>(block, at, (p.c_stride, width));
         }
         row += rows;
     }
@@ -193,12 +200,19 @@ unsafe fn block<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, finish
             a = a.wrapping_add(a_column);
             b = b.wrapping_add(p.b_stride);
         }
-        if let Finish::Derivative(Activation::Tanh, h) = finish {
-            let h = h.as_ptr().add(row * p.c_stride + column);
-            for (r, sum) in sums.iter_mut().enumerate() {
-                for (v, vector) in sum.iter_mut().enumerate() {
-                    let h = S::load(h.add(r * p.c_stride + v * S::LANES));
-                    *vector = S::mul(*vector, S::fnma(h, h, S::splat(1.0)));
+        match finish {
+            Finish::Same | Finish::Activation(Activation::Tanh) => {}
+            Finish::Activation(Activation::Relu) => sums.as_flattened_mut().iter_mut().for_each(|sum| *sum = S::relu(*sum)),
+            Finish::Derivative(activation, h) => {
+                let h = h.as_ptr().add(row * p.c_stride + column);
+                for (r, sum) in sums.iter_mut().enumerate() {
+                    for (v, vector) in sum.iter_mut().enumerate() {
+                        let h = S::load(h.add(r * p.c_stride + v * S::LANES));
+                        *vector = match activation {
+                            Activation::Tanh => S::mul(*vector, S::fnma(h, h, S::splat(1.0))),
+                            Activation::Relu => S::where_positive(*vector, h),
+                        };
+                    }
                 }
             }
         }

@@ -197,7 +197,7 @@ impl Kernel for Forward<'_> {
                     *y = normal.mul_add(*gain, *shift);
                 }
             }
-            activation.apply(&mut y[..n], 0, (n, n));
+            activation.apply::<S>(&mut y[..n], 0, (n, n));
         }
     }
 }
