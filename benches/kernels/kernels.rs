@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use gradus::nets::{math, threads};
-use work::{Learning, Valuing, Worlds, Writing};
+use work::{Controlling, Learning, Valuing, Worlds, Writing};
 
 #[path = "../work/mod.rs"]
 mod work;
@@ -51,6 +51,19 @@ fn action_values(criterion: &mut Criterion) {
             group.bench_function(format!("gradient/{width}"), |bencher| bencher.iter(|| valuing.gradient()));
             group.bench_function(format!("values/{width}"), |bencher| bencher.iter(|| valuing.values()));
             group.bench_function(format!("adam/{width}"), |bencher| bencher.iter(|| valuing.apply()));
+            group.finish();
+        }
+    });
+}
+
+/// Measures the gradients of SAC's losses for two hidden layers of each width and samples of 64.
+fn actor_critics(criterion: &mut Criterion) {
+    threads::with(1, || {
+        for width in WIDTHS {
+            let mut controlling = Controlling::new(width, 64);
+            let mut group = criterion.benchmark_group("actor_critics");
+            group.bench_function(format!("critic_gradient/{width}"), |bencher| bencher.iter(|| controlling.critic_gradient()));
+            group.bench_function(format!("actor_gradient/{width}"), |bencher| bencher.iter(|| controlling.actor_gradient()));
             group.finish();
         }
     });
@@ -115,7 +128,7 @@ fn texts(criterion: &mut Criterion) {
 fn main() {
     let criterion = Criterion::default().warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(1)).sample_size(50);
     let mut criterion = criterion.configure_from_args();
-    for bench in [networks, action_values, functions, fork_join, environments, texts] {
+    for bench in [networks, action_values, actor_critics, functions, fork_join, environments, texts] {
         bench(&mut criterion);
     }
     criterion.final_summary();
