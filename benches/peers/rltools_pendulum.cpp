@@ -1,5 +1,5 @@
-// SAC or TD3 of RLtools on Pendulum, compiled by rltools_pendulum.py with the work's settings as macros: WORK_SAC (otherwise TD3), WORK_HIDDEN and WORK_BATCH.
-// Prints the steps per second after the warm-up; every step has an update.
+// SAC, TD3 or PPO of RLtools on Pendulum, compiled by rltools_pendulum.py with the work's settings as macros: WORK_SAC or WORK_PPO (otherwise TD3), WORK_HIDDEN
+// and WORK_BATCH. Prints the steps per second after the warm-up. Every step of SAC and TD3 has an update; PPO has ten epochs for each rollout.
 
 #include <rl_tools/operations/cpu_mux.h>
 
@@ -10,6 +10,8 @@
 #include <rl_tools/rl/environments/pendulum/operations_cpu.h>
 #include <rl_tools/nn_models/mlp/operations_generic.h>
 #include <rl_tools/nn_models/random_uniform/operations_generic.h>
+#include <rl_tools/nn/layers/standardize/operations_generic.h>
+#include <rl_tools/nn_models/mlp_unconditional_stddev/operations_generic.h>
 #include <rl_tools/nn_models/sequential/operations_generic.h>
 #include <rl_tools/nn/optimizers/adam/operations_generic.h>
 
@@ -17,6 +19,10 @@
 #include <rl_tools/rl/algorithms/sac/loop/core/config.h>
 #include <rl_tools/rl/algorithms/sac/loop/core/operations_generic.h>
 namespace algorithm = rl_tools::rl::algorithms::sac;
+#elif defined(WORK_PPO)
+#include <rl_tools/rl/algorithms/ppo/loop/core/config.h>
+#include <rl_tools/rl/algorithms/ppo/loop/core/operations_generic.h>
+namespace algorithm = rl_tools::rl::algorithms::ppo;
 #else
 #include <rl_tools/rl/algorithms/td3/loop/core/config.h>
 #include <rl_tools/rl/algorithms/td3/loop/core/operations_generic.h>
@@ -39,6 +45,21 @@ using Policy = rlt::numeric_types::Policy<Number>;
 using Pendulum = rlt::rl::environments::Pendulum<rlt::rl::environments::pendulum::Specification<Number, Index, rlt::rl::environments::pendulum::DefaultParameters<Number>>>;
 
 struct Parameters : algorithm::loop::core::DefaultParameters<Policy, Index, Pendulum> {
+#ifdef WORK_PPO
+    struct PPO_PARAMETERS : algorithm::DefaultParameters<Policy, Index, WORK_BATCH> {
+        static constexpr Number GAMMA = 0.9;
+    };
+    static constexpr Index BATCH_SIZE = WORK_BATCH;
+    static constexpr Index N_ENVIRONMENTS = 4;
+    static constexpr Index ON_POLICY_RUNNER_STEPS_PER_ENV = 1024;
+    static constexpr Index DATASET_SIZE = N_ENVIRONMENTS * ON_POLICY_RUNNER_STEPS_PER_ENV;
+    static constexpr Index EPISODE_STEP_LIMIT = 200;
+    static constexpr Index STEPS = DATASET_SIZE;
+    static constexpr Index WARM_UP = 1;
+#else
+    static constexpr Index STEPS = 1;
+    // one update is sure to take place before the clock starts
+    static constexpr Index WARM_UP = 2 * WORK_BATCH;
 #ifdef WORK_SAC
     struct SAC_PARAMETERS : algorithm::DefaultParameters<Policy, Index, Pendulum::ACTION_DIM> {
 #else
@@ -51,8 +72,9 @@ struct Parameters : algorithm::loop::core::DefaultParameters<Policy, Index, Pend
     static constexpr Index N_WARMUP_STEPS = WORK_BATCH;
     static constexpr Index N_WARMUP_STEPS_CRITIC = WORK_BATCH;
     static constexpr Index N_WARMUP_STEPS_ACTOR = WORK_BATCH;
-    static constexpr Index STEP_LIMIT = 1000000;
     static constexpr Index REPLAY_BUFFER_CAP = 200000;
+#endif
+    static constexpr Index STEP_LIMIT = 1000000;
     static constexpr Index ACTOR_HIDDEN_DIM = WORK_HIDDEN;
     static constexpr Index CRITIC_HIDDEN_DIM = WORK_HIDDEN;
 };
@@ -65,14 +87,13 @@ int main(int count, char** arguments) {
     typename Config::template State<Config> state;
     rlt::malloc(device, state);
     rlt::init(device, state, 1);
-    // one update is sure to take place before the clock starts
-    for (int i = 0; i < 2 * WORK_BATCH; i++) rlt::step(device, state);
+    for (Index i = 0; i < Parameters::WARM_UP; i++) rlt::step(device, state);
     std::vector<double> rates;
     while (static_cast<int>(rates.size()) < rounds) {
         const auto began = std::chrono::steady_clock::now();
         int steps = 0;
         double seconds = 0;
-        for (; seconds < 0.5; steps++) {
+        for (; seconds < 0.5; steps += Parameters::STEPS) {
             rlt::step(device, state);
             seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
         }

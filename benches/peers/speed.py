@@ -3,7 +3,7 @@
 
     python3 benches/peers/speed.py [--only training environments text sb3 ...] [--repetitions 5] [--quick]
 
-`training` is PPO and `values` DQN on CartPole including learning, `actors` is SAC, TD3 and DDPG on Pendulum including learning, `environments` is CartPole
+`training` is PPO and `values` DQN on CartPole including learning, `actors` is SAC, TD3, DDPG and PPO on Pendulum including learning, `environments` is CartPole
 with random actions on one core, and `text` is GRPO (see text.py).
 README.md in this folder describes what is compared. Peers are installed on first use. A peer that cannot be installed or run is listed below
 the table with the reason.
@@ -94,7 +94,17 @@ def actors() -> list[Row]:
         # RLtools has no DDPG, and its layers have equal widths
         if work not in ("ddpg", "td3"):
             rows.append(row("rltools", "rltools", "C++, OpenBLAS", [HERE / "rltools_pendulum.py", "--work", work], threads, ["--rounds", 2]))
+    ours = Side(["gradus", "bench", "train", "ppo", "pendulum", "--rounds", 2, *RLTOOLS_PPO], r"^steps/s: ([0-9.]+)$", [[], ["--threads", 1]], ["--set", "envs=4"])
+    theirs = [HERE / "rltools_pendulum.py", "--work", "ppo"]
+    rows.append(Row("actors", "PPO, 64-64, batches of 256", "steps/s", "rltools", "rltools", "C++, OpenBLAS", 2, theirs, says, threads, ["--rounds", 2], ours))
     return rows
+
+
+# RLtools' PPO normalises nothing but the advantages
+RLTOOLS_PPO = [part for setting in (
+    "network.activation=relu", "ppo.rollout_steps=1024", "ppo.minibatch_size=256", "ppo.gamma=0.9", "ppo.entropy_coefficient=0.01",
+    "wrappers.normalise_observations=false", "wrappers.normalise_rewards=false",
+) for part in ("--set", setting)]
 
 
 def environments() -> list[Row]:
