@@ -27,6 +27,25 @@ fn train_on_text(dir: &Path) -> Command {
     started(dir, &[&["grpo", "target-sum", "--envs", "16", "--steps", "4k"], &settings[..]].concat())
 }
 
+/// Trains with a prioritised replay buffer.
+fn train_on_values(dir: &Path) -> Command {
+    started(dir, &["dqn", "cartpole", "--steps", "4k", "--set", "dqn.priority_exponent=0.6", "--set", "dqn.n_step=3"])
+}
+
+/// Trains with correlated noise, which is part of the state.
+fn train_with_noise(dir: &Path) -> Command {
+    let settings = ["network.hidden=[64,64]", "td3.batch_size=32", "td3.learning_starts=200", "td3.action_noise=ornstein-uhlenbeck"];
+    let settings: Vec<&str> = settings.into_iter().flat_map(|setting| ["--set", setting]).collect();
+    started(dir, &[&["td3", "pendulum", "--steps", "3k"], &settings[..]].concat())
+}
+
+/// Trains with a temperature, which is part of the state, and with gSDE.
+fn train_with_temperature(dir: &Path) -> Command {
+    let settings = ["network.hidden=[64,64]", "sac.batch_size=32", "network.gsde=true"];
+    let settings: Vec<&str> = settings.into_iter().flat_map(|setting| ["--set", setting]).collect();
+    started(dir, &[&["sac", "pendulum", "--steps", "3k"], &settings[..]].concat())
+}
+
 fn started(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = gradus();
     command.arg("train").args(arguments).args(["--seed", "5", "--quiet"]);
@@ -54,7 +73,16 @@ fn killed_runs_on_texts_resume_to_the_same_bytes() {
     kill_and_resume(train_on_text, 8);
 }
 
+#[test]
+fn killed_runs_with_a_replay_buffer_resume_to_the_same_bytes() {
+    kill_and_resume(train_on_values, 6);
+    kill_and_resume(train_with_noise, 6);
+    kill_and_resume(train_with_temperature, 6);
+}
+
+/// Kills at least `wanted` times, or as often as the variable `GRADUS_KILLS` says.
 fn kill_and_resume(train: fn(&Path) -> Command, wanted: u32) {
+    let wanted = std::env::var("GRADUS_KILLS").map_or(wanted, |kills| kills.parse().unwrap());
     let folder = temporary::tempdir().unwrap();
     let whole = folder.path().join("whole");
     let began = std::time::Instant::now();

@@ -272,7 +272,9 @@ impl<'a> Analysis<'a> {
         let paired_by_seed = lists.concat();
         let runs = |place: usize| &table.runs[of_place(place).1][of_place(place).0];
         // problems are known only of the last evaluation
-        let is_last = |(x, y): &(usize, usize)| [x, y].iter().all(|of| runs(**of)[0].points.len() == table.common(of_place(**of).0));
+        let is_last = |(x, y): &(usize, usize)| {
+            [*x, *y].into_iter().all(|of| runs(of)[0].points.len() - 1 == table.equal(of_place(of).1, of_place(of).0))
+        };
         let problems = |pair: &(usize, usize)| by_problem(runs(pair.0), runs(pair.1)).filter(|_| is_last(pair));
         let without_problems: Vec<(usize, usize)> = paired_by_seed.iter().copied().filter(|pair| problems(pair).is_none()).collect();
         let mut over_runs = bootstrap.paired_differences(&final_returns, &without_problems).into_iter();
@@ -376,7 +378,7 @@ fn same_lengths(table: &Table) -> bool {
     table.runs.iter().all(|environments| environments.iter().all(|runs| runs[0].points.len() == environments[0][0].points.len()))
 }
 
-/// Returns the scores of an agent at `evaluation`, or at the last evaluation that all agents have if it is `None`.
+/// Returns the scores of an agent at `evaluation`, or after equal steps if it is `None`.
 fn scores(
     table: &Table,
     agent: usize,
@@ -385,7 +387,7 @@ fn scores(
     of: impl Fn(&Point) -> f64,
 ) -> Result<Scores, ScoresError> {
     let of_environment = |at: &usize| {
-        let number = evaluation.unwrap_or_else(|| table.common(*at) - 1);
+        let number = evaluation.unwrap_or_else(|| table.equal(agent, *at));
         table.runs[agent][*at].iter().map(|run| of(&run.points[number])).collect()
     };
     Scores::new(environments.iter().map(of_environment).collect())

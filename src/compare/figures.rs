@@ -55,11 +55,11 @@ impl Analysis<'_> {
 
     /// Returns when the returns in tables and figures were measured in environment `at`: after the steps that all agents have.
     pub(super) fn moment(&self, at: usize) -> String {
-        let shortest = self.table.runs.iter().position(|runs| runs[at][0].points.len() == self.table.common(at));
-        match shortest.filter(|_| self.table.has_budgets(at)) {
-            Some(agent) => format!("after {:.0} {}", self.table.mean_step(agent, at, self.table.common(at) - 1), self.steps_name()),
-            None => "of the final parameters".into(),
+        if !self.table.has_budgets(at) {
+            return "of the final parameters".into();
         }
+        let (agent, last) = (self.table.shortest(at), self.table.common(at) - 1);
+        format!("after {:.0} {}", self.table.mean_step(agent, at, last), self.steps_name())
     }
 
     /// Returns [`moment`](Analysis::moment) for all environments together.
@@ -101,7 +101,7 @@ impl Analysis<'_> {
     }
 
     /// Returns the axis label of steps: generated tokens if all environments are text tasks, otherwise environment steps.
-    fn steps_name(&self) -> &'static str {
+    pub(super) fn steps_name(&self) -> &'static str {
         let is_text = |name: &String| gradus_envs::registry::find(name).is_ok_and(|world| world.text.is_some());
         if self.table.environments.iter().all(is_text) { "generated tokens" } else { "environment steps" }
     }

@@ -179,9 +179,9 @@ impl Analysis<'_> {
         columns.extend(solved.map(|solved| format!("runs at {} or more", short(solved))));
         let gaps = self.overall.as_ref().filter(|_| self.table.environments.len() == 1);
         columns.extend(gaps.map(|_| "optimality gap".to_owned()));
-        let last = self.table.common(at) - 1;
         let row = |(agent, name): (usize, &String)| {
-            let finals: Vec<f64> = self.table.runs[agent][at].iter().map(|run| run.points[last].value).collect();
+            let number = self.table.equal(agent, at);
+            let finals: Vec<f64> = self.table.runs[agent][at].iter().map(|run| run.points[number].value).collect();
             let (low, high) =
                 (finals.iter().copied().fold(f64::INFINITY, f64::min), finals.iter().copied().fold(f64::NEG_INFINITY, f64::max));
             let Aggregates { iqm, mean, .. } = &self.finals[at][agent];
@@ -192,7 +192,21 @@ impl Analysis<'_> {
         };
         let rows = self.table.agents.iter().enumerate().map(row).collect();
         let heading = format!("{}: return {}", title(environment), self.moment(at));
-        Sheet { heading, note: self.leaders(at), columns, rows }
+        Sheet { heading, note: self.leaders(at) + &self.earlier(at), columns, rows }
+    }
+
+    /// Names the agents whose long rollouts were evaluated last before the steps of the others.
+    fn earlier(&self, at: usize) -> String {
+        let table = self.table;
+        let is_earlier = |(agent, _): &(usize, &String)| table.equal(*agent, at) + 1 < table.common(at);
+        let sentence = |(agent, name): (usize, &String)| {
+            format!(
+                " {name}: after {:.0} {}, before its next update.",
+                table.mean_step(agent, at, table.equal(agent, at)),
+                self.steps_name()
+            )
+        };
+        table.agents.iter().enumerate().filter(is_earlier).map(sentence).collect()
     }
 
     /// The returns after each agent's own steps, if agents have different numbers of steps.
