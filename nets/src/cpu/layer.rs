@@ -244,15 +244,20 @@ fn transpose<S: Simd>(
                 from[at..at + 16].try_into().expect("sixteen numbers")
             };
             let column = |i: usize| (first_column + i) * to_stride + first_row;
-            // a constant number of rows and columns stays in registers
-            let mut square: Square = match rows - first_row {
-                n @ 1..16 => std::array::from_fn(|i| if i < n { row(i) } else { [0.0; 16] }),
-                _ => std::array::from_fn(row),
-            };
-            simd.transpose(&mut square);
-            match columns - first_column {
+            let put = |square: &Square, to: &mut [f32]| match columns - first_column {
                 n @ 1..16 => square[..n].iter().enumerate().for_each(|(i, numbers)| to[column(i)..column(i) + 16].copy_from_slice(numbers)),
                 _ => square.iter().enumerate().for_each(|(i, numbers)| to[column(i)..column(i) + 16].copy_from_slice(numbers)),
+            };
+            // a constant number of rows stays in registers
+            if rows - first_row >= 16 {
+                let mut square: Square = std::array::from_fn(row);
+                simd.transpose(&mut square);
+                put(&square, to);
+            } else {
+                let mut square: Square = [[0.0; 16]; 16];
+                square[..rows - first_row].iter_mut().enumerate().for_each(|(i, numbers)| *numbers = row(i));
+                simd.transpose(&mut square);
+                put(&square, to);
             }
         }
     }

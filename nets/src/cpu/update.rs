@@ -69,6 +69,13 @@ pub(super) fn squares(numbers: &[f32]) -> f32 {
     sum16(squares)
 }
 
+/// Returns x, or 0 if x is subnormal, that is closer to 0 than 1.2e-38. The moments of a dead unit's weights decay to such numbers, and a
+/// vector that has one of them is divided at half the speed on some processors. No parameter above 1e-20 changes by a bit.
+#[inline(always)]
+fn normal(x: f32) -> f32 {
+    if x.abs() < f32::MIN_POSITIVE { 0.0 } else { x }
+}
+
 /// Updates some parameters of a group element by element.
 pub(super) struct Update<'a> {
     pub rule: Rule,
@@ -105,8 +112,8 @@ impl Kernel for Update<'_> {
                 };
                 for ((p, g), (m, v)) in elements {
                     let g = g * scale;
-                    *m = BETA1 * *m + (1.0 - BETA1) * g;
-                    *v = BETA2 * *v + (1.0 - BETA2) * (g * g);
+                    *m = normal(BETA1 * *m + (1.0 - BETA1) * g);
+                    *v = normal(BETA2 * *v + (1.0 - BETA2) * (g * g));
                     *p -= step * *m / (v.sqrt() * correction + epsilon);
                 }
             }
