@@ -145,3 +145,20 @@ impl ActorLearner {
         Ok(sums)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loss_of_twin_critics_is_that_of_a_table() {
+        // Q = 1 and 4, y = 2: errors -1 and 2
+        let (targets, errors) = ([9.0, 2.0], Errors::new(2));
+        let objective = CriticObjective { targets: &targets, factor: 0.5, errors: &errors };
+        let mut derivative = [0.0; 2];
+        let ValueLoss { loss, diagnostics: [q, error, ..] } = objective.decision(1, &[1.0, 4.0], &mut derivative);
+        assert_eq!((loss, derivative), (2.5, [-1.0, 2.0]));
+        assert_eq!((q, error), (2.5, 1.5), "means over the critics");
+        assert_eq!([0, 1].map(|i| errors.get(i)), [0.0, 1.5], "the priority of this decision");
+    }
+}
