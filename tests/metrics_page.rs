@@ -66,7 +66,7 @@ fn logged() -> BTreeSet<String> {
         assert!(!of_agent.is_empty(), "{} trains neither on cartpole, nor on pendulum, nor on target-sum", agent.name);
         logged.extend(of_agent.into_iter().flatten());
     }
-    let penalties = ["text.missing_eos_penalty=0.1", "text.length_penalty=0.1"];
+    let penalties = ["text.missing_eos_penalty=0.1", "text.length_penalty=0.1", "text.overlong_buffer=2"];
     let learned = ["reward_model.pairs=20", "reference.coefficient=0.1"];
     logged.extend(columns("ppo", "target-sum", &penalties).unwrap());
     logged.extend(columns("grpo", "preference", &learned).unwrap());

@@ -84,8 +84,14 @@ pub fn compare(
     for Estimate { advantages, .. } in estimates {
         context.check_advantages(rollout, advantages)?;
         let kl_penalty = KlPenalty::default();
-        let objective =
-            ReinforceObjective { advantages, returns: &zeros, kl_penalty: &kl_penalty, entropy_coefficient: 0.0, value_coefficient: None };
+        let objective = ReinforceObjective {
+            clip: None,
+            advantages,
+            returns: &zeros,
+            kl_penalty: &kl_penalty,
+            entropy_coefficient: 0.0,
+            value_coefficient: None,
+        };
         context.gradient(policy, (&rollout.store, Batch::new(&batch.indices, &batch.weights)), &objective, 0)?;
         gradients.push(policy.last_gradient().to_vec());
     }

@@ -26,8 +26,11 @@
 //! The variants of GRPO are combinations of settings:
 //!
 //! - Dr. GRPO (arXiv 2503.20783): `group_std = "none"` and `aggregation = "constant-length"`;
-//! - DAPO (arXiv 2503.14476): `clip_high = 0.28`, `aggregation = "token-mean"` and `sampling_rounds` above 1;
-//! - GSPO (arXiv 2507.18071): `ratio = "sequence"` and `aggregation = "sequence-mean"`.
+//! - DAPO (arXiv 2503.14476): `clip_high = 0.28`, `aggregation = "token-mean"`, `sampling_rounds` above 1 and `text.overlong_buffer`;
+//! - GSPO (arXiv 2507.18071): `ratio = "sequence"`, `aggregation = "sequence-mean"` and clip ranges below 0.001;
+//! - CISPO (arXiv 2506.13585): `clipped = "weight"` and `aggregation = "token-mean"`.
+//!
+//! On texts each of them is a preset.
 //!
 //! By default the loss is the mean over all decisions; the paper uses `sequence-mean`. With one optimiser step per rollout the ratio is 1
 //! and nothing is clipped. Left out: the paper's outer iterations, which retrain the reward model. The training loop of the crate
@@ -45,7 +48,7 @@ use crate::reference::{KL_REFERENCE, KlPenalty, Reference, ReferenceConfig};
 use crate::registry::preset_files;
 use crate::rewards::penalised_rewards;
 use crate::sequence_ratio;
-use crate::surrogate::{APPROX_KL, Clip, Surrogate};
+use crate::surrogate::{APPROX_KL, Clip, Clipped, Surrogate};
 use crate::{
     Agent, AgentConfig, AgentError, Aggregation, Built, Collection, ConfigError, Minibatches, OptimiserConfig, Preset, Report, Rollout,
     Setup, UpdateContext,
@@ -82,10 +85,12 @@ settings! {
         pub group_std: GroupStd = GroupStd::Population,
         /// Aggregation of decision losses: token-mean, sequence-mean, sequence-sum or constant-length.
         pub aggregation: Aggregation = Aggregation::TokenMean,
-        /// Constant L of constant-length: the length of the longest possible episode.
+        /// Constant L of constant-length; 0: the number of decisions of the longest possible episode.
         pub constant_length: usize = 0,
         /// Unit of the ratio: token (each decision) or sequence (a whole text, as in GSPO).
         pub ratio: Ratio = Ratio::Token,
+        /// What the clip limits: objective (no derivative beyond the clip range, as in PPO) or weight (only the ratio, as in CISPO).
+        pub clipped: Clipped = Clipped::Objective,
         /// Clip range eps of the ratio, below and above 1.
         pub clip: f32 = 0.2,
         /// Clip range above 1, if it differs from the range below 1 (0.28 in DAPO); 0: use `clip`.
@@ -108,12 +113,15 @@ impl GrpoConfig {
         ConfigError::unless_at_least_one("grpo.sampling_rounds", self.sampling_rounds)?;
         ConfigError::unless_at_least_one("grpo.epochs", self.epochs)?;
         ConfigError::unless_at_least_one("grpo.minibatches", self.minibatches)?;
-        self.aggregation.check("grpo", self.constant_length)?;
         let fits = self.ratio == Ratio::Token || self.supervision == Supervision::Outcome;
         ConfigError::unless(fits, "grpo.ratio", "token with process supervision (a sequence ratio needs one advantage)", "sequence")?;
         ConfigError::unless_above_zero_or_inf("grpo.clip", self.clip)?;
         ConfigError::unless(self.clip_high >= 0.0, "grpo.clip_high", "a number from 0 up", self.clip_high)?;
         ConfigError::unless(self.dual_clip > 1.0, "grpo.dual_clip", "a number above 1, or inf", self.dual_clip)?;
+        let is_weight = self.clipped == Clipped::Weight;
+        ConfigError::unless(!is_weight || self.ratio == Ratio::Token, "grpo.ratio", "token with clipped = \"weight\"", "sequence")?;
+        let has_dual = self.dual_clip < f32::INFINITY;
+        ConfigError::unless(!is_weight || !has_dual, "grpo.dual_clip", "inf with clipped = \"weight\"", self.dual_clip)?;
         ConfigError::unless_not_negative("grpo.entropy_coefficient", self.entropy_coefficient)
     }
 
@@ -129,14 +137,16 @@ impl AgentConfig for GrpoConfig {
     const ABOUT: &'static str = "group-relative policy optimisation: episodes compared with others from the same start, no critic";
     const PRESETS: &'static [Preset] = preset_files!["grpo":
         "cartpole" "default"; "mountain-car" "default"; "mountain-car-continuous" "default"; "acrobot" "default";
-        "pendulum" "default"; "text" "default"; "sort" "default"
+        "pendulum" "default"; "text" "default" "dr-grpo" "dapo" "gspo" "cispo"; "sort" "default"
     ];
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         let is_process = self.supervision == Supervision::Process;
         let expected = "outcome with a learned reward (a reward model scores whole texts, not steps)";
         ConfigError::unless(!(setup.has_reward_model && is_process), "grpo.supervision", expected, "process")?;
-        Ok(Grpo::new(self.clone(), setup.optimiser.clone(), setup.reference.clone(), setup.envs)?.into())
+        let constant_length = self.aggregation.constant_length("grpo", self.constant_length, setup.world)?;
+        let config = Self { constant_length, ..self.clone() };
+        Ok(Grpo::new(config, setup.optimiser.clone(), setup.reference.clone(), setup.envs)?.into())
     }
 }
 
@@ -148,6 +158,8 @@ pub struct GrpoObjective<'a> {
     pub advantages: &'a [f32],
     /// Clip ranges of the ratio.
     pub clip: Clip,
+    /// What the clip limits.
+    pub clipped: Clipped,
     /// KL penalty to the reference.
     pub kl_penalty: &'a KlPenalty,
     /// Coefficient of the entropy bonus.
@@ -188,7 +200,11 @@ impl Objective for GrpoObjective<'_> {
     #[inline(always)]
     fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
         let log_ratio = now.log_prob - self.old_log_probs[i];
-        self.loss_grad(i, now, self.clip.surrogate(log_ratio, self.advantages[i]))
+        let surrogate = match self.clipped {
+            Clipped::Objective => self.clip.surrogate(log_ratio, self.advantages[i]),
+            Clipped::Weight => self.clip.weighted(log_ratio, now.log_prob, self.advantages[i]),
+        };
+        self.loss_grad(i, now, surrogate)
     }
 
     fn moves(&self) -> Moves {
@@ -230,6 +246,7 @@ impl Grpo {
     /// Creates GRPO with these settings, for `envs` environments.
     pub fn new(config: GrpoConfig, optimiser: OptimiserConfig, reference: ReferenceConfig, envs: usize) -> Result<Self, ConfigError> {
         config.check(envs)?;
+        config.aggregation.check("grpo", config.constant_length)?;
         optimiser.check()?;
         Ok(Self { config, optimiser, reference: Reference::new(reference)?, envs })
     }
@@ -285,6 +302,7 @@ impl Agent for Grpo {
             old_log_probs: &rollout.log_probs,
             advantages: &grouped.advantages,
             clip: config.clip(),
+            clipped: config.clipped,
             kl_penalty: &kl_penalty,
             entropy_coefficient: config.entropy_coefficient,
         };

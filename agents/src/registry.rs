@@ -124,8 +124,8 @@ pub struct Setup<'a> {
 pub struct Preset {
     /// Name of the agent.
     pub agent: &'static str,
-    /// Name of the environment, `text` for every text task that has no presets under its own name, or `any` for every environment that
-    /// is not a text task and has no preset of this name.
+    /// Name of the environment, or a name for all environments that have no preset of this name: `text` for the text tasks, `any` for the
+    /// others.
     pub environment: &'static str,
     /// Name of the preset. `default` is used if the user names no preset.
     pub name: &'static str,

@@ -21,8 +21,13 @@
 //! | leave-one-out | mean return of the other episodes of the group | RLOO, Ahmadian et al., arXiv 2402.14740 |
 //!
 //! With greedy and leave-one-out, every decision of an episode has the same advantage R - b. R and b are then discounted returns of whole
-//! episodes. REINFORCE++ (Hu, arXiv 2501.03262) is `baseline = "none"` with `normalise_returns` and with the KL penalty to the
-//! [`reference`](crate::reference) in the reward.
+//! episodes.
+//!
+//! REINFORCE++ (Hu, arXiv 2501.03262) is `baseline = "none"` with `normalise_returns`, with the KL penalty to the
+//! [`reference`](crate::reference) in the reward, and with PPO's minibatches and clip: for `epochs` passes over the rollout, each of
+//! `minibatches` steps descends the gradient of the [`surrogate`](crate::surrogate) instead of that of - (G - b) log pi:
+//!
+//! > - min(rho (G - b), clip(rho, 1 - eps, 1 + eps) (G - b)),   rho = pi(a|s) / pi_old(a|s)
 //!
 //! The critic's error is as large as the returns, and its gradient grows with the error. On CartPole the norm of the critic's gradient
 //! grows from 15 to 200, while that of the actor's gradient is about 3. If both share one clipped norm (`optimiser.max_grad_norm`), a large
@@ -44,6 +49,7 @@ use crate::reference::{KL_REFERENCE, KlPenalty, Reference, ReferenceConfig};
 use crate::registry::preset_files;
 use crate::returns::{Truncated, explained_variance, mean_and_sample_std, returns_to_go};
 use crate::rewards::{penalised_rewards, whiten_scored};
+use crate::surrogate::{APPROX_KL, Clip};
 use crate::{
     Agent, AgentConfig, AgentError, Aggregation, Built, Collection, ConfigError, Minibatches, OptimiserConfig, Preset, Report, Rollout,
     Setup, UpdateContext,
@@ -86,9 +92,15 @@ settings! {
         pub truncated: Truncated = Truncated::Bootstraps,
         /// Whether the returns minus the baseline are normalised over each rollout (mean 0, sample standard deviation 1).
         pub normalise_returns: bool = false,
+        /// Passes over each rollout; above 1 only with `clip`.
+        pub epochs: usize = 1,
+        /// Minibatches in each pass; above 1 only with `clip`.
+        pub minibatches: usize = 1,
+        /// Clip range eps of the ratio pi / pi_old, as in PPO; `inf`: no ratio, the policy gradient itself.
+        pub clip: f32 = f32::INFINITY,
         /// Aggregation of decision losses: token-mean, sequence-mean, sequence-sum or constant-length.
         pub aggregation: Aggregation = Aggregation::TokenMean,
-        /// Constant L of constant-length: the length of the longest possible episode.
+        /// Constant L of constant-length; 0: the number of decisions of the longest possible episode.
         pub constant_length: usize = 0,
         /// Coefficient c_e of the entropy bonus.
         pub entropy_coefficient: f32 = 0.0,
@@ -106,8 +118,13 @@ impl ReinforceConfig {
         ConfigError::unless(size > 1 || !has_groups, "reinforce.group_size", "at least 2 with leave-one-out", size)?;
         let expected = format!("a divisor of {envs}, the number of environments");
         ConfigError::unless(envs.is_multiple_of(size), "reinforce.group_size", &expected, size)?;
-        self.aggregation.check("reinforce", self.constant_length)?;
         ConfigError::unless_fraction("reinforce.gamma", self.gamma)?;
+        ConfigError::unless_at_least_one("reinforce.epochs", self.epochs)?;
+        ConfigError::unless_at_least_one("reinforce.minibatches", self.minibatches)?;
+        ConfigError::unless_above_zero_or_inf("reinforce.clip", self.clip)?;
+        let is_one_step = self.epochs == 1 && self.minibatches == 1;
+        let expected = "a number above 0 with several epochs or minibatches";
+        ConfigError::unless(is_one_step || self.clip < f32::INFINITY, "reinforce.clip", expected, self.clip)?;
         let step = self.baseline_step;
         ConfigError::unless(step > 0.0 && step <= 1.0, "reinforce.baseline_step", "a number above 0 and up to 1", step)?;
         ConfigError::unless_not_negative("reinforce.entropy_coefficient", self.entropy_coefficient)?;
@@ -121,11 +138,13 @@ impl AgentConfig for ReinforceConfig {
         "REINFORCE: returns of whole episodes minus a baseline (running mean, critic, greedy episode or leave-one-out)";
     const PRESETS: &'static [Preset] = preset_files!["reinforce":
         "cartpole" "default" "none" "mean"; "mountain-car" "default"; "mountain-car-continuous" "default";
-        "acrobot" "default"; "pendulum" "default"; "text" "default"
+        "acrobot" "default"; "pendulum" "default"; "text" "default" "rloo" "reinforce-plus-plus"
     ];
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
-        Ok(Reinforce::new(self.clone(), setup.optimiser.clone(), setup.reference.clone(), setup.envs)?.into())
+        let constant_length = self.aggregation.constant_length("reinforce", self.constant_length, setup.world)?;
+        let config = Self { constant_length, ..self.clone() };
+        Ok(Reinforce::new(config, setup.optimiser.clone(), setup.reference.clone(), setup.envs)?.into())
     }
 
     fn discounts(&self) -> (f32, f32) {
@@ -135,6 +154,8 @@ impl AgentConfig for ReinforceConfig {
 
 /// REINFORCE's loss of one decision, as a function of the policy's current output.
 pub struct ReinforceObjective<'a> {
+    /// log pi_old(a|s), and the clip range of the ratio; `None`: the loss is that of the policy gradient.
+    pub clip: Option<(&'a [f32], Clip)>,
     /// Advantages G - b, normalised if the settings require it.
     pub advantages: &'a [f32],
     /// Returns G, which are the value targets.
@@ -148,14 +169,35 @@ pub struct ReinforceObjective<'a> {
 }
 
 impl ReinforceObjective<'_> {
-    /// Names of the diagnostics.
-    pub const FIGURES: &'static [&'static str] = &["train/policy_gradient_loss", "train/value_loss", "train/entropy_loss", KL_REFERENCE];
+    /// Names of the diagnostics; without a clip only those before [`APPROX_KL`].
+    pub const FIGURES: &'static [&'static str] = &[
+        "train/policy_gradient_loss",
+        "train/value_loss",
+        "train/entropy_loss",
+        KL_REFERENCE,
+        APPROX_KL,
+        "train/clip_fraction",
+        "train/clip_low",
+        "train/clip_high",
+    ];
+
+    /// Returns the names of the diagnostics that this objective has.
+    fn figures(&self) -> &'static [&'static str] {
+        if self.clip.is_some() { Self::FIGURES } else { &Self::FIGURES[..4] }
+    }
 }
 
 impl Objective for ReinforceObjective<'_> {
     #[inline(always)]
     fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        let policy_loss = -self.advantages[i] * now.log_prob;
+        let advantage = self.advantages[i];
+        let (policy_loss, d_log_prob, [approx_kl, outside, low, high]) = match self.clip {
+            None => (-advantage * now.log_prob, -advantage, [f32::NAN; 4]),
+            Some((old_log_probs, clip)) => {
+                let surrogate = clip.surrogate(now.log_prob - old_log_probs[i], advantage);
+                (surrogate.loss, surrogate.derivative, clip.figures(surrogate, advantage))
+            }
+        };
         let kl = self.kl_penalty.term(i, now);
         let error = now.value - self.returns[i];
         let value_loss = 0.5 * error * error;
@@ -164,13 +206,13 @@ impl Objective for ReinforceObjective<'_> {
         LossGrad {
             loss: policy_loss + kl.loss + value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
             derivative: PolicyOutput {
-                log_prob: kl.d_log_prob - self.advantages[i],
+                log_prob: kl.d_log_prob + d_log_prob,
                 entropy: -self.entropy_coefficient,
                 value: value_coefficient * error,
                 kl_ref: kl.d_kl_ref,
                 ..PolicyOutput::default()
             },
-            diagnostics: diagnostics([policy_loss, reported_value_loss, -now.entropy, kl.divergence]),
+            diagnostics: diagnostics([policy_loss, reported_value_loss, -now.entropy, kl.divergence, approx_kl, outside, low, high]),
         }
     }
 
@@ -192,6 +234,7 @@ impl Reinforce {
     /// Creates REINFORCE with these settings, for `envs` environments.
     pub fn new(config: ReinforceConfig, optimiser: OptimiserConfig, reference: ReferenceConfig, envs: usize) -> Result<Self, ConfigError> {
         config.check(envs)?;
+        config.aggregation.check("reinforce", config.constant_length)?;
         optimiser.check()?;
         Ok(Self { config, optimiser, reference: Reference::new(reference)?, mean_return: None })
     }
@@ -232,7 +275,7 @@ impl Agent for Reinforce {
     }
 
     fn batch(&self, decisions: usize) -> usize {
-        decisions
+        decisions / self.config.minibatches
     }
 
     fn begin(&mut self, policy: &dyn Policy) {
@@ -257,8 +300,10 @@ impl Agent for Reinforce {
             whiten_scored(rollout, &mut advantages, false);
         }
 
-        // gradient step
+        // gradient steps: one, unless there is a clip
         let objective = ReinforceObjective {
+            clip: (config.clip < f32::INFINITY)
+                .then_some((&*rollout.log_probs, Clip { low: config.clip, high: config.clip, dual: f32::INFINITY })),
             advantages: &advantages,
             returns: &returns,
             kl_penalty: &kl_penalty,
@@ -268,11 +313,19 @@ impl Agent for Reinforce {
         let mut learner = Learner::new(policy, rollout, &self.optimiser, context)
             .with_minibatches(Minibatches::scored(rollout, config.aggregation, config.constant_length))
             .with_kl_penalty(&kl_penalty)
-            .with_figures(ReinforceObjective::FIGURES);
+            .with_figures(objective.figures());
         let all = learner.all();
-        learner.gradient(&all, &objective)?;
-        if !learner.exceeds_stop_kl() && !all.indices.is_empty() {
-            learner.step();
+        'epochs: for _ in 0..config.epochs {
+            let is_one_step = config.epochs * config.minibatches == 1;
+            for minibatch in if is_one_step { vec![all.clone()] } else { learner.minibatches(config.minibatches) } {
+                learner.gradient(&minibatch, &objective)?;
+                if learner.exceeds_stop_kl() {
+                    break 'epochs;
+                }
+                if !minibatch.indices.is_empty() {
+                    learner.step();
+                }
+            }
         }
         learner.check_parameters()?;
         self.reference.finish(learner.policy(), rollout, &kl_penalty);

@@ -1,6 +1,7 @@
-//! The clipped surrogate of PPO and GRPO, as a pure function of a log-ratio and an advantage.
+//! The clipped surrogate of PPO and GRPO, and the clipped importance weight of CISPO, as pure functions of a log-ratio and an advantage.
 
 use gradus_nets::math::exp_inline;
+use serde::{Deserialize, Serialize};
 
 /// Name of the diagnostic for the divergence from pi_old, the policy that collected the rollout.
 pub const APPROX_KL: &str = "train/approx_kl";
@@ -16,6 +17,16 @@ pub(crate) fn within(x: f32, low: f32, high: f32) -> f32 {
     if x > high { high } else { x }
 }
 
+/// What the clip of the ratio rho limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clipped {
+    /// The objective rho A, as in PPO: beyond the clip range a decision has no derivative ([`Clip::surrogate`]).
+    Objective,
+    /// The importance weight rho of the policy gradient, as in CISPO: every decision keeps a derivative ([`Clip::weighted`]).
+    Weight,
+}
+
 /// The clip ranges of the ratio rho.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clip {
@@ -27,13 +38,12 @@ pub struct Clip {
     pub dual: f32,
 }
 
-/// The surrogate of one decision or one sequence.
+/// The loss of one decision or one sequence, from [`Clip::surrogate`] or [`Clip::weighted`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Surrogate {
-    /// The loss, -min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A). If A < 0, the loss is at most -c A.
+    /// The loss.
     pub loss: f32,
-    /// The derivative of the loss with respect to the log-ratio: -rho A, or 0 if a clip determines the loss or the log-ratio
-    /// is at [`LOG_RATIO_LIMIT`].
+    /// The derivative of the loss with respect to the log-ratio.
     pub derivative: f32,
     /// The ratio rho.
     pub ratio: f32,
@@ -42,7 +52,9 @@ pub struct Surrogate {
 }
 
 impl Clip {
-    /// Computes the surrogate from the log-ratio log pi - log pi_old and an advantage.
+    /// Computes the surrogate from the log-ratio log pi - log pi_old and an advantage. The loss is -min(rho A, clip(rho, 1 - eps_low, 1 +
+    /// eps_high) A); if A < 0, it is at most -c A. The derivative is -rho A, or 0 if a clip determines the loss or the log-ratio is at
+    /// [`LOG_RATIO_LIMIT`].
     ///
     /// ```
     /// use gradus_agents::surrogate::Clip;
@@ -64,14 +76,34 @@ impl Clip {
         Surrogate { loss: -plain.min(clipped).max(lowest), derivative, ratio, log_ratio }
     }
 
+    /// Computes CISPO's policy gradient (MiniMax, arXiv 2506.13585, equation 4) from the log-ratio, log pi and an advantage. The loss
+    /// is -clip(rho, 1 - eps_low, 1 + eps_high) A log pi, where the clipped weight counts as a constant. Its derivative with respect to
+    /// log pi is therefore -clip(rho, 1 - eps_low, 1 + eps_high) A, and within the clip range that of the plain surrogate.
+    ///
+    /// ```
+    /// use gradus_agents::surrogate::Clip;
+    ///
+    /// let clip = Clip { low: 0.2, high: 0.2, dual: f32::INFINITY };
+    /// let cispo = clip.weighted(-1.8 - -2.1, -1.8, 0.5); // ratio 1.35
+    /// assert!((cispo.derivative + 1.2 * 0.5).abs() < 1e-6); // the surrogate's derivative is 0
+    /// assert!((cispo.loss - 1.2 * 0.5 * 1.8).abs() < 1e-6);
+    /// ```
+    #[inline(always)]
+    pub fn weighted(self, log_ratio: f32, log_prob: f32, advantage: f32) -> Surrogate {
+        let log_ratio = within(log_ratio, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
+        let ratio = exp_inline(log_ratio);
+        let weight = within(ratio, 1.0 - self.low, 1.0 + self.high) * advantage;
+        Surrogate { loss: -weight * log_prob, derivative: -weight, ratio, log_ratio }
+    }
+
     /// Whether a ratio is outside the clip range, on either side.
     #[inline(always)]
     pub fn is_outside(self, ratio: f32) -> bool {
         ratio - 1.0 > self.high || 1.0 - ratio > self.low
     }
 
-    /// Whether the lower clip removes the gradient (rho < 1 - eps_low and A < 0), and whether the upper clip does (rho > 1 + eps_high and
-    /// A > 0). With the opposite sign of A, the clips do not remove the gradient.
+    /// Whether the surrogate's lower clip removes the gradient (rho < 1 - eps_low and A < 0), and whether the upper clip does (rho > 1 +
+    /// eps_high and A > 0). With the opposite sign of A, the clips do not remove the gradient.
     #[inline(always)]
     pub fn clips(self, ratio: f32, advantage: f32) -> (bool, bool) {
         (ratio < 1.0 - self.low && advantage < 0.0, ratio > 1.0 + self.high && advantage > 0.0)

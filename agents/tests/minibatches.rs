@@ -43,6 +43,7 @@ fn micro_batches_give_the_same_loss_and_gradient() {
         let advantages: Vec<f32> = (0..rollout.len()).map(|i| (i as f32 * 0.7).sin()).collect();
         let zeros = vec![0.0; rollout.len()];
         let objective = ReinforceObjective {
+            clip: None,
             advantages: &advantages,
             returns: &zeros,
             kl_penalty: &KlPenalty::default(),

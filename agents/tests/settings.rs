@@ -6,6 +6,7 @@ use common::texts::{completions, rollout, transformer};
 use common::{context, decisions, optimiser};
 use gradus_agents::groups::Supervision;
 use gradus_agents::reinforce::Baseline;
+use gradus_agents::surrogate::Clipped;
 use gradus_agents::{
     A2cConfig, Agent, Aggregation, Grpo, GrpoConfig, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, ReinforceConfig, Rollout,
     TrpoConfig,
@@ -150,8 +151,16 @@ fn settings_that_do_not_fit_the_rollout_are_errors() {
     assert_eq!(error.to_string(), "reinforce.baseline: expected a rollout with a greedy episode of every group, got 0");
     let alone = ReinforceConfig { baseline: Baseline::LeaveOneOut, ..ReinforceConfig::default() }.check(4).unwrap_err().to_string();
     assert_eq!(alone, "reinforce.group_size: expected at least 2 with leave-one-out, got 1");
-    let no_length = GrpoConfig { aggregation: Aggregation::ConstantLength, ..GrpoConfig::default() }.check(8).unwrap_err().to_string();
+    let constant = GrpoConfig { aggregation: Aggregation::ConstantLength, ..GrpoConfig::default() };
+    let no_length = Grpo::new(constant, optimiser(), ReferenceConfig::default(), 8).err().unwrap().to_string();
     assert_eq!(no_length, "grpo.constant_length: expected at least 1, because the aggregation is constant-length, got 0");
+    let cispo = |config| GrpoConfig { clipped: Clipped::Weight, ..config }.check(8).unwrap_err().to_string();
+    let sequence = cispo(GrpoConfig { ratio: gradus_agents::grpo::Ratio::Sequence, ..GrpoConfig::default() });
+    assert_eq!(sequence, "grpo.ratio: expected token with clipped = \"weight\", got sequence");
+    let dual = cispo(GrpoConfig { dual_clip: 3.0, ..GrpoConfig::default() });
+    assert_eq!(dual, "grpo.dual_clip: expected inf with clipped = \"weight\", got 3");
+    let stale = ReinforceConfig { epochs: 2, ..ReinforceConfig::default() }.check(4).unwrap_err().to_string();
+    assert_eq!(stale, "reinforce.clip: expected a number above 0 with several epochs or minibatches, got inf");
     let unmoved = ReferenceConfig { adaptive_target: 6.0, ..ReferenceConfig::default() }.check().unwrap_err().to_string();
     assert_eq!(unmoved, "reference.coefficient: expected a number above 0 with adaptive_target, got 0");
 }

@@ -90,8 +90,8 @@ impl Config {
     }
 
     /// Returns the preset `name` of `agent` on `environment` (the Gradus or the Gymnasium name). Without a name, returns the preset
-    /// `default`, or the default settings if there is no such preset. The presets of `text` fit every text task for which the agent has no
-    /// presets. Those of `any` fit every other environment; an environment's preset of the same name replaces them.
+    /// `default`, or the default settings if there is no such preset. The presets of `text` fit every text task, those of `any` every other
+    /// environment; an environment's own preset of the same name replaces them.
     ///
     /// ```
     /// let config = gradus::Config::preset("ppo", "CartPole-v1", Some("cleanrl"))?;
@@ -104,15 +104,9 @@ impl Config {
         let others = Config::for_world(&world);
         let environment = world.name;
         let of = |environment: &str| entry.presets.iter().filter(|preset| preset.environment == environment).collect::<Vec<&Preset>>();
-        let mut presets = of(&environment);
-        match world.text {
-            Some(_) if presets.is_empty() => presets = of("text"),
-            Some(_) => {}
-            None => {
-                let others: Vec<&Preset> = of("any").into_iter().filter(|other| presets.iter().all(|own| own.name != other.name)).collect();
-                presets.extend(others);
-            }
-        }
+        let (own, common) = (of(&environment), of(if world.text.is_some() { "text" } else { "any" }));
+        let common = common.into_iter().filter(|preset| own.iter().all(|other| other.name != preset.name));
+        let presets: Vec<&Preset> = own.iter().copied().chain(common).collect();
         let wanted = name.unwrap_or("default");
         let config = Config { agent: agent.into(), environment, algorithm: entry.defaults(), ..others };
         match presets.iter().find(|preset| preset.name == wanted) {

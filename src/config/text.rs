@@ -12,6 +12,8 @@ settings! {
     pub struct TextConfig {
         /// Maximum tokens per completion; 0: the limit that the task defines.
         pub max_new_tokens: usize = 0,
+        /// Number n of tokens by which a completion may exceed this maximum, with a penalty that rises evenly to 1 (DAPO); 0: none.
+        pub overlong_buffer: usize = 0,
         /// Penalty for a completion that is cut off before EOS.
         pub missing_eos_penalty: f64 = 0.0,
         /// Penalty per token of a completion.
@@ -27,8 +29,8 @@ impl TextConfig {
         if *self == Self::default() {
             return Ok(world); // keeps options that the world already has
         }
-        let Self { max_new_tokens, missing_eos_penalty, length_penalty, length_bootstraps } = self.clone();
+        let Self { max_new_tokens, overlong_buffer, missing_eos_penalty, length_penalty, length_bootstraps } = self.clone();
         let max_new_tokens = (max_new_tokens > 0).then_some(max_new_tokens);
-        world.with_text_options(TextOptions { max_new_tokens, missing_eos_penalty, length_penalty, length_bootstraps })
+        world.with_text_options(TextOptions { max_new_tokens, overlong_buffer, missing_eos_penalty, length_penalty, length_bootstraps })
     }
 }

@@ -158,6 +158,18 @@ fn settings_that_do_not_apply_to_texts_are_refused() {
             &["ppo", "target-sum", "--set", "text.max_new_tokens=1000000000000"],
             "text: `target-sum`: max_new_tokens: expected 1 to 65536, got 1000000000000",
         ),
+        (
+            &["ppo", "target-sum", "--set", "text.overlong_buffer=65534"],
+            "text: `target-sum`: max_new_tokens + overlong_buffer: expected 1 to 65536, got 65538",
+        ),
+        (
+            &["grpo", "target-sum", "--preset", "cispo", "--set", "grpo.ratio=sequence"],
+            "grpo.ratio: expected token with clipped = \"weight\", got sequence",
+        ),
+        (
+            &["reinforce", "target-sum", "--set", "reinforce.minibatches=2"],
+            "reinforce.clip: expected a number above 0 with several epochs or minibatches, got inf",
+        ),
         (&["ppo", "target-sum", "--set", "reward_model.folder=nowhere"], "cannot read nowhere: No such file or directory (os error 2)"),
         (
             &["ppo", "target-sum", "--set", "reward_model.retrain_every=5"],

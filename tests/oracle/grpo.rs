@@ -7,6 +7,8 @@ use gradus::agents::grpo::{Grpo, GrpoConfig, Ratio, Supervision};
 use gradus::agents::reference::ReferenceConfig;
 use gradus::agents::{Agent, Aggregation};
 
+use gradus::agents::surrogate::Clipped;
+
 use crate::enumeration::{Completion, Oracle, step_reward};
 use crate::statistics::{assert_mean_is, clipped, moments};
 use crate::{BATCH, GROUP, optimiser};
@@ -154,4 +156,17 @@ fn gspo_has_one_ratio_for_a_completion() {
         ratios.map(|ratio| clipped(ratio, advantage(y, z, 0.0), ranges) / y.length()).collect()
     });
     assert_pairs("GRPO, later step", &oracle, GrpoConfig { ratio: Ratio::Token, ..clips }, BATCH, &expected);
+}
+
+/// In a later step, the weight of a token is its clipped ratio, and tokens beyond the clip range keep their gradient.
+#[test]
+fn cispo_clips_the_weight_of_a_token() {
+    let mut oracle = Oracle::new();
+    oracle.move_on(0.25);
+    let log_ratios = oracle.log_ratios();
+    let weight = |l: &f64| l.exp().clamp(1.0 - 0.2, 1.0 + 0.1);
+    assert!(log_ratios.iter().any(|l| weight(l) == 1.1) && log_ratios.iter().any(|l| weight(l) == 0.8), "expected both clips");
+    let expected = oracle.gradient_in_pairs(|y, z| log_ratios[y.range.clone()].iter().map(|l| weight(l) * advantage(y, z, 0.0)).collect());
+    let config = GrpoConfig { clipped: Clipped::Weight, clip: 0.2, clip_high: 0.1, ..config(GroupStd::Population) };
+    assert_pairs("CISPO, later step", &oracle, config, BATCH, &expected);
 }

@@ -5,7 +5,7 @@ use gradus::agents::reinforce::{Baseline, Reinforce, ReinforceConfig};
 use gradus::agents::{Agent, Aggregation};
 
 use crate::enumeration::{Completion, Oracle};
-use crate::statistics::{assert_mean_is, whitened};
+use crate::statistics::{assert_mean_is, clipped, whitened};
 use crate::{BATCH, GROUP, optimiser};
 
 pub fn config(baseline: Baseline) -> ReinforceConfig {
@@ -62,13 +62,26 @@ fn reinforce_plus_plus_has_the_bias_of_its_whitening() {
         (0..to_go.len() - 1).rev().for_each(|t| to_go[t] += gamma * to_go[t + 1]);
         to_go
     };
-    let expected = oracle.gradient_in_pairs(|y, z| {
+    // the whitened returns of y in a batch with z, each divided by the mean length
+    let advantages = |y: &Completion, z: &Completion| -> Vec<f64> {
         let (of_both, n) = ([returns(y), returns(z)].concat(), y.length() + z.length());
         whitened(&of_both)[..y.tokens.len()].iter().map(|a| 2.0 * a / n).collect()
-    });
+    };
+    let expected = oracle.gradient_in_pairs(advantages);
     let aggregation = Aggregation::TokenMean;
     let config = ReinforceConfig { gamma: gamma as f32, aggregation, normalise_returns: true, ..config(Baseline::None) };
     let reference = ReferenceConfig { coefficient: beta, place: KlPlace::Reward, ..ReferenceConfig::default() };
-    let samples = oracle.agent_gradients(&mut agent(config, reference, 2), 2, |_| 1.0);
+    let samples = oracle.agent_gradients(&mut agent(config.clone(), reference.clone(), 2), 2, |_| 1.0);
     assert_mean_is("REINFORCE++ in batches of two", &samples, &expected);
+
+    // in a later step each token has its ratio and the clip of PPO
+    oracle.move_on(0.25);
+    let log_ratios = oracle.log_ratios();
+    let expected = oracle.gradient_in_pairs(|y, z| {
+        let ratios = log_ratios[y.range.clone()].iter().map(|l| l.exp());
+        ratios.zip(advantages(y, z)).map(|(ratio, a)| clipped(ratio, a, (0.2, 0.2, f64::INFINITY))).collect()
+    });
+    let config = ReinforceConfig { clip: 0.2, ..config };
+    let samples = oracle.agent_gradients(&mut agent(config, reference, 2), 2, |_| 1.0);
+    assert_mean_is("REINFORCE++, later step", &samples, &expected);
 }

@@ -57,7 +57,7 @@ fn transformer(world: &World) -> Transformer {
 fn target_sums() -> Vec<World> {
     let of = |name: &str, options| registry::find(name).unwrap().with_text_options(options).unwrap();
     let free = TextOptions::default();
-    let penalties = TextOptions { missing_eos_penalty: 0.3, length_penalty: 0.07, ..free.clone() };
+    let penalties = TextOptions { missing_eos_penalty: 0.3, length_penalty: 0.07, overlong_buffer: 2, ..free.clone() };
     let bootstraps = TextOptions { max_new_tokens: Some(3), length_bootstraps: true, ..penalties.clone() };
     vec![
         of("target-sum-1", free.clone()),

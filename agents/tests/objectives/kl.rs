@@ -4,6 +4,7 @@ use crate::common::{decisions, near};
 use gradus_agents::GrpoConfig;
 use gradus_agents::kl::{k1, k2, k3};
 use gradus_agents::reference::{KlPenalty, next_coefficient};
+use gradus_agents::surrogate::Clipped;
 use gradus_nets::{Objective, PolicyOutput};
 
 #[test]
@@ -82,6 +83,7 @@ fn k3_and_its_derivative_give_the_hand_computed_numbers() {
         old_log_probs: &[-1.0, -1.0],
         advantages: &[0.0, 0.0],
         clip: GrpoConfig::default().clip(),
+        clipped: Clipped::Objective,
         kl_penalty: &KlPenalty { log_probs: vec![-1.0 + ln2, -1.0 - ln2], in_loss: 0.5, ..KlPenalty::default() },
         entropy_coefficient: 0.0,
     };

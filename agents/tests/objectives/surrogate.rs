@@ -7,7 +7,7 @@ use gradus_agents::kl::KlCoefficients;
 use gradus_agents::reference::KlPenalty;
 use gradus_agents::reinforce::ReinforceObjective;
 use gradus_agents::sequence_ratio::sequence_ratio;
-use gradus_agents::surrogate::Clip;
+use gradus_agents::surrogate::{Clip, Clipped};
 use gradus_agents::{GrpoConfig, GrpoObjective};
 use gradus_nets::{Batch, Network, Objective, Policy, PolicyOutput, Sums};
 
@@ -22,6 +22,22 @@ fn the_surrogate_gives_the_hand_computed_numbers() {
     let dual = Clip { low: 0.2, high: 0.2, dual: 3.0 }.surrogate(5.0_f32.ln(), -1.0);
     near(&[dual.loss.into(), dual.derivative.into()], &[3.0, 0.0], "dual clip");
     assert!(free.surrogate(1e9, 1.0).ratio.is_finite(), "log-ratios are clamped to +-20");
+}
+
+/// CISPO's weight is clipped, its derivative is not removed, and within the clip range it is that of the surrogate.
+#[test]
+fn a_clipped_weight_keeps_the_derivative() {
+    let clip = Clip { low: 0.2, high: 0.28, dual: f32::INFINITY };
+    // ratio, A, clipped weight
+    for (ratio, advantage, weight) in [(0.5_f32, -1.0, 0.8), (0.5, 1.0, 0.8), (1.5, 2.0, 1.28), (1.5, -1.0, 1.28), (1.25, 1.0, 1.25)] {
+        let log_prob = -0.7;
+        let cispo = clip.weighted(ratio.ln(), log_prob, advantage);
+        let expected = [-weight * advantage * log_prob, -weight * advantage, ratio].map(f64::from);
+        near(&[cispo.loss.into(), cispo.derivative.into(), cispo.ratio.into()], &expected, &format!("ratio {ratio}, A {advantage}"));
+        if weight == ratio {
+            assert!((cispo.derivative - clip.surrogate(ratio.ln(), advantage).derivative).abs() < 1e-6);
+        }
+    }
 }
 
 /// The lower clip is counted only if A < 0, and the upper clip only if A > 0. With the opposite sign of A the gradient is not 0.
@@ -91,6 +107,7 @@ fn a_sequence_shares_one_ratio_and_its_derivative() {
             old_log_probs: &[-1.0, -0.9, -1.8],
             advantages: &[advantage; 3],
             clip: Clip { low: 0.2, high: 0.2, dual: f32::INFINITY },
+            clipped: Clipped::Objective,
             kl_penalty: &kl_penalty,
             entropy_coefficient: 0.05,
         };
@@ -145,6 +162,7 @@ fn decisions_of_weight_0_are_ignored() {
         old_log_probs: &vec![f32::NAN; n],
         advantages: &advantages,
         clip: GrpoConfig::default().clip(),
+        clipped: Clipped::Objective,
         kl_penalty: &kl_penalty,
         entropy_coefficient: 0.1,
     };
@@ -158,6 +176,7 @@ fn decisions_of_weight_0_are_ignored() {
     let mut weights = vec![0.1; n];
     weights[4] = 0.0;
     let good = ReinforceObjective {
+        clip: None,
         advantages: &advantages,
         returns: &zeros,
         kl_penalty: &KlPenalty::default(),

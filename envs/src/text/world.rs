@@ -15,6 +15,9 @@ const MOST_TOKENS: usize = 1 << 16;
 pub struct TextOptions {
     /// Maximum number of tokens of a completion. `None` means the maximum of the task.
     pub max_new_tokens: Option<usize>,
+    /// Number n of tokens by which a completion may be longer than `max_new_tokens`. The k-th of these tokens raises a penalty, which is
+    /// subtracted from the reward, to k / n (Yu et al., arXiv 2503.14476, equation 13: "soft overlong punishment").
+    pub overlong_buffer: usize,
     /// The penalty subtracted from the reward of a completion that is cut at the maximum length.
     pub missing_eos_penalty: f64,
     /// The penalty subtracted from the reward for every token of the completion.
@@ -49,9 +52,9 @@ impl TextWorld {
         self.longest_prompt
     }
 
-    /// Maximum number of tokens of a completion.
+    /// Maximum number of tokens of a completion, those of the overlong buffer included.
     pub fn max_new_tokens(&self) -> usize {
-        self.options.max_new_tokens.unwrap_or_else(|| self.task.max_new_tokens())
+        self.options.max_new_tokens.unwrap_or_else(|| self.task.max_new_tokens()).saturating_add(self.options.overlong_buffer)
     }
 
     /// The observation space.
@@ -79,6 +82,9 @@ impl TextWorld {
         if self.options.length_penalty != 0.0 {
             names.push("penalty/length".into());
         }
+        if self.options.overlong_buffer != 0 {
+            names.push("penalty/overlong".into());
+        }
         names
     }
 
@@ -88,23 +94,26 @@ impl TextWorld {
         first..self.score_names().len()
     }
 
-    /// Returns the penalties of a whole completion, EOS included: for a missing EOS and for the length.
-    pub fn charges(&self, completion: &[u32]) -> [f64; 2] {
+    /// Returns the penalties of a whole completion, EOS included: for a missing EOS, for the length, and for tokens in the overlong buffer.
+    pub fn charges(&self, completion: &[u32]) -> [f64; 3] {
         self.charges_of(matches!(self.finish(completion), Some(Finish::Length) | None), completion.len())
     }
 
     /// As [`charges`](TextWorld::charges), for a completion of `length` tokens that was cut if `is_cut`.
-    fn charges_of(&self, is_cut: bool, length: usize) -> [f64; 2] {
+    fn charges_of(&self, is_cut: bool, length: usize) -> [f64; 3] {
         let missing_eos = if is_cut { self.options.missing_eos_penalty } else { 0.0 };
-        [missing_eos, length as f64 * self.options.length_penalty]
+        let buffer = self.options.overlong_buffer;
+        let overlong = length.saturating_sub(self.max_new_tokens() - buffer) as f64 / buffer.max(1) as f64;
+        [missing_eos, length as f64 * self.options.length_penalty, overlong]
     }
 
     /// Returns the scores of a whole completion, one for each of [`score_names`](TextWorld::score_names). `length` counts EOS.
     pub fn scores(&self, verdict: Vec<f64>, is_cut: bool, length: usize) -> Vec<f64> {
-        let (mut scores, [missing_eos, length]) = (verdict, self.charges_of(is_cut, length));
+        let (mut scores, [missing_eos, length, overlong]) = (verdict, self.charges_of(is_cut, length));
         scores.push(f64::from(u8::from(is_cut)));
         scores.extend((self.options.missing_eos_penalty != 0.0).then_some(missing_eos));
         scores.extend((self.options.length_penalty != 0.0).then_some(length));
+        scores.extend((self.options.overlong_buffer != 0).then_some(overlong));
         scores
     }
 
@@ -120,9 +129,9 @@ impl TextWorld {
             let what = format!("expected {} scores ({}), got {}", names.len(), names.join(", "), verdict.scores.len());
             return Err(self.complaint(prompt, answer, &what));
         }
-        let [missing_eos, length] = self.charges(completion);
+        let charges = self.charges(completion);
         let scores = self.scores(verdict.scores, finish == Finish::Length, completion.len());
-        let reward = verdict.reward - missing_eos - length;
+        let reward = charges.iter().fold(verdict.reward, |reward, charge| reward - charge);
         if let Some(number) = std::iter::once(&reward).chain(&scores).find(|number| !number.is_finite()) {
             return Err(self.complaint(prompt, answer, &format!("expected a finite reward and finite scores, got {number}")));
         }
@@ -212,7 +221,8 @@ impl World {
         let wrong =
             |what: &str, expected: &str, got: String| Err(EnvError::Text(format!("`{name}`: {what}: expected {expected}, got {got}")));
         if !(1..=MOST_TOKENS).contains(&text.max_new_tokens()) {
-            return wrong("max_new_tokens", &format!("1 to {MOST_TOKENS}"), text.max_new_tokens().to_string());
+            let what = if options.overlong_buffer > 0 { "max_new_tokens + overlong_buffer" } else { "max_new_tokens" };
+            return wrong(what, &format!("1 to {MOST_TOKENS}"), text.max_new_tokens().to_string());
         }
         for (what, penalty) in [("missing_eos_penalty", options.missing_eos_penalty), ("length_penalty", options.length_penalty)] {
             if !(penalty.is_finite() && penalty >= 0.0) {

@@ -44,7 +44,7 @@ fn a_text_ends_at_its_maximum_length() {
 
 #[test]
 fn options_change_length_and_reward_and_add_scores() {
-    let options = TextOptions { max_new_tokens: Some(3), missing_eos_penalty: 0.5, length_penalty: 0.125, length_bootstraps: false };
+    let options = TextOptions { max_new_tokens: Some(3), missing_eos_penalty: 0.5, length_penalty: 0.125, ..TextOptions::default() };
     let addition = world("addition").with_text_options(options).unwrap();
     let named = |scores: [f64; 4]| {
         let names = ["exact", "finish/length", "penalty/missing-eos", "penalty/length"];
@@ -56,6 +56,24 @@ fn options_change_length_and_reward_and_add_scores() {
     let (env, _, steps) = play(&addition, "37+45=", &said(&addition, "288", false));
     assert_eq!((steps[2].0, scores(&*env)), (ends_with(2.0 / 4.0 - 0.5 - 0.375), named([0.0, 1.0, 0.5, 0.375])));
     assert_eq!(addition.about, world("addition").about);
+}
+
+/// The penalty of an overlong completion rises from 0, at the maximum length without the buffer, to 1 at the end of the buffer (Yu et al.,
+/// arXiv 2503.14476, equation 13).
+#[test]
+fn the_overlong_buffer_is_penalised_evenly() {
+    let plain = world("addition");
+    let addition = plain.clone().with_text_options(TextOptions { overlong_buffer: 4, ..TextOptions::default() }).unwrap();
+    let text = addition.text.as_ref().unwrap();
+    assert_eq!((text.max_new_tokens(), text.score_names().last().unwrap().as_str()), (8, "penalty/overlong"));
+    for (answer, ends, penalty) in
+        [("891", true, 0.0), ("8910", true, 0.25), ("89100", true, 0.5), ("8910000", true, 1.0), ("89100000", false, 1.0)]
+    {
+        let (env, _, steps) = play(&addition, "99+99=", &said(&addition, answer, ends));
+        let finish = if ends { Finish::Eos } else { Finish::Length };
+        let of_task = text.task.verify(&encode(&addition, "99+99="), &said(&addition, answer, false), finish).unwrap().reward;
+        assert_eq!((steps.last().unwrap().0, scores(&*env)[2].1), (ends_with(of_task - penalty), penalty), "{answer}");
+    }
 }
 
 /// A world verifies a text without an environment.

@@ -3,7 +3,7 @@
 use gradus_agents::reward_model::{Preferences, Ranking};
 use gradus_envs::EnvError;
 use gradus_envs::random::{Purpose, Stream, episode_seed};
-use gradus_envs::text::{Split, TextWorld};
+use gradus_envs::text::{Split, TextOptions, TextWorld};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError};
 use gradus_nets::{Behaviour, Sampling};
 use gradus_rollouts::generate;
@@ -39,7 +39,7 @@ pub(crate) fn draw(
     let generated = generate(policy, world, &prompts, &stream, &Sampling::default());
     // the ranking ignores penalties, because they are subtracted from the learned reward later
     let mut scorer = world.clone();
-    (scorer.options.missing_eos_penalty, scorer.options.length_penalty) = (0.0, 0.0);
+    scorer.options = TextOptions { max_new_tokens: Some(world.max_new_tokens()), ..TextOptions::default() };
     let worth = |(prompt, completion): (&Vec<u32>, &Vec<u32>)| scorer.verify(prompt, completion).map(|(reward, _)| reward);
     let worth: Vec<f64> = prompts.iter().zip(&generated).map(worth).collect::<Result<_, _>>()?;
     let text = |i: &usize| [&prompts[*i][..], &generated[*i]].concat();

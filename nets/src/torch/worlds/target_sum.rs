@@ -92,10 +92,12 @@ impl TargetSum {
         // 1 - abs(sum - n)/max(n, sum)
         let (sum, target) = (sums.f_to_kind(self.kind)?, numbers.f_to_kind(self.kind)?);
         let worth = sum.f_sub(&target)?.f_abs()?.f_div(&target.f_maximum(&sum)?)?.f_rsub_scalar(1.0)?.f_mul(&counts)?;
-        let TextOptions { missing_eos_penalty, length_penalty, .. } = self.options;
+        let TextOptions { missing_eos_penalty, length_penalty, overlong_buffer, .. } = self.options;
         let missing_eos = is_cut.f_to_kind(self.kind)?.f_mul_scalar(missing_eos_penalty)?;
         let length = lengths.f_to_kind(self.kind)?.f_mul_scalar(length_penalty)?;
-        let rewards = worth.f_sub(&missing_eos)?.f_sub(&length)?.f_to_kind(Kind::Float)?;
+        let excess = lengths.f_sub_scalar(most - overlong_buffer as i64)?.f_clamp_min(0)?.f_to_kind(self.kind)?;
+        let overlong = excess.f_div_scalar(overlong_buffer.max(1) as f64)?;
+        let rewards = worth.f_sub(&missing_eos)?.f_sub(&length)?.f_sub(&overlong)?.f_to_kind(Kind::Float)?;
         let is_exact = sums.f_eq_tensor(numbers)?.f_logical_and(&counts)?;
         Ok(Verdicts { rewards, lengths, is_cut, is_exact })
     }
