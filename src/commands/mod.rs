@@ -376,6 +376,7 @@ fn list() -> Result<u8, Error> {
         let id = world.gymnasium_id.map_or_else(String::new, |id| format!(" ({id})"));
         say(format!("  {:<width$}{}{id}", world.name, world.about));
     }
+    say(format!("  {:<width$}{}", "file:PATH", "a text task with the prompts, answers and verifiers of a file in JSON Lines"));
     say("\npresets");
     for preset in agents::presets() {
         say(format!("  {:<12}{} on {}. {}", preset.name, preset.agent, preset.environment, preset.about()));

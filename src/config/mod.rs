@@ -83,7 +83,7 @@ impl Config {
     /// Returns the default settings, with the sections that apply to `world`.
     fn for_world(world: &World) -> Self {
         let (text, reward_model) = match is_text(world) {
-            true => (Some(TextConfig::default()), Some(RewardConfig::default())),
+            true => (Some(TextConfig::of(world)), Some(RewardConfig::default())),
             false => (None, None),
         };
         Config { network: Network::of(world), text, reward_model, ..Config::default() }

@@ -18,18 +18,34 @@ settings! {
         pub missing_eos_penalty: f64 = 0.0,
         /// Penalty per token of a completion.
         pub length_penalty: f64 = 0.0,
+        /// Hash of the file of a task `file:PATH` when the run was created. The run is refused with another file; empty: no check.
+        pub fingerprint: String = String::new(),
         /// Whether a completion that is cut off counts as truncated instead of terminated, so that the critic bootstraps its value.
         pub length_bootstraps: bool = false,
     }
 }
 
 impl TextConfig {
+    /// Returns the default settings for `world`.
+    pub(super) fn of(world: &World) -> Self {
+        let fingerprint = world.text.as_ref().and_then(|text| text.task.fingerprint()).unwrap_or_default();
+        Self { fingerprint, ..Self::default() }
+    }
+
     /// Applies these options to `world`.
     pub(super) fn apply(&self, world: World) -> Result<World, EnvError> {
-        if *self == Self::default() {
+        let Self { max_new_tokens, overlong_buffer, missing_eos_penalty, length_penalty, length_bootstraps, fingerprint } = self.clone();
+        let found = world.text.as_ref().and_then(|text| text.task.fingerprint()).unwrap_or_default();
+        if !fingerprint.is_empty() && found != fingerprint {
+            let what = format!(
+                "`{}`: expected the file with the hash {fingerprint}, with which the run was created, got one with the hash {found}",
+                world.name
+            );
+            return Err(EnvError::Text(what));
+        }
+        if *self == (Self { fingerprint, ..Self::default() }) {
             return Ok(world); // keeps options that the world already has
         }
-        let Self { max_new_tokens, overlong_buffer, missing_eos_penalty, length_penalty, length_bootstraps } = self.clone();
         let max_new_tokens = (max_new_tokens > 0).then_some(max_new_tokens);
         world.with_text_options(TextOptions { max_new_tokens, overlong_buffer, missing_eos_penalty, length_penalty, length_bootstraps })
     }

@@ -304,8 +304,13 @@ fn line_of_hash(table: &str) -> String {
     format!("# {METRICS} {}\n", hexadecimal(&Hash::hash(table.as_bytes())))
 }
 
-/// Calls `make` with the first of the folders `runs/NAME-1`, `runs/NAME-2`, ... that is free.
+/// Calls `make` with the first of the folders `runs/NAME-1`, `runs/NAME-2`, ... that is free. If `name` ends with a task `file:PATH`, the
+/// folder's name ends with the name of the file, without its folder and extension.
 fn numbered<T>(name: &str, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T, Error> {
+    let name = match name.split_once("file:") {
+        Some((before, path)) => format!("{before}{}", Path::new(path).file_stem().unwrap_or_default().display()),
+        None => name.into(),
+    };
     let mut number = 1;
     loop {
         let dir = Path::new("runs").join(format!("{name}-{number}"));

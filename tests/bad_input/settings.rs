@@ -170,6 +170,7 @@ fn settings_that_do_not_apply_to_texts_are_refused() {
             &["reinforce", "target-sum", "--set", "reinforce.minibatches=2"],
             "reinforce.clip: expected a number above 0 with several epochs or minibatches, got inf",
         ),
+        (&["grpo", "file:nowhere"], "text: cannot read nowhere: No such file or directory (os error 2)"),
         (&["ppo", "target-sum", "--set", "reward_model.folder=nowhere"], "cannot read nowhere: No such file or directory (os error 2)"),
         (
             &["ppo", "target-sum", "--set", "reward_model.retrain_every=5"],

@@ -4,6 +4,7 @@
 //! - [`Vocabulary`]: the symbols of a task, one token each.
 //! - [`TextEnv`]: the Markov decision process of a task. [`World::text`](crate::World::text) makes a world from a task.
 //! - Tasks, easiest first: [`TargetSum`], [`Sequence`], [`Addition`], [`ChainSum`], [`Countdown`], [`Program`], [`Preference`].
+//! - [`FileTask`]: problems, answers and verifiers from a file. The world is called `file:PATH`.
 //! - [`Rules`]: rewards composed of rules, such as a format and an equality, for custom tasks.
 //!
 //! The path of a token through training:
@@ -40,7 +41,7 @@ pub use env::TextEnv;
 pub use listed::ProblemList;
 pub use rules::{Answer, Rule, Rules};
 pub use task::{Division, Finish, Problem, Split, Task, Verdict};
-pub use tasks::{Addition, ChainSum, Countdown, Order, Preference, Program, Sequence, TargetSum};
+pub use tasks::{Addition, ChainSum, Countdown, FileTask, Order, Preference, Program, Sequence, TargetSum};
 pub(crate) use tasks::{find, worlds};
 pub use vocabulary::Vocabulary;
 pub use world::{TextOptions, TextWorld};

@@ -194,6 +194,12 @@ pub trait Task: Send + Sync {
         None
     }
 
+    /// Returns a hash of the problems, if they come from outside of the program, for example from a file. A run stores it, so that it is
+    /// never continued or evaluated with other problems. Default: none.
+    fn fingerprint(&self) -> Option<String> {
+        None
+    }
+
     /// The description for engines that draw problems and verify answers on a device. Default: the task does both on the host.
     fn tensor_spec(&self) -> TensorEnvSpec {
         TensorEnvSpec::Text

@@ -1,6 +1,7 @@
 //! Text environments: the Markov decision process, the tasks and their verdicts, the splits of problems, and the errors.
 
 mod episodes;
+mod file;
 mod machines;
 mod own_task;
 mod splits;

@@ -1,6 +1,8 @@
 //! The tasks by name, with their levels of difficulty.
 
-use crate::text::{Addition, ChainSum, Countdown, Order, Preference, Program, Sequence, TargetSum};
+use std::path::Path;
+
+use crate::text::{Addition, ChainSum, Countdown, FileTask, Order, Preference, Program, Sequence, TargetSum};
 use crate::{EnvError, World};
 
 /// A task and its levels.
@@ -113,8 +115,12 @@ pub(crate) fn worlds() -> Vec<World> {
     LADDERS.iter().map(|ladder| ladder.world(ladder.name, ladder.usual, about(ladder))).collect()
 }
 
-/// Returns the level called `name`, such as `addition-3`; `None` if `name` does not have the form TASK-NUMBER.
+/// Returns the level called `name`, such as `addition-3`, or the task of a file, `file:PATH`; `None` if `name` has neither form.
 pub(crate) fn find(name: &str) -> Option<Result<World, EnvError>> {
+    if let Some(path) = name.strip_prefix("file:") {
+        let world = FileTask::read(Path::new(path)).and_then(|task| World::text(name, task));
+        return Some(world.map(|world| World { about: "problems from a file".into(), ..world }));
+    }
     let (task, level) = name.rsplit_once('-')?;
     let ladder = LADDERS.iter().find(|ladder| ladder.name == task)?;
     let level: usize = level.parse().ok()?;

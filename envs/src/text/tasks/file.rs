@@ -1,0 +1,391 @@
+//! A task from a file with one problem per line, in JSON (JSON Lines).
+//!
+//! ```text
+//! {"prompt": "3+4=", "answer": "7"}
+//! {"prompt": "half of 3?", "answer": 1.5, "verifier": "number"}
+//! {"prompt": "a word with a b", "answer": "^[a-z]*b[a-z]*$", "verifier": "regex", "example": "abc"}
+//! {"prompt": "24 from 2 3 4", "answer": "2*3*4", "verifier": "expression"}
+//! {"prompt": "doubles x", "answer": [[1, 2], [5, 10]], "verifier": "program", "example": "x2*"}
+//! ```
+//!
+//! | verifier | answer | reward of a completion that is not cut |
+//! |---|---|---|
+//! | `equality` (the default) | a text | 1 if the completion equals it |
+//! | `number` | a number, or a text that is one | 1 if the completion is a decimal number that differs by at most 1e-9 times the larger of 1 and the number |
+//! | `regex` | a regular expression | 1 if it matches; without anchors it may match any part |
+//! | `expression` | an [arithmetic expression](crate::text::expression) | 1 if the completion is an expression with the same value, as an exact fraction |
+//! | `program` | pairs of an input and an output | the share of pairs for which the completion, a program of the [stack machine](crate::text::machine), computes the output |
+//!
+//! Optional keys of a line: `example` is a right completion for supervised fine-tuning, where the answer itself is not one; `split` is `train`,
+//! `validation` or `test`. Either all lines have a split or none. Without splits, a hash of the prompt decides, as in the other tasks; if
+//! this leaves a split empty, all problems are [one set](Division::OneSet). With `train` and `test` but no `validation`, the hash makes
+//! one in eight of the training problems validation problems. No prompt may occur twice.
+//!
+//! The first line may have settings instead of a problem: `{"symbols": "0123456789", "max_new_tokens": 8}`. By default each character of
+//! the file's prompts, answers and examples, and each character that its verifiers read, is a symbol, and completions may be as long as the
+//! longest answer or example, and EOS.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use regex_lite::Regex;
+use serde_json::{Map, Value};
+
+use crate::EnvError;
+use crate::random::Stream;
+use crate::text::expression::{Expression, Fraction};
+use crate::text::machine::Machine;
+use crate::text::{Division, Finish, Problem, Split, Task, Verdict, Vocabulary};
+
+/// Maximum length of a line, in bytes.
+const LONGEST_LINE: u64 = 1 << 20;
+/// The keys of a problem and of the settings.
+const KEYS: [&str; 5] = ["prompt", "answer", "verifier", "example", "split"];
+const SETTINGS: [&str; 2] = ["symbols", "max_new_tokens"];
+
+/// A task from a file.
+///
+/// ```
+/// use gradus_envs::text::{FileTask, Finish, Task};
+///
+/// let lines = r#"{"prompt": "3+4=", "answer": "7"}
+///     {"prompt": "1/2=", "answer": 0.5, "verifier": "number"}"#;
+/// let task = FileTask::parse(lines.as_bytes())?;
+/// let encode = |text: &str| task.vocabulary().encode(text).unwrap();
+/// let reward = |prompt: &str, answer: &str| task.verify(&encode(prompt), &encode(answer), Finish::Eos).unwrap().reward;
+/// assert_eq!((reward("3+4=", "7"), reward("3+4=", "07"), reward("1/2=", ".50")), (1.0, 0.0, 1.0));
+/// # Ok::<(), gradus_envs::EnvError>(())
+/// ```
+#[derive(Debug)]
+pub struct FileTask {
+    vocabulary: Vocabulary,
+    max_new_tokens: usize,
+    longest_prompt: usize,
+    /// The problems of each split; the second and third are empty if the problems are one set.
+    splits: [Vec<Problem>; 3],
+    /// The right answer of each prompt.
+    right: HashMap<Vec<u32>, Right>,
+    /// Hash of the lines (FNV-1a, 64 bits).
+    hash: u64,
+}
+
+/// A right answer, in the form that its verifier needs.
+#[derive(Debug)]
+enum Right {
+    Text(String),
+    Number(f64),
+    Pattern(Regex),
+    Value(Fraction),
+    /// Inputs and outputs of a program.
+    Tests(Vec<(i64, i64)>),
+}
+
+/// A line of the file.
+struct Line {
+    number: usize,
+    prompt: String,
+    right: Right,
+    /// A right completion; `None` if none is known.
+    example: Option<String>,
+    split: Option<Split>,
+}
+
+impl FileTask {
+    /// Reads a task from the file `path`. An error names the file and the line.
+    pub fn read(path: &Path) -> Result<Self, EnvError> {
+        let file = File::open(path).map_err(|error| EnvError::Text(format!("cannot read {}: {error}", path.display())))?;
+        Self::parse(BufReader::new(file)).map_err(|error| match error {
+            EnvError::Text(what) => EnvError::Text(format!("{}: {what}", path.display())),
+            error => error,
+        })
+    }
+
+    /// Reads a task from lines of JSON.
+    pub fn parse(mut lines: impl BufRead) -> Result<Self, EnvError> {
+        let (mut settings, mut problems) = (Map::new(), Vec::new());
+        let mut hash = 0xcbf2_9ce4_8422_2325;
+        for number in 1.. {
+            let Some(text) = next_line(&mut lines).map_err(|what| at(number, what))? else { break };
+            hash = text.bytes().fold(hash, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+            let text = text.trim_start_matches('\u{feff}'); // the byte order mark of some editors
+            if text.trim().is_empty() {
+                continue;
+            }
+            let value: Value = serde_json::from_str(text).map_err(|error| at(number, not_json(&error)))?;
+            let Value::Object(fields) = value else {
+                return Err(at(number, format!("expected an object in braces, got `{}`", short(text))));
+            };
+            if number == 1 && !fields.contains_key("prompt") && SETTINGS.iter().any(|key| fields.contains_key(*key)) {
+                settings = fields;
+                known(&settings, &SETTINGS).map_err(|what| at(number, what))?;
+            } else {
+                problems.push(Line::of(number, &fields).map_err(|what| at(number, what))?);
+            }
+        }
+        Ok(Self { hash, ..Self::of(&settings, problems)? })
+    }
+
+    /// Creates the task, with the hash 0.
+    fn of(settings: &Map<String, Value>, lines: Vec<Line>) -> Result<Self, EnvError> {
+        if lines.is_empty() {
+            return Err(EnvError::Text("expected at least one problem, got an empty file".into()));
+        }
+        let vocabulary = match settings.get("symbols") {
+            Some(symbols) => Vocabulary::new(symbols_of(symbols).map_err(|what| at(1, what))?)?,
+            None => Vocabulary::new(characters(&lines))?,
+        };
+        let encode = |line: &Line, what: &str, text: &str| {
+            let tokens = vocabulary.encode(text).map_err(|error| match error {
+                EnvError::Text(problem) => at(line.number, format!("{what}: {problem}")),
+                error => error,
+            })?;
+            if tokens.is_empty() { Err(at(line.number, format!("{what}: expected at least one symbol, got `{text}`"))) } else { Ok(tokens) }
+        };
+        let has_splits = lines.iter().any(|line| line.split.is_some());
+        let has = |split| lines.iter().any(|line| line.split == Some(split));
+        let needs_validation = has(Split::Test) && !has(Split::Validation);
+        let mut task = Self {
+            vocabulary: vocabulary.clone(),
+            max_new_tokens: 0,
+            longest_prompt: 0,
+            splits: Default::default(),
+            right: HashMap::new(),
+            hash: 0,
+        };
+        let mut first: HashMap<Vec<u32>, (usize, Split)> = HashMap::new();
+        for line in lines {
+            let prompt = encode(&line, "prompt", &line.prompt)?;
+            let split = match line.split {
+                Some(Split::Train) if needs_validation && Split::Validation.has(&prompt) => Split::Validation,
+                Some(split) => split,
+                None if has_splits => {
+                    return Err(at(line.number, "expected a split, because other lines have one, got none".into()));
+                }
+                None => Split::of(&prompt),
+            };
+            if let Some((before, of)) = first.insert(prompt.clone(), (line.number, split)) {
+                let what =
+                    format!("prompt: expected every prompt once, got `{}` again (line {before}, {} split)", short(&line.prompt), of.name());
+                return Err(at(line.number, what));
+            }
+            let mut answer = Vec::new();
+            if let Some(example) = &line.example {
+                if line.right.score(example) != 1.0 {
+                    return Err(at(line.number, format!("example: expected a right completion, got `{}`", short(example))));
+                }
+                answer = encode(&line, "answer", example)?;
+                answer.push(vocabulary.eos());
+            }
+            task.max_new_tokens = task.max_new_tokens.max(answer.len());
+            task.longest_prompt = task.longest_prompt.max(prompt.len());
+            task.right.insert(prompt.clone(), line.right);
+            task.splits[split as usize].push(Problem { prompt, answer });
+        }
+        if let Some(length) = settings.get("max_new_tokens") {
+            let length = length.as_u64().filter(|n| (1..=1 << 16).contains(n));
+            let wrong = || at(1, format!("max_new_tokens: expected 1 to 65536, got {}", settings["max_new_tokens"]));
+            task.max_new_tokens = length.ok_or_else(wrong)? as usize;
+        } else if task.max_new_tokens == 0 {
+            let expected = "an `example` in some line, or a first line such as {\"max_new_tokens\": 16}";
+            return Err(EnvError::Text(format!("length of completions: expected {expected}, got neither")));
+        }
+        if !has_splits && task.splits.iter().any(Vec::is_empty) {
+            let [all, others @ ..] = &mut task.splits;
+            others.iter_mut().for_each(|other| all.append(other));
+        }
+        Ok(task)
+    }
+}
+
+/// Adds the number of the line to an error.
+fn at(number: usize, what: String) -> EnvError {
+    EnvError::Text(format!("line {number}: {what}"))
+}
+
+/// Returns a text, or its beginning if it is long, in one line.
+fn short(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut shown: String = text.trim().chars().take(LONGEST).collect();
+    if text.trim().chars().nth(LONGEST).is_some() {
+        shown.push('…');
+    }
+    shown.replace(['\n', '\r'], " ")
+}
+
+fn not_json(error: &serde_json::Error) -> String {
+    format!("expected JSON, got an error at column {}: {}", error.column(), error.to_string().replace('\n', " "))
+}
+
+/// Reads a line, without reading more than the longest allowed line into memory. Returns `None` at the end of the file.
+fn next_line(lines: &mut impl BufRead) -> Result<Option<String>, String> {
+    let mut bytes = Vec::new();
+    let n = lines.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut bytes).map_err(|error| error.to_string())?;
+    if n as u64 > LONGEST_LINE {
+        return Err(format!("expected at most {LONGEST_LINE} bytes, got more"));
+    }
+    if n == 0 {
+        return Ok(None);
+    }
+    String::from_utf8(bytes).map(Some).map_err(|_| "expected UTF-8, got other bytes".into())
+}
+
+/// Returns an error unless every key is one of `keys`.
+fn known(fields: &Map<String, Value>, keys: &[&str]) -> Result<(), String> {
+    match fields.keys().find(|key| !keys.contains(&key.as_str())) {
+        Some(key) => Err(format!("expected the keys {}, got `{}`", keys.join(", "), short(key))),
+        None => Ok(()),
+    }
+}
+
+/// Returns the symbols of the settings: a text, whose characters are the symbols, or a list of texts.
+fn symbols_of(value: &Value) -> Result<Vec<String>, String> {
+    let wrong = || format!("symbols: expected a text or a list of texts, got {}", short(&value.to_string()));
+    match value {
+        Value::String(text) => Ok(text.chars().map(String::from).collect()),
+        Value::Array(symbols) => symbols.iter().map(|symbol| symbol.as_str().map(String::from).ok_or_else(wrong)).collect(),
+        _ => Err(wrong()),
+    }
+}
+
+/// Returns the characters that the problems need, each once.
+fn characters(lines: &[Line]) -> Vec<String> {
+    let mut all = BTreeSet::new();
+    for Line { prompt, right, example, .. } in lines {
+        all.extend(prompt.chars());
+        all.extend(example.iter().flat_map(|example| example.chars()));
+        all.extend(right.alphabet().chars());
+    }
+    all.into_iter().map(String::from).collect()
+}
+
+impl Line {
+    fn of(number: usize, fields: &Map<String, Value>) -> Result<Self, String> {
+        known(fields, &KEYS)?;
+        let text = |key: &str| -> Result<Option<String>, String> {
+            match fields.get(key) {
+                None => Ok(None),
+                Some(Value::String(text)) => Ok(Some(text.clone())),
+                Some(other) => Err(format!("{key}: expected a text, got {}", short(&other.to_string()))),
+            }
+        };
+        let prompt = text("prompt")?.ok_or("expected a prompt, got none")?;
+        let answer = fields.get("answer").filter(|answer| !answer.is_null()).ok_or("expected an answer, got none")?;
+        let (right, itself) = Right::of(text("verifier")?.as_deref().unwrap_or("equality"), answer)?;
+        let split = text("split")?.map(|name| {
+            let found = Split::ALL.into_iter().find(|split| split.name() == name);
+            found.ok_or_else(|| format!("split: expected train, validation or test, got `{}`", short(&name)))
+        });
+        Ok(Self { number, prompt, right, example: text("example")?.or(itself), split: split.transpose()? })
+    }
+}
+
+impl Right {
+    /// Reads the answer for the verifier `name`. Also returns the answer as a completion, if it is one.
+    fn of(name: &str, answer: &Value) -> Result<(Self, Option<String>), String> {
+        let wrong = |expected: &str| format!("answer: expected {expected}, got {}", short(&answer.to_string()));
+        let text = |expected: &str| answer.as_str().map(String::from).ok_or_else(|| wrong(expected));
+        match name {
+            "equality" => text("a text").map(|text| (Right::Text(text.clone()), Some(text))),
+            "number" => {
+                let text = if answer.is_number() { answer.to_string() } else { text("a number")? };
+                let number = number(&text).ok_or_else(|| wrong("a decimal number"))?;
+                Ok((Right::Number(number), Some(text)))
+            }
+            "regex" => {
+                let pattern = Regex::new(&text("a regular expression")?);
+                pattern
+                    .map(|pattern| (Right::Pattern(pattern), None))
+                    .map_err(|error| format!("{}: {error}", wrong("a regular expression")))
+            }
+            "expression" => {
+                let text = text("an arithmetic expression")?;
+                let value = Expression::parse(&text).and_then(|expression| expression.value);
+                Ok((Right::Value(value.ok_or_else(|| wrong("an arithmetic expression with a value"))?), Some(text)))
+            }
+            "program" => {
+                let expected = "pairs of an input and an output, such as [[1, 2], [5, 10]]";
+                let pair = |pair: &Value| match pair.as_array()?.as_slice() {
+                    [input, output] => input.as_i64().zip(output.as_i64()),
+                    _ => None,
+                };
+                let tests: Option<Vec<(i64, i64)>> = answer.as_array().and_then(|pairs| pairs.iter().map(pair).collect());
+                let tests = tests.filter(|tests| !tests.is_empty()).ok_or_else(|| wrong(expected))?;
+                Ok((Right::Tests(tests), None))
+            }
+            other => Err(format!("verifier: expected equality, number, regex, expression or program, got `{}`", short(other))),
+        }
+    }
+
+    /// Returns the score of a completion, from 0 to 1.
+    fn score(&self, completion: &str) -> f64 {
+        let is_right = match self {
+            Right::Text(text) => completion == text,
+            Right::Number(right) => number(completion).is_some_and(|x| (x - right).abs() <= 1e-9 * right.abs().max(1.0)),
+            Right::Pattern(pattern) => pattern.is_match(completion),
+            Right::Value(value) => Expression::parse(completion).and_then(|expression| expression.value) == Some(*value),
+            Right::Tests(tests) => {
+                let Some(program) = Machine::new(completion) else { return 0.0 };
+                return tests.iter().filter(|(input, output)| program.run(*input) == Ok(*output)).count() as f64 / tests.len() as f64;
+            }
+        };
+        f64::from(u8::from(is_right))
+    }
+
+    /// Returns the characters of every completion that the verifier can read; empty if it can read any.
+    fn alphabet(&self) -> &'static str {
+        match self {
+            Right::Text(_) | Right::Pattern(_) => "",
+            Right::Number(_) => "0123456789-.",
+            Right::Value(_) => "0123456789+-*/()",
+            Right::Tests(_) => "0123456789x+-*dsp[]",
+        }
+    }
+}
+
+/// Parses a decimal number: an optional sign, digits, and a point if there is a fraction.
+fn number(text: &str) -> Option<f64> {
+    let is_decimal = text.chars().all(|character| character.is_ascii_digit() || matches!(character, '.' | '-'));
+    if is_decimal { text.parse().ok() } else { None }
+}
+
+impl Task for FileTask {
+    fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    fn max_new_tokens(&self) -> usize {
+        self.max_new_tokens
+    }
+
+    fn longest_prompt(&self) -> usize {
+        self.longest_prompt
+    }
+
+    fn division(&self) -> Division {
+        match &self.splits {
+            [all, validation, test] if validation.is_empty() && test.is_empty() => Division::OneSet { problems: all.len() },
+            _ => Division::Splits,
+        }
+    }
+
+    fn fingerprint(&self) -> Option<String> {
+        Some(format!("{:016x}", self.hash))
+    }
+
+    fn problem(&self, split: Split, stream: &mut Stream) -> Problem {
+        let problems = match self.division() {
+            Division::OneSet { .. } => &self.splits[0],
+            Division::Splits => &self.splits[split as usize],
+        };
+        if problems.is_empty() { Problem::default() } else { problems[stream.below(problems.len() as u32) as usize].clone() }
+    }
+
+    fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
+        let right = self.right.get(prompt);
+        let right = right.ok_or_else(|| format!("expected a prompt of the file, got `{}`", self.vocabulary.decode(prompt)))?;
+        let score = if finish == Finish::Length { 0.0 } else { right.score(&self.vocabulary.decode(completion)) };
+        Ok(Verdict::new(score, score == 1.0))
+    }
+}
