@@ -14,6 +14,7 @@ use gradus::figure::{self, Chart, Figure, Lines, Panel, Series};
 use gradus::nets::threads;
 use gradus::run::reward_model::{Wanted, run as learn};
 use gradus::run::sft::{self, WarmStart};
+use gradus::train::Quality;
 use gradus::{Config, Error, Trainer};
 
 const BETAS: [f32; 3] = [0.0, 0.03, 0.1];
@@ -63,10 +64,12 @@ fn main() -> Result<(), Error> {
     let wanted = WarmStart { steps: 30, ..WarmStart::default() };
     let (start, _) = sft::run(&sft::defaults(base.clone()), &wanted, None, "overoptimisation-start", |_| ())?;
     let base = Config { init: start.display().to_string(), ..base };
-    let (folder, quality) = learn(&sft::defaults(base.clone()), &Wanted::default(), None, "overoptimisation-reward")?;
-    println!("reward model: {:.1} % of the test pairs ranked correctly, margin {:.2}", 100.0 * quality.accuracy, quality.margin);
+    let (folder, learnt) = learn(&sft::defaults(base.clone()), &Wanted::default(), None, "overoptimisation-reward")?;
+    let Quality::Rankings(agreement) = learnt.quality else { unreachable!("a model that learned from pairs") };
+    let (accuracy, margin) = (agreement.accuracy(), agreement.margin());
+    println!("reward model: {:.1} % of the test pairs ranked correctly, margin {margin:.2}", 100.0 * accuracy);
     let base = base.with_setting(&format!("reward_model.folder={}", folder.display()))?;
-    let model = format!("trained_on,accuracy,margin\n{},{},{}\n", quality.pairs, quality.accuracy, quality.margin);
+    let model = format!("trained_on,accuracy,margin\n{},{accuracy},{margin}\n", learnt.examples);
     write(&dir.join("overoptimisation-model.csv"), &model)?;
 
     let mut csv = String::from("beta,seed,tokens,learned,true,divergence\n");

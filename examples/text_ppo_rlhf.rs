@@ -24,13 +24,8 @@ fn main() -> Result<(), Error> {
 
     // the reward model, from pairs of the supervised policy's completions
     let wanted = reward_model::Wanted::default();
-    let (folder, quality) = reward_model::run(&sft::defaults(config.clone()), &wanted, None, "text_ppo_rlhf-reward")?;
-    println!(
-        "reward model: {:.1} % of {} test pairs ranked correctly, margin {:.2}",
-        100.0 * quality.accuracy,
-        quality.held_out,
-        quality.margin
-    );
+    let (folder, learnt) = reward_model::run(&sft::defaults(config.clone()), &wanted, None, "text_ppo_rlhf-reward")?;
+    println!("reward model: {:.1} % of {} test pairs ranked correctly", 100.0 * learnt.quality.accuracy(), learnt.held_out);
 
     let reward_model = format!("reward_model.folder={}", folder.display());
     config = config.with_setting(&reward_model)?;

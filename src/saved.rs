@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use gradus_agents::groups::Supervision;
 use gradus_envs::World;
 use gradus_envs::text::Vocabulary;
 use gradus_nets::tensors::{self, Tensors, TensorsError, without_prefix};
@@ -18,8 +19,8 @@ pub(crate) const CONFIG: &str = "config.toml";
 pub(crate) const STATE: &str = "state.safetensors";
 /// Policy file of a run folder.
 pub(crate) const POLICY: &str = "policy.safetensors";
-/// File with the rankings that a reward model was trained on, in the model's folder.
-pub(crate) const RANKINGS_FILE: &str = "rankings.safetensors";
+/// File with the rankings or the labelled steps that a reward model was trained on, in the model's folder.
+pub(crate) const EXAMPLES_FILE: &str = "rankings.safetensors";
 /// Prefix of the policy's parameters in a checkpoint.
 pub(crate) const POLICY_PREFIX: &str = "policy.";
 /// Prefix of the reward model's tensors in a checkpoint.
@@ -52,7 +53,7 @@ fn decode(path: &Path, bytes: Vec<u8>) -> Result<(Tensors, String), Error> {
             format!("{POLICY} is intact: evaluate it with `gradus eval {dir}`, or start a new run from it with `--set init={dir}`")
         } else if name == POLICY && is_intact(STATE) {
             format!("`gradus train --resume {dir}` writes it again from the checkpoint")
-        } else if [STATE, POLICY, RANKINGS_FILE].iter().any(|own| name == *own) {
+        } else if [STATE, POLICY, EXAMPLES_FILE].iter().any(|own| name == *own) {
             format!("it cannot be used; {CONFIG} has the settings to make it again")
         } else {
             "it cannot be used".into()
@@ -159,17 +160,29 @@ pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Err
     Ok((path, parameters, note))
 }
 
-/// Reads the rankings of a reward model. `path` is the model's folder or a file in that folder. Returns the rankings file and its tensors,
-/// or `None` if the folder has no rankings.
-pub(crate) fn rankings_file(path: &Path) -> Result<Option<(PathBuf, Tensors)>, Error> {
+/// Reads what a reward model was trained on. `path` is the model's folder or a file in that folder. Returns the file and its tensors, or
+/// `None` if the folder has none.
+pub(crate) fn examples_file(path: &Path) -> Result<Option<(PathBuf, Tensors)>, Error> {
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
-    let file = folder.join(RANKINGS_FILE);
+    let file = folder.join(EXAMPLES_FILE);
     if !file.exists() {
         return Ok(None);
     }
     let (tensors, note) = read_tensors(&file)?;
     check_note(&file, &note, &read_config(folder)?)?;
     Ok(Some((file, tensors)))
+}
+
+/// Checks that the reward model at `path` is of this kind.
+pub(crate) fn check_reward_model(path: &Path, supervision: Supervision) -> Result<(), Error> {
+    let (path, _, note) = policy_file(path)?;
+    let theirs = match Config::from_toml(&note) {
+        Ok(config) if !note.is_empty() => config.reward_model.unwrap_or_default().supervision,
+        _ => return Ok(()),
+    };
+    let name = |kind: Supervision| if kind == Supervision::Process { "process" } else { "outcome" };
+    let problem = || format!("expected a reward model with reward_model.supervision = {}, got {}", name(supervision), name(theirs));
+    if theirs == supervision { Ok(()) } else { Err(Error::folder(&path, problem())) }
 }
 
 /// Checks that the file at `path` was made with the settings `config`. `note` has the settings stored in the file. It is empty for files

@@ -28,12 +28,12 @@ fn gradus(dir: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-const PROCESS: &str =
-    "grpo.supervision: expected outcome with a learned reward (a reward model scores whole texts, not steps), got process";
+const PROCESS: &str = "grpo.supervision: expected outcome with a reward model that scores whole texts \
+     (reward_model.supervision = outcome), got process";
 
-/// A reward model scores whole texts, so process supervision with it would be the same as outcome supervision.
+/// With a reward model that scores whole texts, process supervision would be the same as outcome supervision.
 #[test]
-fn process_supervision_with_a_learned_reward_is_refused() {
+fn process_supervision_with_a_model_of_whole_texts_is_refused() {
     let dir = temporary::tempdir().unwrap();
     let process = ["train", "grpo", "chain-sum", "--set", "grpo.supervision=process", "--out", "run"];
     for learned in ["reward_model.pairs=20", "reward_model.folder=nowhere"] {
@@ -66,6 +66,94 @@ fn inspect_shows_process_supervision_only_for_the_environments_own_steps() {
     let (own, learned) = (shown("own"), shown("learned"));
     assert!(own.contains("grpo, process") && own.contains("rloo"), "{own}");
     assert!(!learned.contains("process") && learned.contains("rloo"), "{learned}");
+}
+
+/// A policy that gives some right steps.
+const START: [&str; 7] = ["sft", "chain-sum", "--steps", "30", "--quiet", "--out", "start"];
+
+const STEPS: [&str; 8] = ["reward-model", "chain-sum", "--process", "--pairs", "60", "--held-out", "20", "--quiet"];
+
+/// `gradus reward-model --process` writes a model that GRPO and PPO learn from, further trained or not. `sample` and `inspect` show its
+/// probabilities.
+#[test]
+fn a_process_reward_model_is_trained_used_and_shown() {
+    let dir = temporary::tempdir().unwrap();
+    let gradus = |arguments: &[&str]| gradus(dir.path(), arguments);
+    gradus(&START);
+    gradus(&[&STEPS[..], &["--init", "start", "--labels", "verifier", "--out", "model"]].concat());
+    let table = fs::read_to_string(dir.path().join("model/metrics.csv")).unwrap();
+    let names = "completions,steps,held_out,reward_model/loss,reward_model/accuracy,reward_model/first_error,reward_model/accepted,\
+                 reward_model/calibration_error,reward_model/brier";
+    assert!(table.starts_with(&format!("{names}\n120,")), "{table}");
+    let settings = fs::read_to_string(dir.path().join("model/config.toml")).unwrap();
+    assert!(settings.contains("supervision = \"process\"") && settings.contains("labels = \"verifier\""), "{settings}");
+
+    let of_model = ["--set", "reward_model.folder=model", "--set", "reward_model.supervision=process", "--set", "envs=16", "--quiet"];
+    let train = |agent: &str, more: &[&str]| gradus(&[&["train", agent, "chain-sum", "--steps", "300"], &of_model[..], more].concat());
+    train("ppo", &["--out", "ppo"]);
+    let again = ["--set", "reward_model.pairs=10", "--set", "reward_model.retrain_every=1", "--set", "reward_model.labels=verifier"];
+    train("grpo", &[&again[..], &["--set", "grpo.supervision=process", "--out", "grpo"]].concat());
+    let columns = fs::read_to_string(dir.path().join("grpo/metrics.csv")).unwrap();
+    assert!(columns.lines().next().unwrap().contains("reward_model/first_error"), "{columns}");
+
+    for run in ["ppo", "grpo"] {
+        let shown = gradus(&["inspect", run, "--groups", "4", "--group-size", "3"]);
+        assert!(shown.starts_with("rewards are from the run's process reward model") && shown.contains("grpo, process"), "{shown}");
+        let shown = gradus(&["sample", run, "--prompt", "3+4+2=", "-n", "3"]);
+        assert!(shown.contains("learned      true") && shown.contains("learned reward"), "{shown}");
+    }
+    // the model of another folder instead of the run's own reward
+    gradus(&["train", "grpo", "chain-sum", "--steps", "100", "--set", "envs=16", "--quiet", "--out", "own"]);
+    let shown = gradus(&["inspect", "own", "--reward-model", "model", "--groups", "4", "--group-size", "3"]);
+    assert!(shown.starts_with("rewards are from a process reward model") && shown.contains("grpo, process"), "{shown}");
+    let shown = gradus(&["sample", "own", "--reward-model", "model", "--prompt", "3+4+2=", "-n", "3"]);
+    assert!(shown.contains("learned      true"), "{shown}");
+    let shown = gradus(&["sample", "own", "--prompt", "3+4+2=", "-n", "3"]);
+    assert!(shown.contains("reward  advantage") && !shown.contains("learned"), "{shown}");
+}
+
+/// Wrong options and models of the other kind are refused with one line, and nothing is written.
+#[test]
+fn bad_input_to_process_reward_models_is_refused() {
+    let dir = temporary::tempdir().unwrap();
+    gradus(dir.path(), &START);
+    gradus(dir.path(), &[&STEPS[..], &["--init", "start", "--labels", "verifier", "--out", "steps"]].concat());
+    gradus(dir.path(), &["reward-model", "chain-sum", "--init", "start", "--pairs", "60", "--held-out", "20", "--quiet", "--out", "texts"]);
+    let before = contents(dir.path());
+    let refused = |arguments: &[&str], expected: &str| {
+        let error = error_of(&run(dir.path(), &[arguments, &["--out", "new"]].concat()));
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+        assert!(contents(dir.path()) == before, "{arguments:?} wrote files");
+    };
+    let of_steps = |more: &[&'static str]| [&STEPS[..], more].concat();
+    refused(&of_steps(&["--labels", "firm"]), "--labels: expected hard, soft or verifier, got firm");
+    refused(&of_steps(&["--rollouts", "0"]), "--rollouts: expected a whole number from 1 up, got 0");
+    refused(&of_steps(&["--success", "solved"]), "expected a score of the task (exact, reward/steps, reward/answer), got `solved`");
+    refused(&of_steps(&["--set", "reward_model.ranked=plackett-luce"]), "expected only epochs and minibatch_size");
+    refused(&of_steps(&["--set", "reward_model.supervision=process"]), "reward_model: expected only its training settings");
+    let without_steps = ["reward-model", "addition", "--process", "--pairs", "20", "--held-out", "20"];
+    refused(&without_steps, "completions of addition: expected two steps or more in at least one of them");
+    // an untrained policy never succeeds
+    refused(&of_steps(&["--labels", "hard"]), "expected steps with different labels");
+    refused(&["reward-model", "chain-sum", "--labels", "soft", "--quiet"], "--process");
+
+    let train = |folder: &str, kind: &str| {
+        let [folder, kind] = [format!("reward_model.folder={folder}"), format!("reward_model.supervision={kind}")];
+        refused(
+            &["train", "grpo", "chain-sum", "--set", &folder, "--set", &kind],
+            if kind.ends_with("process") {
+                "expected a reward model with reward_model.supervision = process, got outcome"
+            } else {
+                "expected a reward model with reward_model.supervision = outcome, got process"
+            },
+        );
+    };
+    train("steps", "outcome");
+    train("texts", "process");
+    for setting in ["reward_model.supervision=steps", "reward_model.labels=firm", "reward_model.rollouts=0", "reward_model.rollouts=1025"] {
+        let key = setting.split('=').next().unwrap();
+        refused(&["train", "grpo", "chain-sum", "--set", "reward_model.pairs=5", "--set", setting], key);
+    }
 }
 
 /// Trains a reward model on the task target sum and writes it to the folder `model`.

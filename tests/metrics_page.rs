@@ -70,6 +70,7 @@ fn logged() -> BTreeSet<String> {
     let learned = ["reward_model.pairs=20", "reference.coefficient=0.1"];
     logged.extend(columns("ppo", "target-sum", &penalties).unwrap());
     logged.extend(columns("grpo", "preference", &learned).unwrap());
+    logged.extend(columns("grpo", "chain-sum", &["reward_model.pairs=20", "reward_model.supervision=process"]).unwrap());
     for world in registry::all() {
         if let Some(text) = &world.text {
             // the score of a cut completion is reported as completions/clipped_ratio

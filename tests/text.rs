@@ -10,7 +10,7 @@ mod copycat;
 use std::sync::atomic::Ordering;
 
 use copycat::{Copycat, Dice};
-use gradus::agents::groups::GroupStd;
+use gradus::agents::groups::{GroupStd, Supervision};
 use gradus::agents::{Collection, End, Rollout};
 use gradus::envs::Action;
 use gradus::envs::registry;
@@ -245,7 +245,7 @@ fn completions_are_explained() {
     let drawn = Drawn { n: 9, sampling: Sampling::default(), seed: 5 };
     let mut of = |drawn, compared| sample(policy.as_mut(), &text, &prompt, drawn, compared, None).unwrap();
 
-    let by_group = of(drawn, Compared::Group(GroupStd::Population));
+    let by_group = of(drawn, Compared::Group(GroupStd::Population, Supervision::Outcome));
     let rewards: Vec<f64> = by_group.iter().map(|it| it.verdict.as_ref().unwrap().0).collect();
     let mean = rewards.iter().sum::<f64>() / 9.0;
     let std = (rewards.iter().map(|r| (r - mean) * (r - mean)).sum::<f64>() / 9.0).sqrt();
@@ -276,14 +276,24 @@ fn completions_are_explained() {
     }
     // a completion does not depend on the number of completions, and greedy completions are equal
     assert_eq!(of(Drawn { n: 3, ..drawn }, Compared::Values { gamma: 1.0, lambda: 1.0 }), by_values[..3]);
-    let greedy =
-        of(Drawn { sampling: Sampling { temperature: 0.0, ..Sampling::default() }, ..drawn }, Compared::Group(GroupStd::Population));
+    let greedy = of(
+        Drawn { sampling: Sampling { temperature: 0.0, ..Sampling::default() }, ..drawn },
+        Compared::Group(GroupStd::Population, Supervision::Outcome),
+    );
     assert!(greedy.iter().all(|completion| *completion == greedy[0]));
     assert_eq!(
-        of(Drawn { sampling: Sampling { top_k: 1, ..Sampling::default() }, ..drawn }, Compared::Group(GroupStd::Population)),
+        of(
+            Drawn { sampling: Sampling { top_k: 1, ..Sampling::default() }, ..drawn },
+            Compared::Group(GroupStd::Population, Supervision::Outcome)
+        ),
         greedy
     );
-    assert!(of(Drawn { n: 1, ..drawn }, Compared::Group(GroupStd::Population))[0].tokens.iter().all(|token| token.advantage.is_none()));
+    assert!(
+        of(Drawn { n: 1, ..drawn }, Compared::Group(GroupStd::Population, Supervision::Outcome))[0]
+            .tokens
+            .iter()
+            .all(|token| token.advantage.is_none())
+    );
 }
 
 /// A warm start learns the answers and stops at `until_exact`. It does not depend on the number of threads.
@@ -361,6 +371,9 @@ fn sample_and_inspect_use_the_learned_reward() {
     for segment in &found.rollout.segments {
         let range = segment.range.clone();
         let prompt = found.rollout.store.texts().prefix(range.start);
-        assert!((f64::from(found.rollout.rewards[range.end - 1]) - learned.reward(prompt, &actions[range.clone()])).abs() < 1e-5);
+        assert!(
+            (f64::from(found.rollout.rewards[range.end - 1]) - learned.rewards(prompt, &actions[range.clone()]).iter().sum::<f64>()).abs()
+                < 1e-5
+        );
     }
 }

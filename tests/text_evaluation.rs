@@ -13,7 +13,6 @@ use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 
 use common::{contents, error_of};
-use gradus::agents::reward_model::RewardModelConfig;
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::text::{Addition, Division, Finish, Preference, Problem, Split, TargetSum, Task, Verdict, Vocabulary};
 use gradus::envs::{World, registry};
@@ -101,7 +100,7 @@ fn only_reports_use_the_test_split() {
     assert_eq!(*splits.lock().unwrap(), [Split::Train, Split::Validation]);
 
     let (world, splits) = watched("preference", Preference::new(4));
-    let wanted = reward_model::Wanted { pairs: 30, completions: 2, held_out: 20, training: RewardModelConfig::default() };
+    let wanted = reward_model::Wanted { pairs: 30, held_out: 20, ..reward_model::Wanted::default() };
     reward_model::learn(fresh(&world, 1).as_mut(), &world, &config, &wanted).unwrap();
     assert_eq!(*splits.lock().unwrap(), [Split::Train, Split::Test]);
 }

@@ -142,8 +142,8 @@ impl AgentConfig for GrpoConfig {
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         let is_process = self.supervision == Supervision::Process;
-        let expected = "outcome with a learned reward (a reward model scores whole texts, not steps)";
-        ConfigError::unless(!(setup.has_reward_model && is_process), "grpo.supervision", expected, "process")?;
+        let expected = "outcome with a reward model that scores whole texts (reward_model.supervision = outcome)";
+        ConfigError::unless(!(setup.scores_whole_texts && is_process), "grpo.supervision", expected, "process")?;
         let constant_length = self.aggregation.constant_length("grpo", self.constant_length, setup.world)?;
         let config = Self { constant_length, ..self.clone() };
         Ok(Grpo::new(config, setup.optimiser.clone(), setup.reference.clone(), setup.envs)?.into())

@@ -64,6 +64,7 @@ pub mod old_policy;
 pub mod optimiser;
 pub mod ppo;
 pub mod pqn;
+pub mod process_reward;
 pub mod q_learner;
 pub mod qr_dqn;
 pub mod reference;

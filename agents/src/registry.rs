@@ -115,8 +115,8 @@ pub struct Setup<'a> {
     pub reference: &'a ReferenceConfig,
     /// The multilayer perceptrons of actor and critic; `None` if the network is a transformer.
     pub perceptron: Option<&'a NetworkConfig>,
-    /// Whether rewards come from a reward model, which scores whole texts.
-    pub has_reward_model: bool,
+    /// Whether rewards come from a reward model that scores whole texts.
+    pub scores_whole_texts: bool,
 }
 
 /// Settings of an agent for one environment.
@@ -309,7 +309,8 @@ impl<C: AgentConfig> AnyConfig for C {
     }
 }
 
-/// Reads settings from a table that must contain all of them and nothing else.
+/// Reads settings from a table that contains nothing else. Settings that are missing have their defaults, because older versions did not
+/// have them.
 fn read<C: AgentConfig>(table: Table) -> Result<C, toml::de::Error> {
     let (mut config, mut fields) = (C::default(), Read { table, problem: None });
     config.visit(&mut fields);
@@ -327,8 +328,8 @@ struct Read {
 impl Visit for Read {
     #[inline(never)]
     fn field<T: Serialize + DeserializeOwned>(&mut self, name: &'static str, value: &mut T) {
-        let given = self.table.remove(name).ok_or_else(|| toml::de::Error::missing_field(name));
-        match given.and_then(Value::try_into) {
+        let Some(given) = self.table.remove(name) else { return };
+        match given.try_into() {
             Ok(given) => *value = given,
             Err(problem) => self.problem = self.problem.take().or(Some(problem)),
         }
@@ -437,7 +438,7 @@ mod tests {
 
     /// `dqn` has settings of its own and shared ones.
     #[test]
-    fn a_table_must_have_every_setting_and_no_other() {
+    fn a_table_may_lack_settings_but_has_no_other() {
         let dqn = find("dqn").unwrap();
         let with = |change: &dyn Fn(&mut Table)| {
             let mut table = dqn.defaults().to_table();
@@ -446,7 +447,7 @@ mod tests {
         };
         let eight = with(&|table| _ = table.insert("batch_size".into(), Value::Integer(8))).unwrap();
         assert_eq!(eight.get::<crate::DqnConfig>().unwrap().learner.off_policy.batch_size, 8);
-        assert_eq!(with(&|table| _ = table.remove("batch_size")).unwrap_err(), "missing field `batch_size`");
+        assert!(with(&|table| _ = table.remove("batch_size")).unwrap() == dqn.defaults(), "of an older version");
         assert_eq!(with(&|table| _ = table.insert("clip".into(), Value::Float(0.1))).unwrap_err(), "unknown field `clip`");
         let mistyped = with(&|table| _ = table.insert("double".into(), Value::Float(0.1))).unwrap_err();
         assert_eq!(mistyped, "invalid type: floating point `0.1`, expected a boolean");

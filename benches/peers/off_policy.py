@@ -144,7 +144,8 @@ def gradus(binary: str, task: str, seed: int) -> dict:
             returns = [float(row["return"]) for row in csv.DictReader(table)][-EPISODES:]
         with (out / "metrics.csv").open() as table:
             steps = int([row["time/total_timesteps"] for row in csv.DictReader(table)][-1])
-        evaluation = json.loads(run("eval", str(out), "--episodes", str(EPISODES), "--json"))
+        # every seed has episodes of its own, as on the other side: with the same episodes for all seeds, their luck would count as a difference
+        evaluation = json.loads(run("eval", str(out), "--episodes", str(EPISODES), "--seed", str(1_000_000 + seed), "--json"))
     greedy = evaluation["returns"]
     return {"steps": steps, "greedy_return": sum(greedy) / len(greedy), "last_100_training_episodes": sum(returns) / len(returns)}
 

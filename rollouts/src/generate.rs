@@ -21,15 +21,37 @@ pub fn generate(
     stream: &(dyn Fn(usize) -> Stream + Sync),
     sampling: &Sampling,
 ) -> Vec<Vec<u32>> {
+    let starts: Vec<Start<'_>> = prompts.iter().map(|prompt| Start { prompt, completion: &[] }).collect();
+    continue_from(policy, world, &starts, stream, sampling)
+}
+
+/// A prompt and the beginning of a completion, which must not have ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// The prompt.
+    pub prompt: &'a [u32],
+    /// The first tokens of the completion.
+    pub completion: &'a [u32],
+}
+
+/// As [`generate`], but each completion continues a given beginning, which is part of the returned completion.
+pub fn continue_from(
+    policy: &dyn Behaviour,
+    world: &TextWorld,
+    starts: &[Start<'_>],
+    stream: &(dyn Fn(usize) -> Stream + Sync),
+    sampling: &Sampling,
+) -> Vec<Vec<u32>> {
     threads::with_default(|| {
-        let mut shards: Vec<Range<usize>> = split(prompts.len(), actors(policy)).collect();
+        let mut shards: Vec<Range<usize>> = split(starts.len(), actors(policy)).collect();
         let generate = |_, ids: &mut Range<usize>| {
-            let prompts = &prompts[ids.clone()];
+            let starts = &starts[ids.clone()];
             let mut streams: Vec<Stream> = ids.clone().map(stream).collect();
-            let mut texts = Completions { world, prompts, texts: prompts.to_vec(), observations: Vec::new() };
+            let begun = starts.iter().map(|start| [start.prompt, start.completion].concat()).collect();
+            let mut texts = Completions { world, starts, texts: begun, observations: Vec::new() };
             let active = ActiveRows::concurrent(&mut streams, MAX_CONCURRENT);
             act(policy, &mut texts, active, sampling).expect("generation has no environment that can fail");
-            texts.texts.iter().zip(prompts).map(|(text, prompt)| text[prompt.len()..].to_vec()).collect()
+            texts.texts.iter().zip(starts).map(|(text, start)| text[start.prompt.len()..].to_vec()).collect()
         };
         threads::map(&mut shards, generate).into_iter().flat_map(|completions: Vec<_>| completions).collect()
     })
@@ -38,7 +60,7 @@ pub fn generate(
 /// Texts that are being generated.
 struct Completions<'a> {
     world: &'a TextWorld,
-    prompts: &'a [Vec<u32>],
+    starts: &'a [Start<'a>],
     /// The texts so far. Each text starts with its prompt.
     texts: Vec<Vec<u32>>,
     observations: Vec<f32>,
@@ -62,7 +84,7 @@ impl Environments for Completions<'_> {
         for (row, (id, token)) in rows.iter().zip(tokens).enumerate() {
             let text = &mut self.texts[*id];
             text.push(*token);
-            let completion = &text[self.prompts[*id].len()..];
+            let completion = &text[self.starts[*id].prompt.len()..];
             if self.world.finish(completion).is_some() || text.len() + 1 == self.world.space().width() {
                 done.push(row);
             }

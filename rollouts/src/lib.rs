@@ -45,7 +45,7 @@ pub use active::ActiveRows;
 use clipped::Clipped;
 pub use collect::{Collector, Episode, NotThere, RolloutBytes};
 pub use episodes::{PlayedEpisode, play_episodes, play_first_episodes, play_greedily};
-pub use generate::{MAX_CONCURRENT, generate};
+pub use generate::{MAX_CONCURRENT, Start, continue_from, generate};
 pub use normaliser::Normaliser;
 pub use wrappers::WrapperConfig;
 

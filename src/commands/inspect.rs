@@ -6,9 +6,9 @@ use clap::Args;
 use gradus::Error;
 use gradus::evaluate::inspect::{Inspection, Looked, inspect};
 use gradus::nets::Observations;
-use gradus::run::load_reward;
 use gradus::saved::load_policy;
 
+use super::sample::reward_of;
 use super::{number, number_within, say};
 
 /// Show the advantages and the gradient of every estimator on one set of rollouts.
@@ -28,6 +28,9 @@ pub(super) struct Inspect {
     /// Number of groups whose advantages are listed, one line per decision.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     show: String,
+    /// Folder written by `gradus reward-model`, whose model gives the rewards [default: the run's reward model, if it has one]
+    #[arg(long, value_name = "DIR")]
+    reward_model: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &Inspect) -> Result<u8, Error> {
@@ -35,12 +38,14 @@ pub(super) fn run(arguments: &Inspect) -> Result<u8, Error> {
     let (groups, group_size) = (within("--groups", &arguments.groups, 1)?, within("--group-size", &arguments.group_size, 2)?);
     let (seed, show) = (number("--seed", &arguments.seed, 0)?, within("--show", &arguments.show, 0)?);
     let (config, world, mut policy) = load_policy(&arguments.dir)?;
-    let mut learned = load_reward(&arguments.dir)?;
+    let mut learned = reward_of(arguments.reward_model.as_deref(), &arguments.dir)?;
     let (gamma, lambda) = config.algorithm.discounts();
     let looked = Looked { groups, group_size, seed, gamma, lambda };
     let found = inspect(policy.as_mut(), &world, &config, looked, learned.as_mut())?;
     if found.true_rewards.is_some() {
-        say("rewards are from the run's reward model; the column `true` has the environment's rewards\n");
+        let kind = if learned.is_some_and(|learned| learned.is_process()) { "process reward model" } else { "reward model" };
+        let whose = if arguments.reward_model.is_some() { "a" } else { "the run's" };
+        say(format!("rewards are from {whose} {kind}; the column `true` has the environment's rewards\n"));
     }
 
     let symbol = |token: u32| world.text.as_ref().map_or_else(|| token.to_string(), |text| text.task.vocabulary().symbol(token));

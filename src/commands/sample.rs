@@ -1,7 +1,7 @@
 //! `gradus sample`: generates completions of a prompt and shows them token by token.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gradus::agents::reinforce::Baseline;
@@ -10,13 +10,13 @@ use gradus::envs::text::Finish;
 use gradus::evaluate::sample::{Compared, Completion, Drawn, Token, sample};
 use gradus::nets::Sampling;
 use gradus::numbers::short;
-use gradus::run::load_reward;
+use gradus::run::{load_reward, load_reward_of};
 use gradus::saved::load_policy;
-use gradus::{Config, Error};
+use gradus::{Config, Error, LearnedReward};
 
 use super::{number, number_within, say};
 
-/// Complete a prompt and show every token's log-probability, entropy, value and advantage.
+/// Complete a prompt and show every token's log-probability, entropy, value, reward and advantage.
 #[derive(Args)]
 pub(super) struct Sample {
     /// Run folder.
@@ -45,6 +45,9 @@ pub(super) struct Sample {
     /// Random seed of the completions.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     seed: String,
+    /// Folder written by `gradus reward-model`, whose model gives the rewards [default: the run's reward model, if it has one]
+    #[arg(long, value_name = "DIR")]
+    reward_model: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &Sample) -> Result<u8, Error> {
@@ -57,7 +60,7 @@ pub(super) fn run(arguments: &Sample) -> Result<u8, Error> {
     };
     let vocabulary = text.task.vocabulary();
     let prompt = vocabulary.encode(&arguments.prompt)?;
-    let (compared, mut learned) = (compared(&config), load_reward(&arguments.dir)?);
+    let (compared, mut learned) = (compared(&config), reward_of(arguments.reward_model.as_deref(), &arguments.dir)?);
     let completions = sample(policy.as_mut(), text, &prompt, Drawn { n, sampling, seed }, compared, learned.as_mut())?;
 
     let paint = Paint::for_stdout();
@@ -66,10 +69,15 @@ pub(super) fn run(arguments: &Sample) -> Result<u8, Error> {
         let symbols: Vec<(String, &Token)> = completion.tokens.iter().map(|token| (vocabulary.symbol(token.token), token)).collect();
         print(&prompt, &symbols, completion, &names, paint);
     }
-    if let (1, Compared::Group(_) | Compared::Others { .. }) = (n, compared) {
+    if let (1, Compared::Group(..) | Compared::Others { .. }) = (n, compared) {
         say(paint.dim(&format!("{} compares completions with each other: -n 8, for example, shows advantages", config.agent)));
     }
     Ok(0)
+}
+
+/// Loads the reward model in the folder `model`, or without one the reward model of the run in `dir`, if it has one.
+pub(super) fn reward_of(model: Option<&Path>, dir: &Path) -> Result<Option<LearnedReward>, Error> {
+    model.map_or_else(|| load_reward(dir), |model| load_reward_of(model, dir).map(Some))
 }
 
 fn sampling(arguments: &Sample) -> Result<Sampling, Error> {
@@ -95,7 +103,7 @@ fn sampling(arguments: &Sample) -> Result<Sampling, Error> {
 fn compared(config: &Config) -> Compared {
     let (gamma, lambda) = config.algorithm.discounts();
     if let Some(grpo) = config.algorithm.get::<GrpoConfig>() {
-        return Compared::Group(grpo.group_std);
+        return Compared::Group(grpo.group_std, grpo.supervision);
     }
     match config.algorithm.get::<ReinforceConfig>().map(|reinforce| reinforce.baseline) {
         Some(Baseline::LeaveOneOut) => Compared::Others { gamma },
@@ -156,12 +164,16 @@ fn print(prompt: &str, symbols: &[(String, &Token)], completion: &Completion, na
     };
     say(format!("{}{tokens}{cut}  {}", paint.with("1", prompt), paint.dim(&verdict)));
     let width = symbols.iter().map(|(symbol, _)| symbol.chars().count()).max().unwrap_or_default().max(5);
-    say(paint.dim(&format!("  {:<width$}  {:>8}  {:>8}  {:>8}  {:>9}", "token", "log pi", "entropy", "value", "advantage")));
+    let is_learned = completion.learned.is_some();
+    let names = if is_learned { "  learned      true" } else { "   reward" };
+    say(paint.dim(&format!("  {:<width$}  {:>8}  {:>8}  {:>8}{names}  {:>9}", "token", "log pi", "entropy", "value", "advantage")));
+    let shown = |number: Option<f32>| number.map_or_else(|| "-".into(), |number| format!("{number:.3}"));
     for (symbol, token) in symbols {
         let padded = format!("{symbol:<width$}");
         let advantage = token.advantage.map_or_else(|| "-".into(), |advantage| format!("{advantage:+.3}"));
-        let Token { log_prob, entropy, value, .. } = token;
-        let numbers = format!("{log_prob:>8.3}  {entropy:>8.3}  {value:>8.3}  {advantage:>9}");
+        let Token { log_prob, entropy, value, reward, true_reward, .. } = token;
+        let true_reward = if is_learned { format!("  {:>8}", shown(*true_reward)) } else { String::new() };
+        let numbers = format!("{log_prob:>8.3}  {entropy:>8.3}  {value:>8.3} {:>8}{true_reward}  {advantage:>9}", shown(*reward));
         say(format!("  {}  {numbers}", paint.token(&padded, token)));
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::RewardConfig;
 use crate::files::read;
-use crate::saved::{RANKINGS_FILE, policy_path};
+use crate::saved::{EXAMPLES_FILE, policy_path};
 use crate::{Config, Error};
 
 /// The code that determines the numbers of a comparison.
@@ -49,9 +49,9 @@ impl Inputs {
         let mut lines = Vec::new();
         for (setting, path) in read_by.into_iter().filter(|(_, path)| !path.is_empty()) {
             let policy = policy_path(Path::new(path))?;
-            let rankings = policy.with_file_name(RANKINGS_FILE);
-            let with_rankings = setting != "init" && rankings.exists();
-            for file in std::iter::once(policy).chain(with_rankings.then_some(rankings)) {
+            let examples = policy.with_file_name(EXAMPLES_FILE);
+            let with_examples = setting != "init" && examples.exists();
+            for file in std::iter::once(policy).chain(with_examples.then_some(examples)) {
                 let hash = match self.0.get(&file) {
                     Some(hash) => *hash,
                     None => *self.0.entry(file.clone()).or_insert(hash(&read(&file)?)),
@@ -79,10 +79,10 @@ mod tests {
         assert!(Inputs::default().lines(&config).is_err(), "an empty folder is not a run folder");
         write("policy.safetensors", "a");
         assert_eq!(lines().len(), 2);
-        write(RANKINGS_FILE, "b");
+        write(EXAMPLES_FILE, "b");
         let before = lines();
         assert_eq!(before.len(), 3);
-        write(RANKINGS_FILE, "c");
+        write(EXAMPLES_FILE, "c");
         assert!(lines()[..2] == before[..2] && lines()[2] != before[2]);
         write("policy.safetensors", "d");
         assert!(lines().iter().zip(&before).all(|(now, before)| now != before));

@@ -22,7 +22,7 @@ use crate::files::{format, read_named_to_string};
 pub use gradus_rollouts::WrapperConfig;
 pub use network::Network;
 pub(crate) use network::{is_text, of_text};
-pub use reward::{MOST_COMPLETIONS, RewardConfig};
+pub use reward::{Labelling, MOST_COMPLETIONS, RewardConfig, StepLabels};
 pub use text::TextConfig;
 
 /// Maximum number of environments, of episodes per evaluation, and of reward-model problems per training.
@@ -253,8 +253,7 @@ impl Config {
         format!("format = {}\n{}", format::RUN, self.to_toml())
     }
 
-    /// Parses the configuration of a run. Every setting must be present, except for fields with `serde(default)`. Unknown settings are
-    /// errors.
+    /// Parses the configuration of a run. Unknown settings are errors. Settings that older versions did not have may be missing.
     pub fn from_toml(text: &str) -> Result<Self, String> {
         let in_one_line = |error: toml::de::Error| error.message().replace('\n', " ");
         let mut table: Table = text.parse().map_err(in_one_line)?;
@@ -344,7 +343,7 @@ impl Config {
             optimiser: &self.optimiser,
             reference: &self.reference,
             perceptron: if let Network::Perceptron(config) = &self.network { Some(config) } else { None },
-            has_reward_model: self.reward_model.as_ref().is_some_and(RewardConfig::is_on),
+            scores_whole_texts: self.reward_model.as_ref().is_some_and(RewardConfig::scores_whole_texts),
         };
         let built = self.algorithm.build(&setup)?;
         let is_whole = !matches!(built, Built::OnPolicy(_));

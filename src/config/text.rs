@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 settings! {
     /// The length and penalties of completions on text tasks.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
+    #[serde(default, deny_unknown_fields)] // older versions have fewer settings
     pub struct TextConfig {
         /// Maximum tokens per completion; 0: the limit that the task defines.
         pub max_new_tokens: usize = 0,

@@ -1,6 +1,6 @@
-//! Completions of a prompt with the log-probability, entropy, value and advantage of each token.
+//! Completions of a prompt with the log-probability, entropy, value, reward and advantage of each token.
 
-use gradus_agents::groups::{EPSILON, GroupStd, group_advantages, leave_one_out};
+use gradus_agents::groups::{EPSILON, GroupStd, Supervision, group_advantages, leave_one_out, process_advantages, steps};
 use gradus_agents::returns::{discounted, gae};
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::text::{Finish, TextWorld};
@@ -22,6 +22,11 @@ pub struct Token {
     pub entropy: f32,
     /// Value V(s) before the token.
     pub value: f32,
+    /// Reward of the token, from which the advantage is computed: of the reward model if there is one, otherwise the environment's. `None`
+    /// if it is unknown.
+    pub reward: Option<f32>,
+    /// The environment's reward of the token; `None` if the verifier failed.
+    pub true_reward: Option<f32>,
     /// Advantage A(s, a); `None` if a reward is unknown, or if the baseline needs more completions.
     pub advantage: Option<f32>,
 }
@@ -35,7 +40,7 @@ pub struct Completion {
     pub finish: Finish,
     /// Reward and scores of the verifier, or the reason why there are none.
     pub verdict: Result<(f64, Vec<f64>), String>,
-    /// Reward of the run's reward model less penalties; `None` without a reward model.
+    /// Sum of the rewards of the reward model, penalties subtracted; `None` without a reward model.
     pub learned: Option<f64>,
 }
 
@@ -61,8 +66,9 @@ pub enum Compared {
         gamma: f32,
     },
     /// The mean return of the group, as in GRPO. The advantage is (R - mean R) / (std R + 1e-4), with this kind of standard deviation;
-    /// [`GroupStd::None`]: R - mean R.
-    Group(GroupStd),
+    /// [`GroupStd::None`]: R - mean R. With process supervision the rewards of steps are compared instead of returns, and the advantage of a
+    /// token is the sum over the steps that end at or after it.
+    Group(GroupStd, Supervision),
 }
 
 /// How completions are sampled.
@@ -76,8 +82,8 @@ pub struct Drawn {
     pub seed: u64,
 }
 
-/// Samples completions of `prompt` and computes the log-probability, entropy, value and advantage of each token. Advantages use the learned
-/// reward if there is one, otherwise the environment's reward.
+/// Samples completions of `prompt` and computes the log-probability, entropy, value, reward and advantage of each token. Advantages use the
+/// learned reward if there is one, otherwise the environment's reward.
 ///
 /// Returns an error if the prompt is empty, has a token outside of the vocabulary, or leaves no room for a token in the context.
 pub fn sample(
@@ -127,6 +133,8 @@ pub fn sample(
             log_prob: log_probs[first + i],
             entropy: entropies[first + i],
             value: values[first + i],
+            reward: None,
+            true_reward: None,
             advantage: None,
         };
         completions.push(Completion {
@@ -139,9 +147,17 @@ pub fn sample(
     }
     for completion in &mut completions {
         let tokens = completion.token_ids();
-        completion.learned = learned.as_deref_mut().map(|learned| learned.reward(prompt, &tokens));
+        let of_world = completion.verdict.as_ref().ok().map(|(reward, _)| true_rewards(world, prompt, &tokens, *reward));
+        let of_model = learned.as_deref_mut().map(|learned| learned.rewards(prompt, &tokens));
+        completion.learned = of_model.as_ref().map(|rewards| rewards.iter().sum());
+        let paid = of_model.as_ref().or(of_world.as_ref());
+        for (i, token) in completion.tokens.iter_mut().enumerate() {
+            token.reward = paid.map(|rewards| rewards[i] as f32);
+            token.true_reward = of_world.as_ref().map(|rewards| rewards[i] as f32);
+        }
     }
-    let rewards: Vec<Option<Vec<f32>>> = completions.iter().map(|it| it.rewards(world, prompt)).collect();
+    let rewards: Vec<Option<Vec<f32>>> =
+        completions.iter().map(|completion| completion.tokens.iter().map(|token| token.reward).collect()).collect();
     // the return G of every token, if it is known
     let returns = |gamma: f32| -> Vec<Option<Vec<f32>>> {
         let of = |rewards: &Vec<f32>| {
@@ -168,33 +184,43 @@ pub fn sample(
             }
         }
         Compared::Others { gamma } => with_each_other(&mut completions, &whole(&returns(gamma)), leave_one_out),
-        Compared::Group(std) => {
+        Compared::Group(std, supervision) => {
             // the batch has only one group
             let std = if std == GroupStd::Batch { GroupStd::Population } else { std };
-            with_each_other(&mut completions, &whole(&returns(1.0)), |of_group| group_advantages(of_group, std, f64::NAN, EPSILON));
+            // a model that scores whole texts has no rewards of steps
+            let has_steps = learned.is_none_or(|learned| learned.is_process());
+            let ends = |completion: &[u32]| {
+                let ends = |i: usize| i == completion.len() || world.task.step_reward(prompt, &completion[..i]).is_some();
+                (1..=completion.len()).map(ends).collect::<Vec<bool>>()
+            };
+            if supervision == Supervision::Outcome || !has_steps {
+                with_each_other(&mut completions, &whole(&returns(1.0)), |of_group| group_advantages(of_group, std, f64::NAN, EPSILON));
+            } else if let Some(rewards) = rewards.into_iter().collect::<Option<Vec<_>>>().filter(|rewards| rewards.len() > 1) {
+                let of_group: Vec<_> =
+                    rewards.iter().zip(&generated).map(|(rewards, text)| (steps(rewards, &ends(text)), text.len())).collect();
+                for (completion, advantages) in completions.iter_mut().zip(process_advantages(&of_group, std, f64::NAN, EPSILON)) {
+                    let tokens = completion.tokens.iter_mut().zip(advantages);
+                    tokens.for_each(|(token, advantage)| token.advantage = Some(advantage as f32));
+                }
+            }
         }
     }
     Ok(completions)
+}
+
+/// Returns the environment's reward of each token: each step reward at the last token of its step, and the rest of the reward of the
+/// completion, `whole`, at its last token.
+fn true_rewards(world: &TextWorld, prompt: &[u32], completion: &[u32], whole: f64) -> Vec<f64> {
+    let step = |length: usize| world.task.step_reward(prompt, &completion[..length]).unwrap_or_default();
+    let mut rewards: Vec<f64> = (1..completion.len()).map(step).collect();
+    rewards.push(whole - rewards.iter().sum::<f64>());
+    rewards
 }
 
 impl Completion {
     /// Returns the token numbers.
     fn token_ids(&self) -> Vec<u32> {
         self.tokens.iter().map(|token| token.token).collect()
-    }
-
-    /// Returns the reward of each token, or `None` if there is no reward. A learned reward belongs to the last token. Otherwise each step
-    /// reward belongs to the last token of its step, and the rest of the reward to the last token of the completion.
-    fn rewards(&self, world: &TextWorld, prompt: &[u32]) -> Option<Vec<f32>> {
-        let (tokens, n) = (self.token_ids(), self.tokens.len());
-        let step = |length: usize| world.task.step_reward(prompt, &tokens[..length]).unwrap_or_default();
-        let (whole, mut rewards) = match (self.learned, &self.verdict) {
-            (Some(learned), _) => (learned, vec![0.0; n.saturating_sub(1)]),
-            (None, Ok((reward, _))) => (*reward, (1..n).map(step).collect()),
-            (None, Err(_)) => return None,
-        };
-        rewards.push(whole - rewards.iter().sum::<f64>());
-        Some(rewards.into_iter().map(|reward| reward as f32).collect())
     }
 }
 

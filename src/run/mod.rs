@@ -28,7 +28,7 @@ use crate::config::RewardConfig;
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::figure::{self, Chart, Curve, LearningCurves};
 use crate::files::{Sha256, create_folder, hexadecimal, lock, read, remove_leftovers, replace};
-use crate::saved::{CONFIG, POLICY, RANKINGS_FILE, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, world_of};
+use crate::saved::{CONFIG, EXAMPLES_FILE, POLICY, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, world_of};
 use crate::train::LearnedReward;
 use crate::train::Trainer;
 use crate::{Config, Error};
@@ -269,7 +269,7 @@ pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Creates a folder with a policy and its settings, for `eval`, `sample` and the setting `init`. The folder also has the metrics of the
-/// training, `table`. If the policy is a reward model, the folder has the rankings that it was trained on, too. If `dir` is `None`, the
+/// training, `table`. If the policy is a reward model, the folder also has the `examples` that it was trained on. If `dir` is `None`, the
 /// folder is the first free one of `runs/NAME-1`, `runs/NAME-2`, ...; otherwise it is `dir`, which must be new or empty.
 pub(crate) fn write_policy(
     dir: Option<&Path>,
@@ -277,7 +277,7 @@ pub(crate) fn write_policy(
     config: &Config,
     policy: &Tensors,
     table: &str,
-    rankings: Option<&Tensors>,
+    examples: Option<&Tensors>,
 ) -> Result<PathBuf, Error> {
     let settings = config.to_file();
     let note = format!("{settings}{}", line_of_hash(table));
@@ -287,7 +287,7 @@ pub(crate) fn write_policy(
             let write = |name, bytes: &[u8]| replace(&temporary.join(name), bytes).map_err(Error::io("write", &dir));
             write(CONFIG, settings.as_bytes())?;
             write(METRICS, table.as_bytes())?;
-            rankings.map_or(Ok(()), |rankings| write(RANKINGS_FILE, &tensors::encode(rankings, &settings)))?;
+            examples.map_or(Ok(()), |examples| write(EXAMPLES_FILE, &tensors::encode(examples, &settings)))?;
             write(POLICY, &tensors::encode(policy, &note))
         })?;
         Ok(dir)
@@ -390,6 +390,22 @@ pub fn load_reward(dir: impl AsRef<Path>) -> Result<Option<LearnedReward>, Error
     let (state, note) = read_tensors(&path)?;
     check_note(&path, &note, &config)?;
     learned.iter_mut().try_for_each(|learned| learned.load(&without_prefix(&state, REWARD_PREFIX))).map_err(damaged)?;
+    Ok(learned)
+}
+
+/// Loads a reward model that `gradus reward-model` wrote to the folder `model`, for the texts of the run in `dir`.
+pub fn load_reward_of(model: impl AsRef<Path>, dir: impl AsRef<Path>) -> Result<LearnedReward, Error> {
+    let (model, dir) = (model.as_ref(), dir.as_ref());
+    let run = read_config(dir)?;
+    let world = world_of(dir, &run)?;
+    let of_model = read_config(model)?;
+    let supervision = of_model.reward_model.unwrap_or_default().supervision;
+    let reward_model = RewardConfig { folder: model.display().to_string(), supervision, ..RewardConfig::default() };
+    let config = Config { device: Device::Cpu, network: of_model.network, reward_model: Some(reward_model), ..run };
+    let policy = config.policy(&world)?;
+    let learned = LearnedReward::new(&config, &world, Some(policy.as_ref()))?;
+    let mut learned = learned.expect("the configuration has a reward model");
+    learned.begin()?;
     Ok(learned)
 }
 

@@ -1,74 +1,82 @@
-//! Trains a reward model outside a run. A policy generates two or more completions for each problem, and the task's verifier ranks them.
+//! Trains a reward model outside a run. A policy generates completions of problems. For an outcome reward model the task's verifier ranks
+//! the completions of each problem; for a process reward model the steps of each completion are labelled.
 
 use std::path::{Path, PathBuf};
 
-use gradus_agents::reward_model::{RewardModelConfig, evaluate, train};
+use gradus_agents::groups::Supervision;
+use gradus_agents::reward_model::RewardModelConfig;
 use gradus_agents::{ConfigError, UpdateContext};
 use gradus_envs::World;
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::Split;
 use gradus_nets::Policy;
 
-use crate::config::MOST_COMPLETIONS;
-use crate::config::of_text;
+use crate::config::{Labelling, MOST_COMPLETIONS, of_text};
 use crate::run::{vacant, write_policy};
 use crate::saved::first_policy;
-use crate::train::preferences::{Questions, RankedTexts, draw, preferences, to_file};
+use crate::train::Quality;
+use crate::train::examples::{Examples, Questions};
 use crate::{Config, Error, memory};
 
 /// The data and the settings of a reward model's training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
-    /// Number of problems for which completions are sampled and ranked.
+    /// Number of problems for which completions are sampled, and ranked or labelled.
     pub pairs: usize,
-    /// Completions per problem: two make a pair, more make a ranking. Of completions with equal rewards only the first is used.
+    /// Completions per problem. For rankings, two make a pair, more make a ranking, and of completions with equal rewards only the first is
+    /// used.
     pub completions: usize,
     /// Number of problems of the test split for the evaluation of the model.
     pub held_out: usize,
+    /// How the steps of completions are labelled for a process reward model; `None`: an outcome reward model, which learns from rankings.
+    pub labelling: Option<Labelling>,
     /// Settings of the training.
     pub training: RewardModelConfig,
 }
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { pairs: 2000, completions: 2, held_out: 500, training: RewardModelConfig::default() }
+        Self { pairs: 2000, completions: 2, held_out: 500, labelling: None, training: RewardModelConfig::default() }
     }
 }
 
 /// The quality of a trained reward model.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Learnt {
-    /// Number of training pairs or rankings: one for each problem whose completions do not all have the same reward.
-    pub pairs: usize,
-    /// Number of pairs or rankings of the test split in the evaluation.
+    /// Number of training examples: for an outcome reward model the pairs or rankings, one for each problem whose completions do not all
+    /// have the same reward; for a process reward model the completions.
+    pub examples: usize,
+    /// Number of labelled steps in the training examples of a process reward model.
+    pub steps: Option<usize>,
+    /// Number of examples of the test split in the evaluation.
     pub held_out: usize,
-    /// Mean loss per pair or ranking during training.
+    /// Mean loss per ranking or per step during training.
     pub loss: f64,
-    /// Share of all pairs of the test rankings in which the better completion has the higher score.
-    pub accuracy: f64,
-    /// Mean difference between the scores of the better and the worse completion, over the same pairs.
-    pub margin: f64,
+    /// Agreement with the examples of the test split. The labels of their steps are always the verifier's.
+    pub quality: Quality,
 }
 
 /// The environment number from which [`episode_seed`] derives the seeds of reward models.
 const OWN: u64 = u32::MAX as u64 - 3;
 
 /// Samples completions from `policy` and trains `policy` itself as a reward model. Afterwards its value head scores whole texts of
-/// `world`.
+/// `world`, or the steps of solutions.
 pub fn learn(policy: &mut dyn Policy, world: &World, config: &Config, wanted: &Wanted) -> Result<Learnt, Error> {
     let learnt = draw_and_learn(policy, world, config, wanted);
     Error::unless_sound(policy)?;
     learnt.map(|(learnt, _)| learnt)
 }
 
-/// Same as [`learn`], but also returns the rankings that the model was trained on.
-fn draw_and_learn(policy: &mut dyn Policy, world: &World, config: &Config, wanted: &Wanted) -> Result<(Learnt, Vec<RankedTexts>), Error> {
+/// Same as [`learn`], but also returns the examples that the model was trained on.
+fn draw_and_learn(policy: &mut dyn Policy, world: &World, config: &Config, wanted: &Wanted) -> Result<(Learnt, Examples), Error> {
     config.optimiser.check()?;
     for (key, n) in [("pairs", wanted.pairs), ("held_out", wanted.held_out)] {
         ConfigError::unless(n > 0, key, "at least 1", n)?;
     }
     let is_ranking = (2..=MOST_COMPLETIONS).contains(&wanted.completions);
     ConfigError::unless(is_ranking, "completions", "2 to 1024", wanted.completions)?;
+    let labelling = wanted.labelling.as_ref();
+    labelling.map_or(Ok(()), Labelling::check)?;
     let text = of_text("a reward model", world)?;
     let bytes = wanted.completions as f64 * memory::of_completion(text);
     for (key, n) in [("pairs", wanted.pairs), ("held_out", wanted.held_out)] {
@@ -77,24 +85,25 @@ fn draw_and_learn(policy: &mut dyn Policy, world: &World, config: &Config, wante
     let context = text.space().width() - 1;
     let seeds = [0, 1].map(|i| episode_seed(config.seed, OWN, i));
     let questions = |problems| Questions { problems, completions: wanted.completions };
-    let pairs = draw(policy, text, Split::Train, questions(wanted.pairs), seeds[0])?;
-    let held_out = draw(policy, text, Split::Test, questions(wanted.held_out), seeds[1])?;
-    if pairs.is_empty() || held_out.is_empty() {
+    let examples = Examples::draw(policy, text, Split::Train, questions(wanted.pairs), labelling, seeds[0])?;
+    let verifier = labelling.map(|_| Labelling::by_verifier());
+    let held_out = Examples::draw(policy, text, Split::Test, questions(wanted.held_out), verifier.as_ref(), seeds[1])?;
+    if let Some(expected) = examples.lack().or_else(|| held_out.lack()) {
         let what = format!("completions of {}", world.name);
-        let expected = "different rewards for at least one training and one test problem".into();
-        let got = format!("{} rankings for training and {} for evaluation", pairs.len(), held_out.len());
-        return Err(Error::Parse { what, expected, got });
+        let got = format!("{} for training and {} for evaluation", examples.describe(), held_out.describe());
+        return Err(Error::Parse { what, expected: expected.into(), got });
     }
     let update = UpdateContext { seed: config.seed, iteration: 0, progress: 0.0 };
-    let report = train(policy, &preferences(&pairs, context), &wanted.training, &config.optimiser, update)?;
+    let none = Examples::none(labelling.is_some());
+    let report = examples.train(&none, policy, context, &wanted.training, &config.optimiser, update)?;
     let loss = report.iter().find(|(name, _)| *name == "reward_model/loss").map_or(f64::NAN, |(_, loss)| *loss);
-    let agreement = evaluate(policy, &preferences(&held_out, context));
-    let learnt = Learnt { pairs: pairs.len(), held_out: held_out.len(), loss, accuracy: agreement.accuracy(), margin: agreement.margin() };
-    Ok((learnt, pairs))
+    let quality = held_out.quality(policy, context);
+    let learnt = Learnt { examples: examples.len(), steps: examples.steps(), held_out: held_out.len(), loss, quality };
+    Ok((learnt, examples))
 }
 
 /// Trains a reward model from the initial parameters of the configuration. Creates a folder for the setting `reward_model.folder`: `dir`,
-/// or the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free. The folder keeps the rankings that the model was trained on, because a
+/// or the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free. The folder keeps the examples that the model was trained on, because a
 /// run that trains the model further replays a share of them.
 pub fn run(config: &Config, wanted: &Wanted, dir: Option<&Path>, name: &str) -> Result<(PathBuf, Learnt), Error> {
     dir.map_or(Ok(PathBuf::new()), vacant)?; // fails before the training instead of after it
@@ -103,9 +112,22 @@ pub fn run(config: &Config, wanted: &Wanted, dir: Option<&Path>, name: &str) -> 
     let mut policy = first_policy(config, &world)?;
     let learnt = draw_and_learn(policy.as_mut(), &world, config, wanted);
     Error::unless_sound(policy.as_ref())?;
-    let (learnt, rankings) = learnt?;
-    let Learnt { pairs, held_out, loss, accuracy, margin } = learnt;
-    let names = "pairs,held_out,reward_model/loss,reward_model/accuracy,reward_model/margin";
-    let table = format!("{names}\n{pairs},{held_out},{},{},{}\n", loss as f32, accuracy as f32, margin as f32);
-    Ok((write_policy(dir, name, config, &policy.save(), &table, Some(&to_file(&rankings)))?, learnt))
+    let (learnt, examples) = learnt?;
+    let Learnt { examples: count, steps, held_out, loss, ref quality } = learnt;
+    let mut columns = match steps {
+        Some(steps) => vec![("completions", count.to_string()), ("steps", steps.to_string())],
+        None => vec![("pairs", count.to_string())],
+    };
+    columns.push(("held_out", held_out.to_string()));
+    let figures = std::iter::once(loss).chain(quality.figures()).map(|figure| (figure as f32).to_string());
+    columns.extend(Quality::names(steps.is_some()).iter().copied().zip(figures));
+    let (names, figures): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+    let table = format!("{}\n{}\n", names.join(","), figures.join(","));
+    let mut config = config.clone();
+    if let Some(labelling) = &wanted.labelling {
+        let of_run = config.reward_model.get_or_insert_default();
+        of_run.supervision = Supervision::Process;
+        (of_run.labels, of_run.rollouts, of_run.success) = (labelling.labels, labelling.rollouts, labelling.success.clone());
+    }
+    Ok((write_policy(dir, name, &config, &policy.save(), &table, Some(&examples.save()))?, learnt))
 }

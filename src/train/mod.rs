@@ -1,9 +1,9 @@
 //! The training loop: collect a rollout, update the agent, compute metrics. It writes no files; see [`Run`](crate::Run) for runs with a
 //! folder.
 
+pub(crate) mod examples;
 mod learned_reward;
 pub mod metrics;
-pub(crate) mod preferences;
 
 use std::collections::VecDeque;
 
@@ -22,6 +22,7 @@ use crate::memory;
 use crate::numbers::{mean_and_error, with_error};
 use crate::saved::{POLICY_PREFIX, REWARD_PREFIX, initial};
 use crate::{Config, Error};
+pub use examples::Quality;
 pub use learned_reward::LearnedReward;
 use metrics::Metrics;
 

@@ -44,7 +44,7 @@ pub use task::{Division, Finish, Problem, Split, Task, Verdict};
 pub use tasks::{Addition, ChainSum, Countdown, FileTask, Order, Preference, Program, Sequence, TargetSum};
 pub(crate) use tasks::{find, worlds};
 pub use vocabulary::Vocabulary;
-pub use world::{TextOptions, TextWorld};
+pub use world::{SolutionStep, TextOptions, TextWorld};
 
 pub mod expression {
     //! Arithmetic expressions and their exact values.

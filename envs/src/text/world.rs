@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::listed::{Lists, ProblemList};
-use super::{Division, Finish, Split, Task, TextEnv};
+use super::{Division, Finish, Split, Task, TextEnv, Verdict};
 use crate::random::{Purpose, Stream, episode_seed};
 use crate::{EnvError, Space, World, panics};
 
@@ -24,6 +24,15 @@ pub struct TextOptions {
     pub length_penalty: f64,
     /// Whether a completion that is cut counts as truncated, so that its return is bootstrapped. If not, it counts as terminated.
     pub length_bootstraps: bool,
+}
+
+/// One of the steps into which a task divides a completion.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SolutionStep {
+    /// Number of tokens of the completion up to the end of the step.
+    pub tokens: usize,
+    /// The reward that the environment gives for the step.
+    pub reward: f64,
 }
 
 /// The task, options, split and fixed prompt of a text environment.
@@ -120,6 +129,16 @@ impl TextWorld {
     /// Verifies a whole completion, EOS included. Returns its reward minus penalties, and its scores. A completion that has not ended
     /// counts as cut.
     pub fn verify(&self, prompt: &[u32], completion: &[u32]) -> Result<(f64, Vec<f64>), EnvError> {
+        let verdict = self.verdict(prompt, completion)?;
+        let is_cut = self.finish(completion).is_none_or(|finish| finish == Finish::Length);
+        let scores = self.scores(verdict.scores, is_cut, completion.len());
+        let reward = self.charges(completion).iter().fold(verdict.reward, |reward, charge| reward - charge);
+        self.unless_finite(prompt, completion, std::iter::once(&reward).chain(&scores))?;
+        Ok((reward, scores))
+    }
+
+    /// Returns the verifier's result for a whole completion, EOS included, without penalties.
+    fn verdict(&self, prompt: &[u32], completion: &[u32]) -> Result<Verdict, EnvError> {
         let finish = self.finish(completion).unwrap_or(Finish::Length);
         let answer = completion.strip_suffix(&[self.task.vocabulary().eos()]).unwrap_or(completion);
         let verdict = self.guarded(prompt, answer, "the verifier", || self.task.verify(prompt, answer, finish))?;
@@ -129,13 +148,30 @@ impl TextWorld {
             let what = format!("expected {} scores ({}), got {}", names.len(), names.join(", "), verdict.scores.len());
             return Err(self.complaint(prompt, answer, &what));
         }
-        let charges = self.charges(completion);
-        let scores = self.scores(verdict.scores, finish == Finish::Length, completion.len());
-        let reward = charges.iter().fold(verdict.reward, |reward, charge| reward - charge);
-        if let Some(number) = std::iter::once(&reward).chain(&scores).find(|number| !number.is_finite()) {
-            return Err(self.complaint(prompt, answer, &format!("expected a finite reward and finite scores, got {number}")));
+        self.unless_finite(prompt, completion, std::iter::once(&verdict.reward).chain(&verdict.scores))?;
+        Ok(verdict)
+    }
+
+    fn unless_finite<'a>(&self, prompt: &[u32], completion: &[u32], mut numbers: impl Iterator<Item = &'a f64>) -> Result<(), EnvError> {
+        let answer = completion.strip_suffix(&[self.task.vocabulary().eos()]).unwrap_or(completion);
+        let complain = |number| self.complaint(prompt, answer, &format!("expected a finite reward and finite scores, got {number}"));
+        numbers.find(|number| !number.is_finite()).map_or(Ok(()), |number| Err(complain(number)))
+    }
+
+    /// Returns the steps of a whole completion, EOS included, with their rewards before penalties. The last step ends with the last token,
+    /// and its reward is the verifier's reward minus the rewards of the earlier steps.
+    pub fn steps(&self, prompt: &[u32], completion: &[u32]) -> Result<Vec<SolutionStep>, EnvError> {
+        let (mut steps, mut left) = (Vec::new(), self.verdict(prompt, completion)?.reward);
+        for tokens in 1..completion.len() {
+            let so_far = &completion[..tokens];
+            let step = self.guarded(prompt, so_far, "the reward of the step", || self.task.step_reward(prompt, so_far))?;
+            if let Some(reward) = step {
+                left -= reward;
+                steps.push(SolutionStep { tokens, reward });
+            }
         }
-        Ok((reward, scores))
+        steps.push(SolutionStep { tokens: completion.len(), reward: left });
+        Ok(steps)
     }
 
     /// Calls `work`, the function `what` of the task. A panic is an error that shows the prompt and the completion.
