@@ -99,6 +99,12 @@ pub mod agents {
     #[doc = include_str!("guide.html")]
     pub mod grpo {}
 
+    /// Direct preference optimisation.
+    #[doc = include_str!("../docs/agents/dpo.md")]
+    ///
+    #[doc = include_str!("guide.html")]
+    pub mod dpo {}
+
     /// Settings and metrics that several agents share.
     #[doc = include_str!("../docs/agents/shared.md")]
     ///

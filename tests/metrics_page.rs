@@ -15,7 +15,7 @@ use gradus::{Config, Run, Show};
 const OF_COMMANDS: [&str; 4] = ["step", "loss/sft", "pairs", "held_out"];
 
 /// The prefixes by which a name on the page is recognised as a column.
-const GROUPS: [&str; 14] = [
+const GROUPS: [&str; 15] = [
     "rollout/",
     "eval/",
     "train/",
@@ -29,6 +29,7 @@ const GROUPS: [&str; 14] = [
     "value/",
     "sampling/",
     "reward_model/",
+    "rewards/",
     "penalty/",
 ];
 

@@ -10,7 +10,8 @@
 //! - Parts of objectives: the advantages of [`groups`] of episodes with the same start, the clipped [`surrogate`], the [`sequence_ratio`],
 //!   the [`value_loss`], the frozen [`mod@reference`] policy, the estimators of the KL divergence from the reference ([`kl`]), and the
 //!   divergence from the [`old_policy`].
-//! - For texts: supervised fine-tuning ([`sft`]) and the [`reward_model`].
+//! - For texts: supervised fine-tuning ([`sft`]), the [`reward_model`] of whole texts, the [`process_reward`] model of steps, and learning
+//!   from preferences without a reward model ([`dpo`]).
 //! - [`estimators`]: the advantages and gradients of all estimators on one rollout.
 //! - [`bandit`]: the bandit rules of Sutton and Barto's textbook.
 //! - [`tabular`]: TD(0), Q-learning, Sarsa and dynamic programming.
@@ -48,6 +49,7 @@ pub mod aggregation;
 mod algorithm;
 pub mod bandit;
 pub mod ddpg;
+pub mod dpo;
 pub mod dqn;
 mod error;
 pub mod estimators;
@@ -92,6 +94,7 @@ pub use agent::{Agent, Collection, Report, UpdateContext};
 pub use aggregation::Aggregation;
 pub use algorithm::{Algorithm, OnPolicy};
 pub use ddpg::{Ddpg, DdpgConfig};
+pub use dpo::{Dpo, DpoConfig};
 pub use dqn::{Dqn, DqnConfig, DqnObjective};
 pub use error::{AgentError, ConfigError};
 pub use exploration::{ActionNoise, EpsilonGreedy, Exploration, Noisy};

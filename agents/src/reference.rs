@@ -233,6 +233,13 @@ impl Reference {
         kl_penalty
     }
 
+    /// Returns log pi_ref of every decision of `rollout`; empty without a reference.
+    pub fn log_probs(&mut self, rollout: &Rollout) -> Vec<f32> {
+        let mut log_probs = Vec::new();
+        self.policy.iter_mut().for_each(|policy| policy.log_probs(&rollout.store, &mut log_probs));
+        log_probs
+    }
+
     /// Adapts beta after an update with `rollout`. Every `refresh_every` updates, replaces the reference by `policy`.
     pub fn finish(&mut self, policy: &dyn Policy, rollout: &Rollout, kl_penalty: &KlPenalty) {
         if self.policy.is_none() {

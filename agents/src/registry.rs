@@ -24,6 +24,7 @@ const AGENTS: &[Entry] = &[
     Entry::of::<crate::TrpoConfig>(),
     Entry::of::<crate::PpoConfig>(),
     Entry::of::<crate::GrpoConfig>(),
+    Entry::of::<crate::DpoConfig>(),
     Entry::of::<crate::DqnConfig>(),
     Entry::of::<crate::QrDqnConfig>(),
     Entry::of::<crate::PqnConfig>(),
@@ -117,6 +118,8 @@ pub struct Setup<'a> {
     pub perceptron: Option<&'a NetworkConfig>,
     /// Whether rewards come from a reward model that scores whole texts.
     pub scores_whole_texts: bool,
+    /// The pairs of completions in the file that the agent's setting names; empty if it names none.
+    pub pairs: &'a [crate::dpo::Pair],
 }
 
 /// Settings of an agent for one environment.

@@ -6,8 +6,9 @@ use clap::Args;
 use gradus::config::MOST;
 use gradus::envs::World;
 use gradus::envs::text::{Split, TextOptions};
+use gradus::evaluate::best_of::{BestOf, best_of};
 use gradus::evaluate::{Evaluation, Score, evaluate};
-use gradus::numbers::short;
+use gradus::numbers::{short, with_error};
 use gradus::saved::load_behaviour_on;
 use gradus::statistics::{Bootstrap, Estimate, mean_paired_difference};
 use gradus::{Error, Mode};
@@ -32,6 +33,13 @@ pub(super) struct Eval {
     /// Device, which may differ from the one used in training: cpu, torch-cpu, cuda, cuda:N or mps.
     #[arg(long, default_value = "cpu")]
     device: String,
+    /// Text tasks: sample this many completions of each problem and take the best, for every power of two up to this number.
+    #[arg(long, value_name = "N", allow_hyphen_values = true, conflicts_with_all = ["sampled", "device"])]
+    best_of: Option<String>,
+    /// Folder of the judge of --best-of: a reward model by its scores, or the policy of a run by its log-likelihoods [default: the run's
+    /// reward model, or the task's verifier if it has none]
+    #[arg(long, value_name = "DIR", requires = "best_of")]
+    judge: Option<PathBuf>,
     /// Print a JSON object with every return; for several runs, with all evaluations and differences.
     #[arg(long)]
     json: bool,
@@ -47,6 +55,10 @@ struct Evaluated<'a> {
 pub(super) fn run(arguments: &Eval) -> Result<u8, Error> {
     let episodes = number_within("--episodes", &arguments.episodes, 1, MOST as u64)? as usize;
     let seed = number("--seed", &arguments.seed, 0)?;
+    if let Some(most) = &arguments.best_of {
+        let most = number_within("--best-of", most, 1, 1 << 20)? as usize;
+        return best_of_n(arguments, episodes, most, seed);
+    }
     let mode = if arguments.sampled { Mode::Sampled } else { Mode::Greedy };
     let device = device(&arguments.device)?;
     let evaluated = |dir: &'_ PathBuf| {
@@ -69,6 +81,25 @@ pub(super) fn run(arguments: &Eval) -> Result<u8, Error> {
             all.iter().for_each(|run| say(format!("{}: {}", run.dir.display(), in_words(run))));
             differences.iter().for_each(|(a, b, estimate)| say_difference(&all[*a], &all[*b], estimate));
         }
+    }
+    Ok(0)
+}
+
+/// Evaluates the best of n completions.
+fn best_of_n(arguments: &Eval, problems: usize, most: usize, seed: u64) -> Result<u8, Error> {
+    let [dir] = &arguments.dirs[..] else {
+        let got = format!("{} folders", arguments.dirs.len());
+        return Err(Error::Parse { what: "--best-of".into(), expected: "one run folder".into(), got });
+    };
+    let found = best_of(dir, arguments.judge.as_deref(), problems, most, seed)?;
+    if arguments.json {
+        say(serde_json::to_string(&found).expect("numbers and names are JSON"));
+        return Ok(0);
+    }
+    say(format!("best of n by {}, {}", found.judge, found.problems));
+    say(format!("{:>6}  {:>9}  {:>12}  {:>10}", "n", "KL below", "judge's mean", "reward"));
+    for BestOf { n, kl_bound, worth, reward, error } in &found.best_of {
+        say(format!("{n:>6}  {kl_bound:>9.3}  {worth:>12.3}  {:>10}", with_error(*reward, *error)));
     }
     Ok(0)
 }

@@ -8,7 +8,7 @@ use gradus::agents::reward_model::RewardModelConfig;
 use gradus::config::{Labelling, MOST_COMPLETIONS, RewardConfig, StepLabels};
 use gradus::envs::registry;
 use gradus::envs::text::Division;
-use gradus::run::reward_model::{Learnt, Wanted};
+use gradus::run::reward_model::{Learnt, Source, Wanted};
 use gradus::train::Quality;
 use gradus::{Config, Error};
 
@@ -17,8 +17,9 @@ use super::{number, number_within, on_threads, say};
 
 /// Train a reward model of a text task, and write a folder for `--set reward_model.folder=DIR`.
 ///
-/// The model scores whole texts and learns from ranked completions. With --process it scores the steps of solutions and learns from labels
-/// of steps; a run then also needs `--set reward_model.supervision=process`.
+/// The model scores whole texts and learns from ranked completions: of a policy, ranked by the task's verifier or by a judge, or from a
+/// file. With --process it scores the steps of solutions and learns from labels of steps; a run then also needs `--set
+/// reward_model.supervision=process`.
 #[derive(Args)]
 pub(super) struct RewardModel {
     /// Text task, such as preference.
@@ -26,15 +27,20 @@ pub(super) struct RewardModel {
     /// Run folder of the policy that generates the completions and initialises the reward model [default: a fresh policy]
     #[arg(long)]
     init: Option<PathBuf>,
-    /// Number of problems whose completions are ranked or labelled.
-    #[arg(long, default_value = "2000", allow_hyphen_values = true)]
+    /// Number of problems whose completions are ranked or labelled, or a file of preferences, one JSON object per line: {"prompt": "3+4=",
+    /// "chosen": "7", "rejected": "8"}, or {"prompt": "3+4=", "ranking": ["7", "8", "9"]} from the best to the worst.
+    #[arg(long, value_name = "N|FILE", default_value = "2000", allow_hyphen_values = true)]
     pairs: String,
-    /// Completions per problem; for rankings, two make a pair.
-    #[arg(long, default_value = "2", allow_hyphen_values = true)]
-    completions: String,
-    /// Number of held-out problems used to measure the model's accuracy.
-    #[arg(long, default_value = "500", allow_hyphen_values = true)]
-    held_out: String,
+    /// Folder of a judge that ranks the completions instead of the task's verifier: a reward model by its scores, or the policy of a run by
+    /// its log-likelihoods.
+    #[arg(long, value_name = "DIR", conflicts_with = "process")]
+    judge: Option<PathBuf>,
+    /// Completions per problem; for rankings, two make a pair [default: 2]
+    #[arg(long, allow_hyphen_values = true)]
+    completions: Option<String>,
+    /// Number of held-out problems used to measure the model's accuracy [default: 500]
+    #[arg(long, allow_hyphen_values = true)]
+    held_out: Option<String>,
     /// Train a process reward model, which scores the steps of a solution instead of the whole text.
     #[arg(long)]
     process: bool,
@@ -89,14 +95,8 @@ pub(super) fn run(arguments: &RewardModel) -> Result<u8, Error> {
     let is_ranked = RewardModelConfig { epochs: training.epochs, minibatch_size: training.minibatch_size, ..RewardModelConfig::default() };
     let expected = "only epochs and minibatch_size, because a process reward model learns from labels";
     ConfigError::unless(!arguments.process || training == is_ranked, "reward_model", expected, "other settings")?;
-    let labelling = arguments.process.then(|| labelling(arguments)).transpose()?;
-    let wanted = Wanted {
-        labelling,
-        pairs: number_within("--pairs", &arguments.pairs, 1, 1 << 24)? as usize,
-        completions: number_within("--completions", &arguments.completions, 2, MOST_COMPLETIONS as u64)? as usize,
-        held_out: number_within("--held-out", &arguments.held_out, 1, 1 << 24)? as usize,
-        training: RewardModelConfig { epochs, ..training },
-    };
+    let epochs = RewardModelConfig { epochs, ..training };
+    let wanted = wanted(arguments, epochs)?;
     Signals::end_at_once();
     let name = format!("reward-model-{}", world.name);
     let work = || gradus::run::reward_model::run(&config, &wanted, arguments.out.as_deref(), &name);
@@ -107,6 +107,42 @@ pub(super) fn run(arguments: &RewardModel) -> Result<u8, Error> {
         say_quality(&wanted, &learnt, split, &dir.display().to_string());
     }
     Ok(0)
+}
+
+/// Reads where the examples come from, and how many there are.
+fn wanted(arguments: &RewardModel, training: RewardModelConfig) -> Result<Wanted, Error> {
+    let is_number = arguments.pairs.parse::<f64>().is_ok();
+    let count = |what: &str, text: &Option<String>, least, most, standard| match text {
+        Some(text) => Ok(number_within(what, text, least, most)? as usize),
+        None => Ok::<usize, Error>(standard),
+    };
+    let Wanted { completions, held_out, .. } = Wanted::default();
+    let wanted = Wanted {
+        source: Source::Verifier,
+        pairs: if is_number { number_within("--pairs", &arguments.pairs, 1, 1 << 24)? as usize } else { 0 },
+        completions: count("--completions", &arguments.completions, 2, MOST_COMPLETIONS as u64, completions)?,
+        held_out: count("--held-out", &arguments.held_out, 1, 1 << 24, held_out)?,
+        training,
+    };
+    let source = match (&arguments.judge, arguments.process) {
+        _ if !is_number => {
+            let others = [
+                ("--judge", arguments.judge.is_some()),
+                ("--process", arguments.process),
+                ("--completions", arguments.completions.is_some()),
+                ("--held-out", arguments.held_out.is_some()),
+            ];
+            if let Some((other, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
+                let (what, expected) = (other.into(), "no such option, because --pairs names a file of preferences".into());
+                return Err(Error::Parse { what, expected, got: "it".into() });
+            }
+            Source::File(PathBuf::from(&arguments.pairs))
+        }
+        (Some(judge), _) => Source::Judge(judge.clone()),
+        (None, true) => Source::Steps(labelling(arguments)?),
+        (None, false) => Source::Verifier,
+    };
+    Ok(Wanted { source, ..wanted })
 }
 
 /// Reads how steps are labelled.
@@ -135,10 +171,18 @@ fn say_quality(wanted: &Wanted, learnt: &Learnt, split: &str, dir: &str) {
     let percent = |fraction: f64| format!("{:.1} %", 100.0 * fraction);
     match &learnt.quality {
         Quality::Rankings(agreement) => {
-            let (what, of) = if wanted.completions == 2 { ("pairs", "") } else { ("rankings", "the pairs in ") };
+            let (what, of) = match (&wanted.source, wanted.completions) {
+                (Source::File(_), _) => ("rankings", "the pairs in "),
+                (_, 2) => ("pairs", ""),
+                _ => ("rankings", "the pairs in "),
+            };
             say(format!("{examples} {what}, loss {loss:.3}"));
             say(dir);
+            if let Some(agreement) = learnt.agreement {
+                say(format!("the judge agrees with the verifier in {} of the training pairs", percent(agreement)));
+            }
             let (accuracy, margin) = (percent(agreement.accuracy()), agreement.margin());
+            let split = if matches!(wanted.source, Source::File(_)) { "of the file's held-out prompts" } else { split };
             say(format!("accuracy: {accuracy} of {of}{held_out} {what} {split}, margin {margin:.3}"));
         }
         Quality::Steps(quality) => {

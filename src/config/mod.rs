@@ -8,8 +8,9 @@ mod text;
 use gradus_nets::settings;
 use std::path::Path;
 
+use gradus_agents::dpo::Pair;
 use gradus_agents::{
-    Agent, AgentSettings, Algorithm, Built, ConfigError, OnPolicy, OptimiserConfig, PpoConfig, Preset, ReferenceConfig, Setup,
+    Agent, AgentSettings, Algorithm, Built, ConfigError, DpoConfig, OnPolicy, OptimiserConfig, PpoConfig, Preset, ReferenceConfig, Setup,
     registry as agents,
 };
 use gradus_envs::{Space, World, names, registry};
@@ -19,6 +20,7 @@ use toml::{Table, Value};
 
 use crate::Error;
 use crate::files::{format, read_named_to_string};
+use crate::train::examples::pairs_in;
 pub use gradus_rollouts::WrapperConfig;
 pub use network::Network;
 pub(crate) use network::{is_text, of_text};
@@ -332,10 +334,20 @@ impl Config {
         ConfigError::unless(clip_reward > 0.0, "wrappers.clip_reward", "a number above 0, or inf", clip_reward)
     }
 
+    /// Returns the pairs in the file or folder that DPO's settings name; none for other agents.
+    fn pairs(&self, world: &World) -> Result<Vec<Pair>, Error> {
+        match (self.algorithm.get::<DpoConfig>(), &world.text) {
+            (Some(dpo), Some(text)) if !dpo.pairs.is_empty() => pairs_in(Path::new(&dpo.pairs), text),
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// Builds the agent for `world`, to which the wrappers are already applied. Returns an error if a setting is invalid.
     pub fn build(&self, world: &World) -> Result<Built, Error> {
         self.check()?;
+        let pairs = self.pairs(world)?;
         let setup = Setup {
+            pairs: &pairs,
             world,
             envs: self.envs,
             seed: self.seed,

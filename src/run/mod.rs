@@ -393,20 +393,10 @@ pub fn load_reward(dir: impl AsRef<Path>) -> Result<Option<LearnedReward>, Error
     Ok(learned)
 }
 
-/// Loads a reward model that `gradus reward-model` wrote to the folder `model`, for the texts of the run in `dir`.
+/// Loads the reward model that `gradus reward-model` wrote to the folder `model`, for the texts of the run in `dir`.
 pub fn load_reward_of(model: impl AsRef<Path>, dir: impl AsRef<Path>) -> Result<LearnedReward, Error> {
-    let (model, dir) = (model.as_ref(), dir.as_ref());
-    let run = read_config(dir)?;
-    let world = world_of(dir, &run)?;
-    let of_model = read_config(model)?;
-    let supervision = of_model.reward_model.unwrap_or_default().supervision;
-    let reward_model = RewardConfig { folder: model.display().to_string(), supervision, ..RewardConfig::default() };
-    let config = Config { device: Device::Cpu, network: of_model.network, reward_model: Some(reward_model), ..run };
-    let policy = config.policy(&world)?;
-    let learned = LearnedReward::new(&config, &world, Some(policy.as_ref()))?;
-    let mut learned = learned.expect("the configuration has a reward model");
-    learned.begin()?;
-    Ok(learned)
+    let config = read_config(dir.as_ref())?;
+    LearnedReward::of_folder(model.as_ref(), &config, &world_of(dir.as_ref(), &config)?)
 }
 
 /// Draws the learning curves of run folders into the given files. Where a return cannot be drawn, because it is infinite or too large, the

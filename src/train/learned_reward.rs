@@ -13,13 +13,13 @@ use gradus_envs::World;
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::{Split, TextWorld};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, with_prefix, without_prefix};
-use gradus_nets::{ActionRows, Behaviour, Observations, Policy, Schedule, Store, Texts};
+use gradus_nets::{ActionRows, Behaviour, Device, Observations, Policy, Schedule, Store, Texts};
 use gradus_rollouts::{Episode, PlayedEpisode};
 
 use crate::config::of_text;
 use crate::config::{Config, Labelling, Network, RewardConfig};
-use crate::saved::{EXAMPLES_FILE, begin_as, check_reward_model, examples_file};
-use crate::train::examples::{Examples, Quality, Questions};
+use crate::saved::{EXAMPLES_FILE, begin_as, check_reward_model, examples_file, read_config};
+use crate::train::examples::{Examples, How, Quality, Questions, Verifier};
 use crate::train::metrics::Metrics;
 use crate::{Error, memory};
 
@@ -73,6 +73,20 @@ impl LearnedReward {
         }))
     }
 
+    /// Loads the reward model in the folder `model`, which `gradus reward-model` wrote, for the texts of `world`. Other settings are those
+    /// of `config`.
+    pub(crate) fn of_folder(model: &Path, config: &Config, world: &World) -> Result<Self, Error> {
+        let of_model = read_config(model)?;
+        let supervision = of_model.reward_model.unwrap_or_default().supervision;
+        let reward_model = RewardConfig { folder: model.display().to_string(), supervision, ..RewardConfig::default() };
+        let config = Config { device: Device::Cpu, network: of_model.network, reward_model: Some(reward_model), ..config.clone() };
+        let policy = config.policy(world)?;
+        let learned = Self::new(&config, world, Some(policy.as_ref()))?;
+        let mut learned = learned.expect("the configuration has a reward model");
+        learned.begin()?;
+        Ok(learned)
+    }
+
     /// Loads the model's initial parameters from the folder that the configuration names. If the run trains the model further and replays
     /// old examples, also loads the examples that the model was trained on.
     pub(crate) fn begin(&mut self) -> Result<(), Error> {
@@ -105,10 +119,12 @@ impl LearnedReward {
         if is_due && self.rounds <= iteration {
             let seed = episode_seed(self.seed, OWN, self.rounds);
             let questions = |problems| Questions { problems, completions };
-            let new = Examples::draw(policy, &self.world, Split::Train, questions(pairs), self.labelling.as_ref(), seed)?;
-            let verifier = self.labelling.as_ref().map(|_| Labelling::by_verifier());
-            let held_out = questions(pairs.div_ceil(MEASURED));
-            let validation = Examples::draw(policy, &self.world, Split::Validation, held_out, verifier.as_ref(), seed ^ 1)?;
+            let mut verifier = Verifier::new(&self.world);
+            let how = How::of(self.labelling.as_ref(), &mut verifier);
+            let new = Examples::draw(policy, &self.world, Split::Train, questions(pairs), how, seed)?;
+            let by_verifier = self.labelling.as_ref().map(|_| Labelling::by_verifier());
+            let (held_out, how) = (questions(pairs.div_ceil(MEASURED)), How::of(by_verifier.as_ref(), &mut verifier));
+            let validation = Examples::draw(policy, &self.world, Split::Validation, held_out, how, seed ^ 1)?;
             numbers = self.train(new, &validation, seed)?;
             self.rounds += 1;
         }
@@ -182,14 +198,20 @@ impl LearnedReward {
     /// token. A process reward model gives the last token of each step its probability that the step is right. The environment's penalties
     /// for a missing EOS and for length are subtracted from the reward of the last token. All other rewards are 0.
     pub fn rewards(&mut self, prompt: &[u32], completion: &[u32]) -> Vec<f64> {
+        let mut rewards = self.scores_of(prompt, completion);
+        let charges = self.world.charges(completion).iter().sum::<f64>();
+        rewards.last_mut().into_iter().for_each(|last| *last -= charges);
+        rewards
+    }
+
+    /// As [`rewards`](LearnedReward::rewards), without penalties.
+    pub(crate) fn scores_of(&mut self, prompt: &[u32], completion: &[u32]) -> Vec<f64> {
         let is_end = |tokens: usize| self.world.task.step_reward(prompt, &completion[..tokens]).is_some();
         let mut ends: Vec<usize> = (1..completion.len()).filter(|tokens| self.labelling.is_some() && is_end(*tokens)).collect();
         ends.push(completion.len());
         let scores = self.scores(std::iter::once(ends.iter().map(|tokens| [prompt, &completion[..*tokens]].concat()).collect()));
         let mut rewards = vec![0.0; completion.len()];
         ends.iter().zip(scores).for_each(|(tokens, score)| rewards[tokens - 1] = score);
-        let charges = self.world.charges(completion).iter().sum::<f64>();
-        rewards.last_mut().into_iter().for_each(|last| *last -= charges);
         rewards
     }
 

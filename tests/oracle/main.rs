@@ -14,6 +14,7 @@
 //!
 //! So large batches are not needed: the bias of a small batch is larger, but it is known exactly.
 
+mod dpo;
 mod enumeration;
 mod gradient_recorder;
 mod grpo;

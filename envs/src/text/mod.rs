@@ -30,6 +30,7 @@
 //! The name `addition` is the default level.
 
 mod env;
+pub mod json_lines;
 mod listed;
 mod rules;
 mod task;

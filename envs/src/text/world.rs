@@ -209,6 +209,11 @@ impl TextWorld {
         }
     }
 
+    /// Returns the prompts of a list of problems.
+    pub fn prompts(&self, list: &ProblemList) -> Vec<Vec<u32>> {
+        list.seeds.iter().map(|seed| self.prompt.clone().unwrap_or_else(|| self.problem(*seed))).collect()
+    }
+
     /// Draws the prompt of the episode with seed `seed`. A fixed prompt is ignored.
     pub(super) fn problem(&self, seed: u64) -> Vec<u32> {
         self.task.problem(self.split, &mut Stream::new(seed, Purpose::Environment, 0)).prompt

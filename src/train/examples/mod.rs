@@ -1,9 +1,14 @@
 //! What a reward model learns from: completions of a policy, ranked (an outcome reward model) or with labelled steps (a process reward
 //! model).
 
+mod file;
+mod judge;
 mod rankings;
 mod steps;
 
+use std::path::Path;
+
+use gradus_agents::dpo::Pair;
 use gradus_agents::process_reward::{self, StepQuality};
 use gradus_agents::reward_model::{self, Agreement, RewardModelConfig};
 use gradus_agents::{AgentError, OptimiserConfig, Report, UpdateContext};
@@ -14,8 +19,11 @@ use gradus_nets::tensors::{Tensors, TensorsError, get_u64};
 use gradus_nets::{Behaviour, Policy, Sampling};
 use gradus_rollouts::generate;
 
+use crate::Error;
 use crate::config::Labelling;
-use rankings::{RANKINGS, RankedTexts};
+use crate::saved::{EXAMPLES_FILE, examples_file};
+pub(crate) use judge::{Judge, Verifier, judge_in};
+use rankings::RankedTexts;
 use steps::{LabelledText, STEPS};
 
 /// Number of problems, and number of completions per problem.
@@ -23,6 +31,21 @@ use steps::{LabelledText, STEPS};
 pub(crate) struct Questions {
     pub problems: usize,
     pub completions: usize,
+}
+
+/// How completions become examples.
+pub(crate) enum How<'a> {
+    /// The completions of each problem are ranked by a judge, for an outcome reward model.
+    Ranked(&'a mut dyn Judge),
+    /// The steps of each completion are labelled, for a process reward model.
+    Labelled(&'a Labelling),
+}
+
+impl<'a> How<'a> {
+    /// Labels with a labelling, else rankings by `judge`.
+    pub fn of(labelling: Option<&'a Labelling>, judge: &'a mut dyn Judge) -> Self {
+        labelling.map_or_else(|| How::Ranked(judge), How::Labelled)
+    }
 }
 
 /// Completions from which a reward model learns.
@@ -38,19 +61,32 @@ impl Examples {
         if is_process { Self::Steps(Vec::new()) } else { Self::Rankings(Vec::new()) }
     }
 
-    /// Samples completions from `policy`. With a labelling their steps are labelled, without one the completions of each problem are ranked.
+    /// Samples completions from `policy`, and ranks or labels them.
     pub fn draw(
         policy: &dyn Behaviour,
         world: &TextWorld,
         split: Split,
         questions: Questions,
-        labelling: Option<&Labelling>,
+        how: How<'_>,
         seed: u64,
     ) -> Result<Self, EnvError> {
-        Ok(match labelling {
-            Some(labelling) => Self::Steps(steps::draw(policy, world, split, questions, labelling, seed)?),
-            None => Self::Rankings(rankings::draw(policy, world, split, questions, seed)?),
+        Ok(match how {
+            How::Ranked(judge) => Self::Rankings(rankings::draw(policy, world, split, questions, judge, seed)?),
+            How::Labelled(labelling) => Self::Steps(steps::draw(policy, world, split, questions, labelling, seed)?),
         })
+    }
+
+    /// Reads rankings from a file: those for training, and those for the evaluation.
+    pub fn read(path: &Path, world: &TextWorld) -> Result<[Self; 2], EnvError> {
+        file::read(path, world).map(|parts| parts.map(Self::Rankings))
+    }
+
+    /// Returns the share of the pairs of the rankings in which `judge` agrees with the order; NaN without pairs or for labelled steps.
+    pub fn agreement(&self, judge: &mut dyn Judge) -> Result<f64, EnvError> {
+        match self {
+            Self::Rankings(rankings) => rankings::agreement(rankings, judge),
+            Self::Steps(_) => Ok(f64::NAN),
+        }
     }
 
     /// Number of rankings or of labelled completions.
@@ -146,10 +182,10 @@ impl Examples {
 
     /// Encodes the examples as a tensor.
     pub fn save(&self) -> Tensors {
-        Tensors::from([match self {
-            Self::Rankings(rankings) => (RANKINGS.into(), rankings::save(rankings)),
-            Self::Steps(texts) => (STEPS.into(), steps::save(texts)),
-        }])
+        match self {
+            Self::Rankings(rankings) => rankings::save(rankings),
+            Self::Steps(texts) => Tensors::from([(STEPS.into(), steps::save(texts))]),
+        }
     }
 
     /// Decodes the examples that [`save`](Examples::save) encoded, as texts of `world`.
@@ -157,8 +193,25 @@ impl Examples {
         let (vocabulary, context) = (world.task.vocabulary().len() as u32, world.space().width() - 1);
         Ok(match is_process {
             true => Self::Steps(steps::load(get_u64(tensors, STEPS)?, vocabulary, context)?),
-            false => Self::Rankings(rankings::load(get_u64(tensors, RANKINGS)?, vocabulary, context)?),
+            false => Self::Rankings(rankings::load(tensors, vocabulary, context)?),
         })
+    }
+}
+
+/// Returns the pairs of completions in a file of preferences, or in the rankings of a folder of `gradus reward-model`.
+pub(crate) fn pairs_in(path: &Path, world: &TextWorld) -> Result<Vec<Pair>, Error> {
+    if !path.is_dir() {
+        let [training, _] = file::read(path, world)?;
+        return Ok(file::pairs(&training));
+    }
+    let problem = |expected: &str, got: &str| Error::folder(path, format!("expected {expected}, got {got}"));
+    let (file, tensors) = examples_file(path)?.ok_or_else(|| problem("a folder of `gradus reward-model`", "none"))?;
+    let rankings = rankings::load(&tensors, world.task.vocabulary().len() as u32, world.space().width() - 1);
+    let rankings = rankings.map_err(|source| Error::Tensors { path: file, source })?;
+    match rankings.iter().all(|ranking| !ranking.prompt.is_empty()) {
+        true if !rankings.is_empty() => Ok(file::pairs(&rankings)),
+        true => Err(problem("at least one ranking", "none")),
+        false => Err(problem(&format!("a {EXAMPLES_FILE} that says where prompts end"), "one of an older version")),
     }
 }
 

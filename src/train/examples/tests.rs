@@ -2,6 +2,7 @@ use gradus_agents::process_reward::StepLabel;
 use gradus_envs::World;
 use gradus_envs::text::{Division, Finish, Problem, Task, TextOptions, Verdict, Vocabulary};
 use gradus_nets::tensors::Tensor;
+use gradus_nets::{ActionRows, Observations, Store, Texts};
 
 use super::rankings::{draw, load, preferences, ranked, save};
 use super::*;
@@ -15,7 +16,8 @@ fn drawn(completions: usize) -> (Vec<RankedTexts>, TextWorld) {
     let world = config.world().unwrap().with_text_options(options).unwrap();
     let policy = config.network.policy(&world, 3).unwrap();
     let world = world.text.unwrap();
-    (draw(policy.as_ref(), &world, Split::Train, Questions { problems: 600, completions }, 5).unwrap(), world)
+    let mut verifier = Verifier::new(&world);
+    (draw(policy.as_ref(), &world, Split::Train, Questions { problems: 600, completions }, &mut verifier, 5).unwrap(), world)
 }
 
 /// Returns the task's reward of a text with a prompt of two tokens, without penalties.
@@ -38,12 +40,13 @@ fn completions_of_a_problem_become_one_ranking() {
     for completions in [2, 5] {
         let (rankings, world) = drawn(completions);
         assert!(rankings.len() > 30 && rankings.len() <= 600, "{}", rankings.len());
-        for RankedTexts(texts) in &rankings {
+        for RankedTexts { prompt, texts } in &rankings {
+            assert!(prompt == &texts[0][..2], "a prompt has two tokens");
             assert!((2..=completions).contains(&texts.len()));
             assert!(texts.iter().all(|text| text[..2] == texts[0][..2]), "different prompts");
             assert!(texts.windows(2).all(|two| worth(&world, &two[0]) > worth(&world, &two[1])), "{texts:?}");
         }
-        assert!(rankings.iter().any(|ranking| ranking.0.len() == completions.min(3)), "no ranking is long");
+        assert!(rankings.iter().any(|ranking| ranking.texts.len() == completions.min(3)), "no ranking is long");
     }
 }
 
@@ -51,14 +54,21 @@ fn completions_of_a_problem_become_one_ranking() {
 fn rankings_are_saved_and_loaded() {
     let (rankings, world) = drawn(4);
     let (vocabulary, context) = (world.task.vocabulary().len() as u32, world.space().width() - 1);
-    let words = |rankings: &[RankedTexts]| match save(rankings) {
+    let words = |rankings: &[RankedTexts]| match save(rankings).remove("rankings").unwrap() {
         Tensor { data: gradus_nets::tensors::Data::U64(words), .. } => words,
         other => panic!("expected whole numbers, got {other:?}"),
     };
+    let of = |words: &[u64], prompts: Option<&[u64]>| {
+        let mut tensors = Tensors::from([("rankings".to_string(), Tensor::u64(words.to_vec()))]);
+        tensors.extend(prompts.map(|prompts| ("prompts".to_string(), Tensor::u64(prompts.to_vec()))));
+        load(&tensors, vocabulary, context)
+    };
     let saved = words(&rankings);
-    assert_eq!(load(&saved, vocabulary, context).unwrap(), rankings);
-    assert_eq!(load(&[], vocabulary, context).unwrap(), []);
-    let pair = words(&[RankedTexts(vec![vec![1, 2, 3], vec![4]])]);
+    assert_eq!(load(&save(&rankings), vocabulary, context).unwrap(), rankings);
+    let without_prompt = |ranking: &RankedTexts| RankedTexts { prompt: Vec::new(), ..ranking.clone() };
+    assert_eq!(of(&saved, None).unwrap(), rankings.iter().map(without_prompt).collect::<Vec<_>>(), "of an older version");
+    assert_eq!(of(&[], None).unwrap(), []);
+    let pair = words(&[RankedTexts { prompt: Vec::new(), texts: vec![vec![1, 2, 3], vec![4]] }]);
     assert_eq!(pair, [2, 3, 1, 1, 2, 3, 4]);
     for damaged in [
         &saved[..saved.len() - 1],
@@ -68,19 +78,25 @@ fn rankings_are_saved_and_loaded() {
         &[u64::MAX, 1, 1, 0, 0],
         &[2, 3, 2, 1, 2, 3, 4, 5, 6], // a token too many
     ] {
-        assert!(load(damaged, vocabulary, context).is_err(), "{damaged:?}");
+        assert!(of(damaged, None).is_err(), "{damaged:?}");
+    }
+    let two = [2, 3, 2, 1, 2, 3, 1, 2]; // the texts 1 2 3 and 1 2
+    assert_eq!(of(&two, Some(&[2])).unwrap()[0].completions().collect::<Vec<_>>(), [&[3][..], &[]]);
+    for damaged in [&[3][..], &[4], &[u64::MAX], &[], &[2, 2]] {
+        assert!(of(&two, Some(damaged)).is_err(), "prompts {damaged:?}");
     }
     let long: Vec<u64> = [2, context as u64 + 1, 1].into_iter().chain(vec![0; context + 2]).collect();
-    assert!(load(&long, vocabulary, context).is_err());
+    assert!(of(&long, None).is_err());
 }
 
 /// The rankings have different lengths.
 #[test]
 fn rows_of_rankings_refer_to_their_texts() {
-    let rankings = [vec![vec![1], vec![2, 3], vec![4]], vec![vec![5, 6], vec![7]]].map(RankedTexts);
+    let rankings = [vec![vec![1], vec![2, 3], vec![4]], vec![vec![5, 6], vec![7]]];
+    let rankings = rankings.map(|texts| RankedTexts { prompt: Vec::new(), texts });
     let preferences = preferences(&rankings, 4);
     assert_eq!(preferences.rankings.len(), 2);
-    for (ranking, RankedTexts(texts)) in preferences.rankings.iter().zip(&rankings) {
+    for (ranking, RankedTexts { texts, .. }) in preferences.rankings.iter().zip(&rankings) {
         let named: Vec<Vec<u32>> = ranking.rows.iter().map(|row| preferences.store.texts().prefix(*row as usize).to_vec()).collect();
         assert_eq!(&named, texts);
     }
@@ -221,4 +237,89 @@ fn an_unknown_success_is_refused() {
     let error = steps::draw(policy.as_ref(), &world.text.unwrap(), Split::Train, questions, &labelling, 5).unwrap_err();
     let expected = "reward_model.success: expected a score of the task (exact, reward/steps, reward/answer), got `solved`";
     assert!(error.to_string().ends_with(expected), "{error}");
+}
+
+/// Preferences in a file: pairs and rankings, splits, and EOS.
+#[test]
+fn preferences_are_read_from_lines() {
+    let world = gradus_envs::registry::find("chain-sum").unwrap().text.unwrap();
+    let read = |lines: &str| file::parse(lines.as_bytes(), &world);
+    let lines = r#"{"prompt": "3+4+2=", "chosen": "7;9#9", "rejected": "7;9#8", "split": "train"}
+
+        {"prompt": "1+1+1=", "ranking": ["2;3#3", "2;3#4", "123456789"], "split": "test"}"#;
+    let [training, held_out] = read(lines).unwrap();
+    let encode = |text: &str| world.task.vocabulary().encode(text).unwrap();
+    let eos = world.task.vocabulary().eos();
+    let ended = |text: &str| [encode(text), vec![eos]].concat();
+    assert_eq!(training, [RankedTexts::new(&encode("3+4+2="), &[ended("7;9#9"), ended("7;9#8")])]);
+    // a completion of the maximum length is cut
+    assert_eq!(held_out, [RankedTexts::new(&encode("1+1+1="), &[ended("2;3#3"), ended("2;3#4"), encode("123456789")])]);
+    let pairs = file::pairs(&held_out);
+    let shown: Vec<_> = pairs.iter().map(|pair| (pair.chosen.clone(), pair.rejected.clone())).collect();
+    let [a, b, c] = [ended("2;3#3"), ended("2;3#4"), encode("123456789")];
+    assert_eq!(shown, [(a.clone(), b.clone()), (a, c.clone()), (b, c)]);
+    assert!(pairs.iter().all(|pair| pair.prompt == encode("1+1+1=")));
+
+    // without splits, a prompt is for training or for the evaluation by its hash
+    let many: String =
+        (0..100).map(|i| format!("{{\"prompt\": \"{}+{}+1=\", \"chosen\": \"1\", \"rejected\": \"2\"}}\n", i / 10, i % 10)).collect();
+    let [training, held_out] = read(&many).unwrap();
+    assert!(training.iter().all(|ranking| !Split::Test.has(&ranking.prompt)) && training.len() > 60);
+    assert!(held_out.iter().all(|ranking| Split::Test.has(&ranking.prompt)) && held_out.len() > 3);
+
+    let wrong = |line: &str, expected: &str| {
+        let error = read(line).unwrap_err().to_string();
+        assert!(error.contains(expected) && !error.contains('\n'), "{line}: {error}");
+    };
+    wrong("", "expected at least one preference for training, got none");
+    wrong("[1]", "line 1: expected an object in braces, got `[1]`");
+    wrong("{\"prompt\": 3}", "line 1: prompt: expected a text, got 3");
+    wrong("{\"chosen\": \"1\", \"rejected\": \"2\"}", "line 1: expected a prompt, got none");
+    let of = |rest: &str| format!("{{\"prompt\": \"3+4+2=\", {rest}}}");
+    wrong(&of(r#""chosen": "1""#), "line 1: expected either chosen and rejected, or a ranking");
+    wrong(&of(r#""chosen": "1", "rejected": "2", "ranking": ["1", "2"]"#), "expected either chosen and rejected, or a ranking");
+    wrong(&of(r#""ranking": ["1"]"#), "ranking: expected at least 2 texts, got 1");
+    wrong(&of(r#""ranking": "1""#), "ranking: expected a list of texts, got \"1\"");
+    wrong(&of(r#""ranking": ["1", 2]"#), "ranking: expected a text, got 2");
+    wrong(&of(r#""chosen": "1", "rejected": "1""#), "expected different completions, got `1` twice");
+    wrong(&of(r#""chosen": "1x", "rejected": "1""#), "completion `1x`: ");
+    wrong(&of(r#""chosen": "1234567890", "rejected": "1""#), "expected at most 9 tokens, EOS included, got 10");
+    wrong(&of(r#""chosen": "1", "rejected": "2", "score": 1"#), "expected the keys prompt, chosen, rejected, ranking, split, got `score`");
+    wrong(&of(r#""chosen": "1", "rejected": "2", "split": "validation""#), "split: expected train or test, got `validation`");
+    wrong(r#"{"prompt": "abc", "chosen": "1", "rejected": "2"}"#, "line 1: prompt: ");
+    wrong(r#"{"prompt": "11111111", "chosen": "1", "rejected": "2"}"#, "expected at most 6 tokens, got 8");
+    let without = format!("{}\n{}", of(r#""chosen": "1", "rejected": "2", "split": "train""#), of(r#""chosen": "1", "rejected": "2""#));
+    wrong(&without, "line 2: expected a split, because other lines have one, got none");
+}
+
+/// The worth of a completion to a policy is the sum of its tokens' log-probabilities, for any number of completions at once.
+#[test]
+fn a_policy_judges_by_its_log_likelihood() {
+    let dir = crate::temporary::tempdir().unwrap();
+    let config = Config::preset("grpo", "chain-sum", None).unwrap();
+    let world = config.world().unwrap();
+    let text = world.text.clone().unwrap();
+    let mut policy = config.network.policy(&world, 3).unwrap();
+    let folder = crate::run::write_policy(Some(&dir.path().join("run")), "run", &config, &policy.save(), "a\n1\n", None).unwrap();
+    let mut judge = judge_in(&folder, &config, &world).unwrap();
+    let encode = |text: &str| world.text.as_ref().unwrap().task.vocabulary().encode(text).unwrap();
+    let (prompt, completions) = (encode("3+4+2="), [encode("7;9#9"), encode("1"), encode("999999999")]);
+    let all: Vec<(&[u32], &[u32])> = (0..1500).map(|i| (&prompt[..], &completions[i % 3][..])).collect();
+    let worth = judge.worth(&all).unwrap();
+    for (i, completion) in completions.iter().enumerate() {
+        let mut sum = 0.0;
+        for (t, token) in completion.iter().enumerate() {
+            let mut texts = Texts::new(text.space().width() - 1);
+            texts.push([&prompt[..], &completion[..t]].concat().into_iter());
+            texts.end_text();
+            let mut log_probs = Vec::new();
+            policy.log_probs(&Store::of(Observations::Texts(texts), ActionRows::Discrete(vec![*token])), &mut log_probs);
+            sum += f64::from(log_probs[0]);
+        }
+        assert!((worth[i] - sum).abs() < 1e-4, "expected {sum}, got {}", worth[i]);
+        assert!((0..1500).all(|j| worth[j] == worth[j % 3]));
+    }
+    let other = Config::preset("grpo", "addition", None).unwrap();
+    let error = judge_in(&folder, &other, &other.world().unwrap()).err().unwrap().to_string();
+    assert!(error.contains("expected a judge with the vocabulary of addition, got one with another vocabulary"), "{error}");
 }

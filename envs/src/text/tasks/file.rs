@@ -26,8 +26,7 @@
 //! longest answer or example, and EOS.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::BufRead;
 use std::path::Path;
 
 use regex_lite::Regex;
@@ -36,11 +35,10 @@ use serde_json::{Map, Value};
 use crate::EnvError;
 use crate::random::Stream;
 use crate::text::expression::{Expression, Fraction};
+use crate::text::json_lines::{self, at, known, short};
 use crate::text::machine::Machine;
 use crate::text::{Division, Finish, Problem, Split, Task, Verdict, Vocabulary};
 
-/// Maximum length of a line, in bytes.
-const LONGEST_LINE: u64 = 1 << 20;
 /// The keys of a problem and of the settings.
 const KEYS: [&str; 5] = ["prompt", "answer", "verifier", "example", "split"];
 const SETTINGS: [&str; 2] = ["symbols", "max_new_tokens"];
@@ -95,35 +93,24 @@ struct Line {
 impl FileTask {
     /// Reads a task from the file `path`. An error names the file and the line.
     pub fn read(path: &Path) -> Result<Self, EnvError> {
-        let file = File::open(path).map_err(|error| EnvError::Text(format!("cannot read {}: {error}", path.display())))?;
-        Self::parse(BufReader::new(file)).map_err(|error| match error {
-            EnvError::Text(what) => EnvError::Text(format!("{}: {what}", path.display())),
-            error => error,
-        })
+        json_lines::open(path, Self::parse)
     }
 
     /// Reads a task from lines of JSON.
-    pub fn parse(mut lines: impl BufRead) -> Result<Self, EnvError> {
+    pub fn parse(lines: impl BufRead) -> Result<Self, EnvError> {
         let (mut settings, mut problems) = (Map::new(), Vec::new());
         let mut hash = 0xcbf2_9ce4_8422_2325;
-        for number in 1.. {
-            let Some(text) = next_line(&mut lines).map_err(|what| at(number, what))? else { break };
+        let mut read = |number, text: &str, fields: Map<String, Value>| {
             hash = text.bytes().fold(hash, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-            let text = text.trim_start_matches('\u{feff}'); // the byte order mark of some editors
-            if text.trim().is_empty() {
-                continue;
-            }
-            let value: Value = serde_json::from_str(text).map_err(|error| at(number, not_json(&error)))?;
-            let Value::Object(fields) = value else {
-                return Err(at(number, format!("expected an object in braces, got `{}`", short(text))));
-            };
             if number == 1 && !fields.contains_key("prompt") && SETTINGS.iter().any(|key| fields.contains_key(*key)) {
+                known(&fields, &SETTINGS)?;
                 settings = fields;
-                known(&settings, &SETTINGS).map_err(|what| at(number, what))?;
             } else {
-                problems.push(Line::of(number, &fields).map_err(|what| at(number, what))?);
+                problems.push(Line::of(number, &fields)?);
             }
-        }
+            Ok(())
+        };
+        json_lines::objects(lines, &mut read)?;
         Ok(Self { hash, ..Self::of(&settings, problems)? })
     }
 
@@ -196,46 +183,6 @@ impl FileTask {
             others.iter_mut().for_each(|other| all.append(other));
         }
         Ok(task)
-    }
-}
-
-/// Adds the number of the line to an error.
-fn at(number: usize, what: String) -> EnvError {
-    EnvError::Text(format!("line {number}: {what}"))
-}
-
-/// Returns a text, or its beginning if it is long, in one line.
-fn short(text: &str) -> String {
-    const LONGEST: usize = 60;
-    let mut shown: String = text.trim().chars().take(LONGEST).collect();
-    if text.trim().chars().nth(LONGEST).is_some() {
-        shown.push('…');
-    }
-    shown.replace(['\n', '\r'], " ")
-}
-
-fn not_json(error: &serde_json::Error) -> String {
-    format!("expected JSON, got an error at column {}: {}", error.column(), error.to_string().replace('\n', " "))
-}
-
-/// Reads a line, without reading more than the longest allowed line into memory. Returns `None` at the end of the file.
-fn next_line(lines: &mut impl BufRead) -> Result<Option<String>, String> {
-    let mut bytes = Vec::new();
-    let n = lines.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut bytes).map_err(|error| error.to_string())?;
-    if n as u64 > LONGEST_LINE {
-        return Err(format!("expected at most {LONGEST_LINE} bytes, got more"));
-    }
-    if n == 0 {
-        return Ok(None);
-    }
-    String::from_utf8(bytes).map(Some).map_err(|_| "expected UTF-8, got other bytes".into())
-}
-
-/// Returns an error unless every key is one of `keys`.
-fn known(fields: &Map<String, Value>, keys: &[&str]) -> Result<(), String> {
-    match fields.keys().find(|key| !keys.contains(&key.as_str())) {
-        Some(key) => Err(format!("expected the keys {}, got `{}`", keys.join(", "), short(key))),
-        None => Ok(()),
     }
 }
 
