@@ -128,14 +128,36 @@ fn bad_input_to_process_reward_models_is_refused() {
     let of_steps = |more: &[&'static str]| [&STEPS[..], more].concat();
     refused(&of_steps(&["--labels", "firm"]), "--labels: expected hard, soft or verifier, got firm");
     refused(&of_steps(&["--rollouts", "0"]), "--rollouts: expected a whole number from 1 up, got 0");
-    refused(&of_steps(&["--success", "solved"]), "expected a score of the task (exact, reward/steps, reward/answer), got `solved`");
+    refused(
+        &of_steps(&["--success", "solved"]),
+        "reward_model.success: expected a score of the task (exact, reward/steps, reward/answer), got solved",
+    );
     refused(&of_steps(&["--set", "reward_model.ranked=plackett-luce"]), "expected only epochs and minibatch_size");
     refused(&of_steps(&["--set", "reward_model.supervision=process"]), "reward_model: expected only its training settings");
     let without_steps = ["reward-model", "addition", "--process", "--pairs", "20", "--held-out", "20"];
-    refused(&without_steps, "completions of addition: expected two steps or more in at least one of them");
+    refused(
+        &without_steps,
+        "reward_model.supervision: expected outcome, because the task does not divide solutions into steps, got process",
+    );
     // an untrained policy never succeeds
     refused(&of_steps(&["--labels", "hard"]), "expected steps with different labels");
     refused(&["reward-model", "chain-sum", "--labels", "soft", "--quiet"], "--process");
+
+    refused(&of_steps(&["--labels", "verifier", "--rollouts", "3"]), "--rollouts: expected no such option");
+    // in a run the same settings are refused before a folder is created
+    let in_run = |task: &str, setting: &str, expected: &str| {
+        let process = ["--set", "reward_model.supervision=process", "--set", "reward_model.pairs=5", "--set", setting];
+        refused(&[&["train", "grpo", task], &process[..]].concat(), expected);
+    };
+    in_run("chain-sum", "reward_model.success=solved", "reward_model.success: expected a score of the task");
+    in_run("addition", "reward_model.rollouts=2", "reward_model.supervision: expected outcome, because the task does not divide");
+    in_run("chain-sum", "reward_model.centring=0.1", "reward_model: expected the defaults of ranked and centring");
+    // the folder's labels are those of the verifier
+    in_run(
+        "chain-sum",
+        "reward_model.folder=steps",
+        "expected labels as those of this run (hard, 8 rollouts, success exact), got others (verifier,",
+    );
 
     let train = |folder: &str, kind: &str| {
         let [folder, kind] = [format!("reward_model.folder={folder}"), format!("reward_model.supervision={kind}")];

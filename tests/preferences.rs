@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use common::{contents, error_of};
+use gradus::{Config, Trainer};
 
 fn run(dir: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir).args(arguments).output().unwrap()
@@ -53,14 +54,34 @@ fn a_file_of_preferences_trains_a_reward_model_and_dpo() {
     assert!(log("file").lines().next().unwrap().contains(",rewards/chosen,rewards/rejected,rewards/margins,rewards/accuracies,"));
     assert_eq!(log("file"), log("folder"), "the same pairs in the same order");
     assert_ne!(log("file"), log("online"));
-    // the pairs are part of the run: a resumed run needs them and continues with the same numbers
-    gradus(
-        &[&["train", "dpo", "chain-sum", "--set", "dpo.pairs=pairs.jsonl", "--out", "half", "--steps", "300"], &small[..4], &["--quiet"]]
-            .concat(),
-    );
-    gradus(&["eval", "half", "--episodes", "5"]);
-    fs::remove_file(dir.path().join("pairs.jsonl")).unwrap();
-    gradus(&["eval", "half", "--episodes", "5"]);
+    // DPO has no critic, so `sample` compares completions
+    let shown = gradus(&["sample", "online", "--prompt", "3+4+2="]);
+    assert!(shown.contains("dpo compares completions with each other"), "{shown}");
+}
+
+/// A training continues from a checkpoint with the same numbers. It does not continue with other pairs.
+#[test]
+fn a_training_on_a_file_resumes_only_with_its_pairs() {
+    let dir = temporary::tempdir().unwrap();
+    let path = dir.path().join("pairs.jsonl");
+    write_pairs(&path);
+    let settings = [format!("dpo.pairs={}", path.display()), "envs=16".into(), "dpo.group_size=4".into(), "dpo.epochs=2".into()];
+    let base = Config::preset("dpo", "chain-sum", None).unwrap();
+    let config = settings.iter().fold(base, |config, setting| config.with_setting(setting).unwrap());
+    let mut trainer = Trainer::new(config.clone()).unwrap();
+    trainer.iterate().unwrap();
+    let saved = trainer.save();
+    let iterated = |trainer: &mut Trainer| (0..3).for_each(|_| _ = trainer.iterate().unwrap());
+    iterated(&mut trainer);
+    let mut resumed = Trainer::new(config.clone()).unwrap();
+    resumed.load(&saved).unwrap();
+    iterated(&mut resumed);
+    assert!(resumed.save() == trainer.save());
+
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"chosen\": \"0;", "\"chosen\": \"1;")).unwrap();
+    let error = Trainer::new(config).unwrap().load(&saved).unwrap_err().to_string();
+    assert!(error.contains("dpo.pairs: expected the pairs with which the training began, got others"), "{error}");
 }
 
 /// A judge ranks the completions instead of the verifier. Its agreement with the verifier is reported.
@@ -128,7 +149,7 @@ fn bad_preferences_are_refused() {
     };
     for (file, expected) in [
         ("missing.jsonl", "cannot read missing.jsonl: "),
-        ("empty.jsonl", "empty.jsonl: expected at least one preference for training, got none"),
+        ("empty.jsonl", "empty.jsonl: expected at least one preference for training, got an empty file"),
         ("two.jsonl", "two.jsonl: line 1: expected either chosen and rejected, or a ranking"),
         ("binary.jsonl", "binary.jsonl: line 1: expected UTF-8, got other bytes"),
         ("long.jsonl", "long.jsonl: line 1: expected at most 1048576 bytes, got more"),
@@ -152,6 +173,26 @@ fn bad_preferences_are_refused() {
         &["train", "dpo", "chain-sum", "--set", "dpo.pairs=other", "--out", "new"],
         "expected a folder of `gradus reward-model`, got none",
     );
+    gradus(dir.path(), &["sft", "chain-sum", "--steps", "30", "--quiet", "--out", "start"]);
+    gradus(dir.path(), &["reward-model", "addition", "--pairs", "300", "--completions", "8", "--quiet", "--out", "sums"]);
+    let process = ["--process", "--labels", "verifier", "--init", "start", "--pairs", "40", "--held-out", "20"];
+    gradus(dir.path(), &[&["reward-model", "chain-sum", "--quiet", "--out", "steps"], &process[..]].concat());
+    let before = contents(dir.path());
+    let refused = |arguments: &[&str], expected: &str| {
+        let error = error_of(&run(dir.path(), arguments));
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+        assert!(contents(dir.path()) == before, "{arguments:?} wrote files");
+    };
+    refused(
+        &["train", "dpo", "chain-sum", "--set", "dpo.pairs=sums", "--out", "new"],
+        "expected a policy with the vocabulary of chain-sum",
+    );
+    refused(
+        &["train", "dpo", "chain-sum", "--set", "dpo.pairs=steps", "--out", "new"],
+        "expected a reward model with reward_model.supervision = outcome",
+    );
+    refused(&["train", "dpo", "chain-sum", "--set", "reference.stop_kl=1", "--out", "new"], "reference.stop_kl: expected inf");
+    refused(&["reward-model", "chain-sum", "--pairs", "20k"], "--pairs: expected a whole number");
     refused(&["train", "dpo", "chain-sum", "--set", "reference.coefficient=0.1", "--out", "new"], "because DPO has dpo.beta, got 0.1");
     refused(&["eval", "cartpole", "--best-of", "4"], "best of n");
     refused(&["eval", "other", "other", "--best-of", "4"], "--best-of: expected one run folder, got 2 folders");

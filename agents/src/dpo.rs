@@ -28,12 +28,12 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::tensors::{Tensors, TensorsError};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{ActionRows, Batch, LossGrad, Moves, Objective, Observations, Policy, PolicyOutput, Store, Texts, settings};
 use serde::{Deserialize, Serialize};
 
-use crate::groups::by_id;
-use crate::reference::{KlPlace, Reference, ReferenceConfig};
+use crate::groups::{by_id, has_spread};
+use crate::reference::{Estimator, KlPlace, Reference, ReferenceConfig};
 use crate::registry::preset_files;
 use crate::reward_model::minus_log_sigmoid;
 use crate::{
@@ -66,7 +66,7 @@ settings! {
         pub episodes_per_env: usize = 1,
         /// Passes over the pairs of an update.
         pub epochs: usize = 1,
-        /// Minibatches in each pass.
+        /// Minibatches in each pass; fewer if there are fewer pairs.
         pub minibatches: usize = 1,
         /// Loss of a pair: sigmoid (DPO) or ipo (a squared distance, which is not minimised by ever larger differences).
         pub loss: PairLoss = PairLoss::Sigmoid,
@@ -142,16 +142,16 @@ pub fn pair_loss(difference: f32, beta: f32, loss: PairLoss, label_smoothing: f3
     }
 }
 
-/// Returns the segments with the highest and the lowest return of each group, in the order of the groups. A group in which all returns are
-/// equal has no pair. Episodes that could not be scored are left out; of several equal returns the first counts.
+/// Returns the segments with the highest and the lowest return of each group, in the order of the groups. A group whose returns differ by
+/// no more than rounding errors has no pair. Episodes that could not be scored are left out; of several equal returns the first counts.
 pub fn best_and_worst(rollout: &Rollout) -> Vec<[usize; 2]> {
     let value = |i: &usize| -> f64 { rollout.rewards[rollout.segments[*i].range.clone()].iter().map(|r| f64::from(*r)).sum() };
     let pair = |group: Vec<usize>| {
         let scored: Vec<(usize, f64)> = group.iter().map(|i| (*i, value(i))).filter(|(_, value)| !value.is_nan()).collect();
         let better = |a: &(usize, f64), b: &(usize, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
         let worse = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0));
-        let (best, worst) = (*scored.iter().min_by(|a, b| better(a, b))?, *scored.iter().min_by(|a, b| worse(a, b))?);
-        (best.1 > worst.1).then_some([best.0, worst.0])
+        let (best, worst) = (scored.iter().min_by(|a, b| better(a, b))?, scored.iter().min_by(|a, b| worse(a, b))?);
+        has_spread(&[best.1, worst.1]).then_some([best.0, worst.0])
     };
     by_id(&rollout.segments).into_iter().filter_map(pair).collect()
 }
@@ -203,10 +203,20 @@ impl Dpo {
         ConfigError::unless(reference.coefficient == 0.0, "reference.coefficient", "0, because DPO has dpo.beta", reference.coefficient)?;
         let is_in_loss = reference.place == KlPlace::Loss;
         ConfigError::unless(is_in_loss, "reference.place", "loss, because DPO's loss has the penalty already", "reward")?;
-        let reference = ReferenceConfig { coefficient: config.beta, ..reference };
+        let is_off = reference.stop_kl == f32::INFINITY;
+        ConfigError::unless(is_off, "reference.stop_kl", "inf, because DPO's update takes all its steps", reference.stop_kl)?;
+        let reference = ReferenceConfig { coefficient: config.beta, estimator: Estimator::K1, ..reference };
         let length = |pair: &Pair| pair.prompt.len() + pair.chosen.len().max(pair.rejected.len());
         let context = pairs.iter().map(length).max().unwrap_or_default();
         Ok(Self { config, pairs, context, optimiser, reference: Reference::new(reference)?, envs })
+    }
+
+    /// Returns the number of the file's pairs and a hash of them (FNV-1a, 64 bits), so that a training is not continued with others.
+    fn identity(&self) -> Vec<u64> {
+        let parts = self.pairs.iter().flat_map(|pair| [&pair.prompt, &pair.chosen, &pair.rejected]);
+        let words = parts.flat_map(|part| std::iter::once(part.len() as u64).chain(part.iter().map(|token| u64::from(*token))));
+        let hash = words.fold(0xcbf2_9ce4_8422_2325, |hash: u64, word| (hash ^ word).wrapping_mul(0x0100_0000_01b3));
+        vec![self.pairs.len() as u64, hash]
     }
 
     /// Number of pairs per update.
@@ -229,8 +239,8 @@ impl Dpo {
     }
 }
 
-/// Number of the first stream that shuffles the pairs of a file.
-const OF_FILE: u64 = 1 << 62;
+/// Number of the first stream that shuffles the pairs of a file, above the numbers of updates. Streams have numbers of 56 bits.
+const OF_FILE: u64 = 1 << 55;
 
 impl Agent for Dpo {
     fn collection(&self) -> Collection {
@@ -265,7 +275,9 @@ impl Agent for Dpo {
         let mut stream = Stream::new(context.seed, Purpose::Shuffle, context.iteration);
         for epoch in 0..self.config.epochs {
             stream.shuffle(&mut order);
-            for minibatch in order.chunks(order.len().div_ceil(self.config.minibatches).max(1)) {
+            let (n, parts) = (order.len(), self.config.minibatches);
+            let minibatches = (0..parts).map(|i| &order[i * n / parts..(i + 1) * n / parts]);
+            for minibatch in minibatches.filter(|minibatch| !minibatch.is_empty()) {
                 let norm = learner.gradient(minibatch, epoch, &mut totals)?;
                 learner.policy.apply(&step);
                 totals.norms += norm;
@@ -284,13 +296,22 @@ impl Agent for Dpo {
     }
 
     fn save(&self) -> Tensors {
-        self.reference.save()
+        let mut tensors = self.reference.save();
+        tensors.insert(PAIRS.into(), Tensor::u64(self.identity()));
+        tensors
     }
 
     fn load(&mut self, policy: &dyn Policy, state: &Tensors) -> Result<(), TensorsError> {
+        if get_u64(state, PAIRS)? != self.identity() {
+            let problem = "dpo.pairs: expected the pairs with which the training began, got others";
+            return Err(TensorsError::State(problem.into()));
+        }
         self.reference.load(policy, state)
     }
 }
+
+/// Name of the tensor that identifies the pairs of the file.
+const PAIRS: &str = "pairs";
 
 /// The gradient of pairs of segments.
 struct PairLearner<'a> {
@@ -326,8 +347,8 @@ impl PairLearner<'_> {
             derivatives[range(*rejected)].iter_mut().for_each(|d| *d -= slope);
             totals.add(loss, ratios.map(|ratio| self.beta * ratio));
         }
-        if let Some(loss) = [totals.loss].into_iter().find(|loss| !loss.is_finite()) {
-            return Err(self.context.not_finite("loss", loss, epoch));
+        if !totals.loss.is_finite() {
+            return Err(self.context.not_finite("loss", totals.loss, epoch));
         }
         let batch = (&self.rollout.store, Batch::new(&rows, &weights));
         let (_, norm) = self.context.gradient(self.policy, batch, &Derivatives(&derivatives), epoch)?;
@@ -441,5 +462,9 @@ mod tests {
             assert_eq!(sorted, (0..10).collect::<Vec<_>>());
         }
         assert!(all[..10] != all[10..] && all != pass(4, 0..5) && all == pass(3, 0..5));
+        // the order of the file is not the order of the minibatches
+        let mut order: Vec<usize> = (0..10).collect();
+        Stream::new(3, Purpose::Shuffle, 0).shuffle(&mut order);
+        assert!(order.iter().zip(&all).any(|(a, b)| *a as u32 != *b));
     }
 }

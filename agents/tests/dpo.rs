@@ -19,9 +19,11 @@ fn pairs_are_the_best_and_the_worst_of_a_group() {
     };
     let mut completions = of(&[&[0.0, 0.5], &[2.0, -1.0], &[0.25], &[1.0], &[0.25]]);
     completions.extend(of(&[&[1.0], &[0.5, 0.5]]).into_iter().map(|(_, tokens, rewards)| (1, tokens, rewards)));
+    // two returns that differ by a rounding error
+    completions.extend(of(&[&[1.0, 1.0, -0.6], &[1.0, 0.0, 0.4]]).into_iter().map(|(_, tokens, rewards)| (3, tokens, rewards)));
     completions.extend(of(&[&[0.0], &[f32::NAN], &[-3.0]]).into_iter().map(|(_, tokens, rewards)| (2, tokens, rewards)));
     let rollout = rollout(&mut policy, &completions);
-    assert_eq!(best_and_worst(&rollout), [[1, 2], [7, 9]]); // of equal returns the first
+    assert_eq!(best_and_worst(&rollout), [[1, 2], [9, 11]]); // of equal returns the first
 }
 
 /// Pairs as a rollout: each completion after its prompt, and a reward of 1 for the chosen one.

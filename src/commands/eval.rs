@@ -6,9 +6,9 @@ use clap::Args;
 use gradus::config::MOST;
 use gradus::envs::World;
 use gradus::envs::text::{Split, TextOptions};
-use gradus::evaluate::best_of::{BestOf, best_of};
 use gradus::evaluate::{Evaluation, Score, evaluate};
 use gradus::numbers::{short, with_error};
+use gradus::run::best_of::{BestOf, best_of};
 use gradus::saved::load_behaviour_on;
 use gradus::statistics::{Bootstrap, Estimate, mean_paired_difference};
 use gradus::{Error, Mode};
@@ -91,7 +91,7 @@ fn best_of_n(arguments: &Eval, problems: usize, most: usize, seed: u64) -> Resul
         let got = format!("{} folders", arguments.dirs.len());
         return Err(Error::Parse { what: "--best-of".into(), expected: "one run folder".into(), got });
     };
-    let found = best_of(dir, arguments.judge.as_deref(), problems, most, seed)?;
+    let found = best_of(dir, arguments.judge.as_deref(), Split::Test, problems, most, seed)?;
     if arguments.json {
         say(serde_json::to_string(&found).expect("numbers and names are JSON"));
         return Ok(0);

@@ -1,6 +1,6 @@
 //! `gradus reward-model`: trains a reward model from ranked completions or from labelled steps.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gradus::agents::ConfigError;
@@ -111,7 +111,7 @@ pub(super) fn run(arguments: &RewardModel) -> Result<u8, Error> {
 
 /// Reads where the examples come from, and how many there are.
 fn wanted(arguments: &RewardModel, training: RewardModelConfig) -> Result<Wanted, Error> {
-    let is_number = arguments.pairs.parse::<f64>().is_ok();
+    let is_number = !Path::new(&arguments.pairs).exists() && !arguments.pairs.contains(['.', '/']);
     let count = |what: &str, text: &Option<String>, least, most, standard| match text {
         Some(text) => Ok(number_within(what, text, least, most)? as usize),
         None => Ok::<usize, Error>(standard),
@@ -157,6 +157,11 @@ fn labelling(arguments: &RewardModel) -> Result<Labelling, Error> {
             return Err(Error::Parse { what: "--labels".into(), expected: "hard, soft or verifier".into(), got: other.into() });
         }
     };
+    let given = [("--rollouts", arguments.rollouts.is_some()), ("--success", arguments.success.is_some())];
+    if let (StepLabels::Verifier, Some((option, _))) = (labels, given.into_iter().find(|(_, is_given)| *is_given)) {
+        let (what, expected) = (option.into(), "no such option, because the verifier's labels need no rollouts".into());
+        return Err(Error::Parse { what, expected, got: "it".into() });
+    }
     let rollouts = arguments.rollouts.as_deref().map(|rollouts| number_within("--rollouts", rollouts, 1, MOST_COMPLETIONS as u64));
     Ok(Labelling {
         labels,

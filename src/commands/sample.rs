@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gradus::agents::reinforce::Baseline;
-use gradus::agents::{GrpoConfig, ReinforceConfig};
+use gradus::agents::{DpoConfig, GrpoConfig, ReinforceConfig};
 use gradus::envs::text::Finish;
 use gradus::evaluate::sample::{Compared, Completion, Drawn, Token, sample};
 use gradus::nets::Sampling;
@@ -104,6 +104,9 @@ fn compared(config: &Config) -> Compared {
     let (gamma, lambda) = config.algorithm.discounts();
     if let Some(grpo) = config.algorithm.get::<GrpoConfig>() {
         return Compared::Group(grpo.group_std, grpo.supervision);
+    }
+    if config.algorithm.get::<DpoConfig>().is_some() {
+        return Compared::Others { gamma: 1.0 }; // DPO has no critic; it compares completions by their rewards
     }
     match config.algorithm.get::<ReinforceConfig>().map(|reinforce| reinforce.baseline) {
         Some(Baseline::LeaveOneOut) => Compared::Others { gamma },

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use gradus_agents::dpo::Pair;
 use gradus_agents::{
-    Agent, AgentSettings, Algorithm, Built, ConfigError, DpoConfig, OnPolicy, OptimiserConfig, PpoConfig, Preset, ReferenceConfig, Setup,
+    Agent, AgentSettings, Algorithm, Built, ConfigError, OnPolicy, OptimiserConfig, PpoConfig, Preset, ReferenceConfig, Setup,
     registry as agents,
 };
 use gradus_envs::{Space, World, names, registry};
@@ -20,7 +20,6 @@ use toml::{Table, Value};
 
 use crate::Error;
 use crate::files::{format, read_named_to_string};
-use crate::train::examples::pairs_in;
 pub use gradus_rollouts::WrapperConfig;
 pub use network::Network;
 pub(crate) use network::{is_text, of_text};
@@ -334,20 +333,16 @@ impl Config {
         ConfigError::unless(clip_reward > 0.0, "wrappers.clip_reward", "a number above 0, or inf", clip_reward)
     }
 
-    /// Returns the pairs in the file or folder that DPO's settings name; none for other agents.
-    fn pairs(&self, world: &World) -> Result<Vec<Pair>, Error> {
-        match (self.algorithm.get::<DpoConfig>(), &world.text) {
-            (Some(dpo), Some(text)) if !dpo.pairs.is_empty() => pairs_in(Path::new(&dpo.pairs), text),
-            _ => Ok(Vec::new()),
-        }
-    }
-
     /// Builds the agent for `world`, to which the wrappers are already applied. Returns an error if a setting is invalid.
     pub fn build(&self, world: &World) -> Result<Built, Error> {
+        self.build_with(world, &[])
+    }
+
+    /// As [`build`](Config::build), for an agent that learns from these pairs.
+    fn build_with(&self, world: &World, pairs: &[Pair]) -> Result<Built, Error> {
         self.check()?;
-        let pairs = self.pairs(world)?;
         let setup = Setup {
-            pairs: &pairs,
+            pairs,
             world,
             envs: self.envs,
             seed: self.seed,
@@ -398,7 +393,12 @@ impl Config {
 
     /// Builds the agent together with its policy. Returns an error if a setting is invalid.
     pub(crate) fn algorithm(&self, world: &World) -> Result<Box<dyn Algorithm>, Error> {
-        Ok(match self.build(world)? {
+        self.algorithm_with(world, &[])
+    }
+
+    /// As [`algorithm`](Config::algorithm), for an agent that learns from these pairs.
+    pub(crate) fn algorithm_with(&self, world: &World, pairs: &[Pair]) -> Result<Box<dyn Algorithm>, Error> {
+        Ok(match self.build_with(world, pairs)? {
             Built::OnPolicy(agent) => Box::new(OnPolicy { agent, policy: self.policy(world)? }),
             Built::Values { head, make, .. } => make(self.network.q_network(head, world, (self.seed, self.device), &self.torch)?),
             Built::ActorCritics { head, make, .. } => {

@@ -3,6 +3,8 @@
 use gradus_agents::ConfigError;
 use gradus_agents::groups::Supervision;
 use gradus_agents::reward_model::RewardModelConfig;
+use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::text::{Split, TextWorld};
 use gradus_nets::settings;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +31,32 @@ pub struct Labelling {
     pub success: String,
 }
 
+impl StepLabels {
+    /// The name of the setting's value.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            StepLabels::Hard => "hard",
+            StepLabels::Soft => "soft",
+            StepLabels::Verifier => "verifier",
+        }
+    }
+}
+
 impl Labelling {
+    /// Checks that the settings fit the task of `world`: it has the score of success, and it divides solutions into steps.
+    pub(crate) fn check_for(&self, world: &TextWorld) -> Result<(), ConfigError> {
+        let names = world.task.score_names();
+        let expected = format!("a score of the task ({})", names.join(", "));
+        let is_used = self.labels != StepLabels::Verifier;
+        ConfigError::unless(!is_used || names.contains(&self.success), "reward_model.success", &expected, &self.success)?;
+        // a right solution of a task with steps has two or more
+        let problem = world.task.problem(Split::Train, &mut Stream::new(0, Purpose::Problem, 0));
+        let ends = |tokens| world.task.step_reward(&problem.prompt, &problem.answer[..tokens]).is_some();
+        let has_steps = problem.answer.is_empty() || (1..problem.answer.len()).any(ends);
+        let expected = "outcome, because the task does not divide solutions into steps";
+        ConfigError::unless(has_steps, "reward_model.supervision", expected, "process")
+    }
+
     /// Returns labels by the task's rewards of steps, for evaluations.
     pub(crate) fn by_verifier() -> Self {
         Self { labels: StepLabels::Verifier, ..Self::default() }
@@ -112,6 +139,10 @@ impl RewardConfig {
         let is_trained = self.retrain_every == 0 || self.pairs > 0;
         ConfigError::unless(is_trained, "reward_model.pairs", "above 0, because reward_model.retrain_every is set", self.pairs)?;
         self.label_settings().check()?;
+        let RewardModelConfig { ranked, centring, .. } = RewardModelConfig::default();
+        let is_of_rankings = self.training.ranked == ranked && self.training.centring == centring;
+        let expected = "the defaults of ranked and centring, because a process reward model learns from labels";
+        ConfigError::unless(self.supervision == Supervision::Outcome || is_of_rankings, "reward_model", expected, "other settings")?;
         let is_rate = self.learning_rate > 0.0 && self.learning_rate.is_finite();
         ConfigError::unless(is_rate, "reward_model.learning_rate", "a number above 0", self.learning_rate)?;
         self.training.check()

@@ -3,7 +3,6 @@
 //! On a text task, episodes are problems of one split, in the order of a fixed list that is the same for all policies and seeds
 //! ([`TextWorld::listed`](gradus_envs::text::TextWorld::listed)). This allows pairing the returns of two policies problem by problem.
 
-pub mod best_of;
 pub mod inspect;
 pub mod play;
 pub mod record;
@@ -93,7 +92,7 @@ fn split_name<S: Serializer>(split: &Option<Split>, serializer: S) -> Result<S::
 }
 
 impl Problems {
-    fn of(world: &World, text: &TextWorld, (distinct, wanted): (usize, usize), is_whole: bool) -> Self {
+    pub(crate) fn of(world: &World, text: &TextWorld, (distinct, wanted): (usize, usize), is_whole: bool) -> Self {
         let has_splits = text.task.division() == Division::Splits && text.prompt.is_none();
         Self { task: world.name.clone(), split: has_splits.then_some(text.split), distinct, wanted, is_whole }
     }

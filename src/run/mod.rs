@@ -3,6 +3,7 @@
 //! `state.safetensors` is the only commit point. It holds everything that is needed to resume bit for bit, including the lengths of the
 //! logs, and is replaced atomically about once a second. A killed run therefore leaves either no folder or a folder that can be resumed.
 
+pub mod best_of;
 mod logs;
 mod metric_curves;
 mod pages;

@@ -129,7 +129,7 @@ fn draw(
         memory::expect(key, n, &format!("of {} completions", wanted.completions), |n| n * bytes)?;
     }
     let labelling = if let Source::Steps(labelling) = source { Some(labelling) } else { None };
-    labelling.map_or(Ok(()), Labelling::check)?;
+    labelling.map_or(Ok(()), |labelling| labelling.check().and_then(|()| labelling.check_for(text)))?;
     let mut judge = if let Source::Judge(dir) = source { Some(judge_in(dir, config, world)?) } else { None };
 
     let mut verifier = Verifier::new(text);

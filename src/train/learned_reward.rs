@@ -17,7 +17,7 @@ use gradus_nets::{ActionRows, Behaviour, Device, Observations, Policy, Schedule,
 use gradus_rollouts::{Episode, PlayedEpisode};
 
 use crate::config::of_text;
-use crate::config::{Config, Labelling, Network, RewardConfig};
+use crate::config::{Config, Labelling, Network, RewardConfig, WrapperConfig};
 use crate::saved::{EXAMPLES_FILE, begin_as, check_reward_model, examples_file, read_config};
 use crate::train::examples::{Examples, How, Quality, Questions, Verifier};
 use crate::train::metrics::Metrics;
@@ -59,6 +59,7 @@ impl LearnedReward {
         let equal = format!("of {} completions", wanted.completions);
         memory::expect("reward_model.pairs", wanted.pairs, &equal, |pairs| pairs * bytes)?;
         ConfigError::unless(is_plain, "wrappers", "unchanged rewards with a reward model", "normalised or clipped rewards")?;
+        wanted.labelling().map_or(Ok(()), |labelling| labelling.check_for(text))?;
         Ok(Some(Self {
             optimiser: OptimiserConfig { learning_rate: wanted.learning_rate, schedule: Schedule::Constant, ..config.optimiser.clone() },
             old: Examples::none(wanted.labelling().is_some()),
@@ -79,7 +80,9 @@ impl LearnedReward {
         let of_model = read_config(model)?;
         let supervision = of_model.reward_model.unwrap_or_default().supervision;
         let reward_model = RewardConfig { folder: model.display().to_string(), supervision, ..RewardConfig::default() };
-        let config = Config { device: Device::Cpu, network: of_model.network, reward_model: Some(reward_model), ..config.clone() };
+        let (network, reward_model) = (of_model.network, Some(reward_model));
+        let wrappers = WrapperConfig::default(); // the run's wrappers change its own rewards, not those of the model
+        let config = Config { device: Device::Cpu, network, reward_model, wrappers, ..config.clone() };
         let policy = config.policy(world)?;
         let learned = Self::new(&config, world, Some(policy.as_ref()))?;
         let mut learned = learned.expect("the configuration has a reward model");
@@ -96,6 +99,16 @@ impl LearnedReward {
         }
         let path = Path::new(folder);
         check_reward_model(path, *supervision)?;
+        if let (Some(ours), true) = (&self.labelling, *pairs > 0) {
+            let theirs = read_config(path)?.reward_model.unwrap_or_default();
+            let ours = (ours.labels.name(), ours.rollouts, &ours.success);
+            let theirs = (theirs.labels.name(), theirs.rollouts, &theirs.success);
+            let show = |(labels, rollouts, success): (&str, usize, &String)| format!("{labels}, {rollouts} rollouts, success {success}");
+            let problem = || format!("expected labels as those of this run ({}), got others ({})", show(ours), show(theirs));
+            if ours != theirs {
+                return Err(Error::folder(path, problem()));
+            }
+        }
         begin_as(path, (&self.own_world, &self.network), self.model.as_mut())?;
         if *pairs > 0 && training.replay > 0.0 {
             let (file, tensors) = examples_file(path)?.ok_or_else(|| {
@@ -198,21 +211,31 @@ impl LearnedReward {
     /// token. A process reward model gives the last token of each step its probability that the step is right. The environment's penalties
     /// for a missing EOS and for length are subtracted from the reward of the last token. All other rewards are 0.
     pub fn rewards(&mut self, prompt: &[u32], completion: &[u32]) -> Vec<f64> {
-        let mut rewards = self.scores_of(prompt, completion);
+        let mut rewards = self.scores_of(&[(prompt, completion)]).remove(0);
         let charges = self.world.charges(completion).iter().sum::<f64>();
         rewards.last_mut().into_iter().for_each(|last| *last -= charges);
         rewards
     }
 
-    /// As [`rewards`](LearnedReward::rewards), without penalties.
-    pub(crate) fn scores_of(&mut self, prompt: &[u32], completion: &[u32]) -> Vec<f64> {
-        let is_end = |tokens: usize| self.world.task.step_reward(prompt, &completion[..tokens]).is_some();
-        let mut ends: Vec<usize> = (1..completion.len()).filter(|tokens| self.labelling.is_some() && is_end(*tokens)).collect();
-        ends.push(completion.len());
-        let scores = self.scores(std::iter::once(ends.iter().map(|tokens| [prompt, &completion[..*tokens]].concat()).collect()));
-        let mut rewards = vec![0.0; completion.len()];
-        ends.iter().zip(scores).for_each(|(tokens, score)| rewards[tokens - 1] = score);
-        rewards
+    /// As [`rewards`](LearnedReward::rewards), for several completions and without penalties.
+    pub(crate) fn scores_of(&mut self, completions: &[(&[u32], &[u32])]) -> Vec<Vec<f64>> {
+        let is_process = self.labelling.is_some();
+        // the lengths of each completion up to which the model scores it
+        let ends = |(prompt, completion): &(&[u32], &[u32])| -> Vec<usize> {
+            let is_end = |tokens: &usize| is_process && self.world.task.step_reward(prompt, &completion[..*tokens]).is_some();
+            let whole = Some(completion.len()).filter(|length| *length > 0);
+            (1..completion.len()).filter(is_end).chain(whole).collect()
+        };
+        let ends: Vec<Vec<usize>> = completions.iter().map(ends).collect();
+        let prefixes = |((prompt, completion), ends): (&(&[u32], &[u32]), &Vec<usize>)| -> Vec<Vec<u32>> {
+            ends.iter().map(|tokens| [prompt, &completion[..*tokens]].concat()).collect()
+        };
+        let mut scores = self.scores(completions.iter().zip(&ends).map(prefixes)).into_iter();
+        let mut all: Vec<Vec<f64>> = completions.iter().map(|(_, completion)| vec![0.0; completion.len()]).collect();
+        for (rewards, ends) in all.iter_mut().zip(&ends) {
+            ends.iter().zip(&mut scores).for_each(|(tokens, score)| rewards[tokens - 1] = score);
+        }
+        all
     }
 
     /// Whether the model is a process reward model.

@@ -99,7 +99,7 @@ impl Trainer {
         world.checked_env()?;
         let world = config.wrap(world)?;
         memory::check_training(&config, &world)?;
-        let algorithm = config.algorithm(&world)?;
+        let algorithm = config.algorithm_with(&world, &examples::pairs_of(&config, &world)?)?;
         let collector = collector(&config, &world, algorithm.as_ref())?;
         let (collector, is_text) = (collector.with_max_concurrent(config.max_concurrent), is_text(&world));
         let recent = VecDeque::with_capacity(WINDOW);

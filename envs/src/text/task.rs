@@ -168,6 +168,12 @@ pub trait Task: Send + Sync {
         Division::Splits
     }
 
+    /// Returns the split of the problem with this prompt; `None` if the task has one set of problems, or if it cannot read the prompt. Tasks
+    /// whose [`problem`](Task::problem) divides the problems by something else than [`Split::of`] the prompt override it.
+    fn split_of(&self, prompt: &[u32]) -> Option<Split> {
+        (self.division() == Division::Splits).then(|| Split::of(prompt))
+    }
+
     /// Maximum number of tokens of a prompt. A longer prompt ends the run. Default: the maximum over 500 sampled problems of each split.
     fn longest_prompt(&self) -> usize {
         const SAMPLES: u64 = 500;

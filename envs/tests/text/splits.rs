@@ -188,3 +188,23 @@ fn all_levels_pass_the_checker() {
         }
     }
 }
+
+/// A task tells the split of a prompt that it drew. Tasks with one set of problems have no split.
+#[test]
+fn a_prompt_belongs_to_the_split_that_it_was_drawn_from() {
+    for world in registry::all() {
+        let Some(text) = &world.text else { continue };
+        for split in Split::ALL {
+            for seed in 0..60 {
+                let prompt = text.task.problem(split, &mut Stream::new(seed, Purpose::Environment, 0)).prompt;
+                let expected = (text.task.division() == Division::Splits).then_some(split);
+                let shown = text.task.vocabulary().decode(&prompt);
+                assert_eq!(text.task.split_of(&prompt), expected, "{}: {shown}", world.name);
+            }
+        }
+    }
+    for level in [2, 3] {
+        let addition = task(&format!("addition-{level}"));
+        assert_eq!(addition.split_of(&addition.vocabulary().encode("3+").unwrap()), None, "no prompt");
+    }
+}

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A ranking is ordered from the best to the worst. The optional key `split` is `train` or `test`; either all lines have one or none. Without
-//! it a hash of the prompt makes one prompt in eight a test prompt.
+//! it the task decides: prompts of its validation and test splits are held out, and of a task without splits one prompt in eight, by a hash.
 
+use std::collections::HashSet;
 use std::io::BufRead;
 use std::path::Path;
 
@@ -18,6 +19,7 @@ use gradus_envs::text::{Split, TextWorld};
 use serde_json::{Map, Value};
 
 use super::rankings::RankedTexts;
+use crate::{Error, memory};
 
 const KEYS: [&str; 5] = ["prompt", "chosen", "rejected", "ranking", "split"];
 
@@ -40,12 +42,13 @@ pub(super) fn parse(lines: impl BufRead, world: &TextWorld) -> Result<[Vec<Ranke
         let is_test = match split {
             Some(split) => split == Split::Test,
             None if has_splits => return Err(at(number, "expected a split, because other lines have one, got none".into())),
-            None => Split::Test.has(&ranking.prompt),
+            None => world.task.split_of(&ranking.prompt).map_or_else(|| Split::Test.has(&ranking.prompt), |split| split != Split::Train),
         };
         parts[usize::from(is_test)].push(ranking);
     }
     if parts[0].is_empty() {
-        return Err(EnvError::Text("expected at least one preference for training, got none".into()));
+        let got = if parts[1].is_empty() { "an empty file" } else { "held-out prompts only" };
+        return Err(EnvError::Text(format!("expected at least one preference for training, got {got}")));
     }
     Ok(parts)
 }
@@ -62,23 +65,22 @@ fn line(fields: &Map<String, Value>, world: &TextWorld) -> Result<(RankedTexts, 
         (Some(chosen), Some(rejected), None) => vec![chosen, rejected],
         (None, None, Some(Value::Array(ranking))) => ranking.iter().map(|value| text("ranking", value)).collect::<Result<_, _>>()?,
         (None, None, Some(other)) => return Err(format!("ranking: expected a list of texts, got {}", short(&other.to_string()))),
-        _ => return Err("expected either chosen and rejected, or a ranking".into()),
+        _ => {
+            let given: Vec<&str> = KEYS[1..4].iter().copied().filter(|key| fields.contains_key(*key)).collect();
+            let given = if given.is_empty() { "none of them".into() } else { given.join(" and ") };
+            return Err(format!("expected either chosen and rejected, or a ranking, got {given}"));
+        }
     };
     if texts.len() < 2 {
         return Err(format!("ranking: expected at least 2 texts, got {}", texts.len()));
     }
     let vocabulary = world.task.vocabulary();
-    let said = |error: EnvError| match error {
-        EnvError::Text(what) => what,
-        error => error.to_string(),
-    };
     let prompt = vocabulary.encode(&prompt).map_err(|error| format!("prompt: {}", said(error)))?;
     world.check_prompt(&prompt).map_err(said)?;
     let completions = texts.iter().map(|text| completion(text, world)).collect::<Result<Vec<_>, _>>()?;
-    for (i, completion) in completions.iter().enumerate() {
-        if completions[..i].contains(completion) {
-            return Err(format!("expected different completions, got `{}` twice", short(&texts[i])));
-        }
+    let mut seen = HashSet::new();
+    if let Some((_, text)) = completions.iter().zip(&texts).find(|(completion, _)| !seen.insert(*completion)) {
+        return Err(format!("expected different completions, got `{}` twice", short(text)));
     }
     let split = of("split")?.map(|name| {
         let found = [Split::Train, Split::Test].into_iter().find(|split| split.name() == name);
@@ -90,7 +92,7 @@ fn line(fields: &Map<String, Value>, world: &TextWorld) -> Result<(RankedTexts, 
 /// Encodes a completion. EOS is added unless the completion ends with a stop token or has the maximum length, at which it counts as cut.
 fn completion(text: &str, world: &TextWorld) -> Result<Vec<u32>, String> {
     let encoded = world.task.vocabulary().encode(text);
-    let mut tokens = encoded.map_err(|error| format!("completion `{}`: {error}", short(text)))?;
+    let mut tokens = encoded.map_err(|error| format!("completion `{}`: {}", short(text), said(error)))?;
     if world.finish(&tokens).is_none() {
         tokens.push(world.task.vocabulary().eos());
     }
@@ -104,8 +106,27 @@ fn completion(text: &str, world: &TextWorld) -> Result<Vec<u32>, String> {
     }
 }
 
-/// Returns the pairs of rankings: every completion with each worse one.
-pub(crate) fn pairs(rankings: &[RankedTexts]) -> Vec<Pair> {
+/// Returns the message of an error without what it is about.
+fn said(error: EnvError) -> String {
+    match error {
+        EnvError::Text(what) => what,
+        error => error.to_string(),
+    }
+}
+
+/// Whether a completion, EOS included, has ended, and not before its last token.
+pub(super) fn is_whole(completion: &[u32], world: &TextWorld) -> bool {
+    let ends = |n: usize| world.finish(&completion[..n]).is_some();
+    !completion.is_empty() && ends(completion.len()) && !(1..completion.len()).any(ends)
+}
+
+/// Returns the pairs of rankings: every completion with each worse one. Returns an error if they do not fit into the memory.
+pub(crate) fn pairs(rankings: &[RankedTexts]) -> Result<Vec<Pair>, Error> {
+    let of_ranking = |ranking: &RankedTexts| ranking.texts.len() * (ranking.texts.len() - 1) / 2;
+    let count: usize = rankings.iter().map(of_ranking).sum();
+    let tokens = rankings.iter().flat_map(|ranking| &ranking.texts).map(Vec::len).max().unwrap_or_default();
+    let bytes = (size_of::<Pair>() + 2 * tokens * size_of::<u32>()) as f64;
+    memory::expect("dpo.pairs", count, "of completions", |count| count * bytes)?;
     let of = |ranking: &RankedTexts| {
         let completions: Vec<Vec<u32>> = ranking.completions().map(<[u32]>::to_vec).collect();
         let mut pairs = Vec::new();
@@ -115,5 +136,5 @@ pub(crate) fn pairs(rankings: &[RankedTexts]) -> Vec<Pair> {
         }
         pairs
     };
-    rankings.iter().flat_map(of).collect()
+    Ok(rankings.iter().flat_map(of).collect())
 }

@@ -38,7 +38,7 @@ struct Likelihood {
     context: usize,
 }
 
-/// Number of completions of which a policy computes log-probabilities at once.
+/// Number of completions that a network scores at once.
 const AT_ONCE: usize = 1024;
 
 impl Judge for Likelihood {
@@ -67,12 +67,13 @@ impl Judge for Likelihood {
 
 impl Judge for LearnedReward {
     fn worth(&mut self, completions: &[(&[u32], &[u32])]) -> Result<Vec<f64>, EnvError> {
-        Ok(completions.iter().map(|(prompt, completion)| self.scores_of(prompt, completion).iter().sum()).collect())
+        let scored = completions.chunks(AT_ONCE).flat_map(|some| self.scores_of(some));
+        Ok(scored.map(|scores| scores.iter().sum()).collect())
     }
 }
 
-/// Returns the judge in the folder `dir` for the texts of `world`: a reward model by its scores, or the policy of a run by its
-/// log-likelihoods.
+/// Returns the judge in the folder `dir` for the texts of `world`: a reward model by its scores (a process reward model by the sum of its
+/// probabilities), or the policy of a run by its log-likelihoods.
 pub(crate) fn judge_in(dir: &Path, config: &Config, world: &World) -> Result<Box<dyn Judge>, Error> {
     if dir.join(EXAMPLES_FILE).exists() {
         return Ok(Box::new(LearnedReward::of_folder(dir, config, world)?));

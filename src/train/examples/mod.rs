@@ -8,20 +8,21 @@ mod steps;
 
 use std::path::Path;
 
-use gradus_agents::dpo::Pair;
+use gradus_agents::dpo::{DpoConfig, Pair};
+use gradus_agents::groups::Supervision;
 use gradus_agents::process_reward::{self, StepQuality};
 use gradus_agents::reward_model::{self, Agreement, RewardModelConfig};
 use gradus_agents::{AgentError, OptimiserConfig, Report, UpdateContext};
-use gradus_envs::EnvError;
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Split, TextWorld};
+use gradus_envs::{EnvError, World};
 use gradus_nets::tensors::{Tensors, TensorsError, get_u64};
 use gradus_nets::{Behaviour, Policy, Sampling};
 use gradus_rollouts::generate;
 
-use crate::Error;
-use crate::config::Labelling;
-use crate::saved::{EXAMPLES_FILE, examples_file};
+use crate::config::{Labelling, of_text};
+use crate::saved::{EXAMPLES_FILE, check_reward_model, check_vocabulary, examples_file, read_config};
+use crate::{Config, Error};
 pub(crate) use judge::{Judge, Verifier, judge_in};
 use rankings::RankedTexts;
 use steps::{LabelledText, STEPS};
@@ -198,21 +199,33 @@ impl Examples {
     }
 }
 
-/// Returns the pairs of completions in a file of preferences, or in the rankings of a folder of `gradus reward-model`.
-pub(crate) fn pairs_in(path: &Path, world: &TextWorld) -> Result<Vec<Pair>, Error> {
+/// Returns the pairs of completions that the settings of DPO name: in a file of preferences, or in the rankings of a folder of `gradus
+/// reward-model`. Returns none for other agents.
+pub(crate) fn pairs_of(config: &Config, world: &World) -> Result<Vec<Pair>, Error> {
+    let path = match config.algorithm.get::<DpoConfig>() {
+        Some(dpo) if !dpo.pairs.is_empty() => Path::new(&dpo.pairs),
+        _ => return Ok(Vec::new()),
+    };
+    let text = of_text("dpo.pairs", world)?;
     if !path.is_dir() {
-        let [training, _] = file::read(path, world)?;
-        return Ok(file::pairs(&training));
+        let [training, _] = file::read(path, text)?;
+        return file::pairs(&training);
     }
     let problem = |expected: &str, got: &str| Error::folder(path, format!("expected {expected}, got {got}"));
     let (file, tensors) = examples_file(path)?.ok_or_else(|| problem("a folder of `gradus reward-model`", "none"))?;
-    let rankings = rankings::load(&tensors, world.task.vocabulary().len() as u32, world.space().width() - 1);
+    check_reward_model(path, Supervision::Outcome)?;
+    check_vocabulary(path, &read_config(path)?.to_toml(), world)?;
+    let rankings = rankings::load(&tensors, text.task.vocabulary().len() as u32, text.space().width() - 1);
     let rankings = rankings.map_err(|source| Error::Tensors { path: file, source })?;
-    match rankings.iter().all(|ranking| !ranking.prompt.is_empty()) {
-        true if !rankings.is_empty() => Ok(file::pairs(&rankings)),
-        true => Err(problem("at least one ranking", "none")),
-        false => Err(problem(&format!("a {EXAMPLES_FILE} that says where prompts end"), "one of an older version")),
+    if rankings.iter().any(|ranking| ranking.prompt.is_empty()) {
+        return Err(problem(&format!("a {EXAMPLES_FILE} that says where prompts end"), "one of an older version"));
     }
+    let fits =
+        |ranking: &RankedTexts| text.check_prompt(&ranking.prompt).is_ok() && ranking.completions().all(|it| file::is_whole(it, text));
+    if !rankings.iter().all(fits) {
+        return Err(problem(&format!("completions of {}", world.name), "others, such as ones that are too long or have not ended"));
+    }
+    file::pairs(&rankings)
 }
 
 /// How well a reward model agrees with held-out examples.

@@ -226,19 +226,6 @@ fn labelled_texts_are_saved_and_loaded() {
     }
 }
 
-/// A success that the task does not have is an error that names the task's scores.
-#[test]
-fn an_unknown_success_is_refused() {
-    let config = Config::preset("grpo", "chain-sum", None).unwrap();
-    let world = config.world().unwrap();
-    let policy = config.network.policy(&world, 3).unwrap();
-    let labelling = Labelling { success: "solved".into(), ..Labelling::default() };
-    let questions = Questions { problems: 2, completions: 2 };
-    let error = steps::draw(policy.as_ref(), &world.text.unwrap(), Split::Train, questions, &labelling, 5).unwrap_err();
-    let expected = "reward_model.success: expected a score of the task (exact, reward/steps, reward/answer), got `solved`";
-    assert!(error.to_string().ends_with(expected), "{error}");
-}
-
 /// Preferences in a file: pairs and rankings, splits, and EOS.
 #[test]
 fn preferences_are_read_from_lines() {
@@ -254,7 +241,7 @@ fn preferences_are_read_from_lines() {
     assert_eq!(training, [RankedTexts::new(&encode("3+4+2="), &[ended("7;9#9"), ended("7;9#8")])]);
     // a completion of the maximum length is cut
     assert_eq!(held_out, [RankedTexts::new(&encode("1+1+1="), &[ended("2;3#3"), ended("2;3#4"), encode("123456789")])]);
-    let pairs = file::pairs(&held_out);
+    let pairs = file::pairs(&held_out).unwrap();
     let shown: Vec<_> = pairs.iter().map(|pair| (pair.chosen.clone(), pair.rejected.clone())).collect();
     let [a, b, c] = [ended("2;3#3"), ended("2;3#4"), encode("123456789")];
     assert_eq!(shown, [(a.clone(), b.clone()), (a, c.clone()), (b, c)]);
@@ -264,19 +251,19 @@ fn preferences_are_read_from_lines() {
     let many: String =
         (0..100).map(|i| format!("{{\"prompt\": \"{}+{}+1=\", \"chosen\": \"1\", \"rejected\": \"2\"}}\n", i / 10, i % 10)).collect();
     let [training, held_out] = read(&many).unwrap();
-    assert!(training.iter().all(|ranking| !Split::Test.has(&ranking.prompt)) && training.len() > 60);
-    assert!(held_out.iter().all(|ranking| Split::Test.has(&ranking.prompt)) && held_out.len() > 3);
+    assert!(training.iter().all(|ranking| Split::Train.has(&ranking.prompt)) && training.len() > 60);
+    assert!(held_out.iter().all(|ranking| !Split::Train.has(&ranking.prompt)) && held_out.len() > 6);
 
     let wrong = |line: &str, expected: &str| {
         let error = read(line).unwrap_err().to_string();
         assert!(error.contains(expected) && !error.contains('\n'), "{line}: {error}");
     };
-    wrong("", "expected at least one preference for training, got none");
+    wrong("", "expected at least one preference for training, got an empty file");
     wrong("[1]", "line 1: expected an object in braces, got `[1]`");
     wrong("{\"prompt\": 3}", "line 1: prompt: expected a text, got 3");
     wrong("{\"chosen\": \"1\", \"rejected\": \"2\"}", "line 1: expected a prompt, got none");
     let of = |rest: &str| format!("{{\"prompt\": \"3+4+2=\", {rest}}}");
-    wrong(&of(r#""chosen": "1""#), "line 1: expected either chosen and rejected, or a ranking");
+    wrong(&of(r#""chosen": "1""#), "line 1: expected either chosen and rejected, or a ranking, got chosen");
     wrong(&of(r#""chosen": "1", "rejected": "2", "ranking": ["1", "2"]"#), "expected either chosen and rejected, or a ranking");
     wrong(&of(r#""ranking": ["1"]"#), "ranking: expected at least 2 texts, got 1");
     wrong(&of(r#""ranking": "1""#), "ranking: expected a list of texts, got \"1\"");

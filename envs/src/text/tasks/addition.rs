@@ -47,13 +47,23 @@ impl Addition {
         low + stream.below(10_u32.pow(self.digits) - low)
     }
 
+    /// Parses a prompt into its two numbers.
+    fn numbers(&self, prompt: &[u32]) -> Option<(u64, u64)> {
+        let text = self.vocabulary.decode(prompt);
+        let (a, b) = text.strip_suffix('=')?.split_once('+')?;
+        Some((a.parse().ok()?, b.parse().ok()?))
+    }
+
     /// Computes the correct answer to a prompt: the digits of the sum, least significant first.
     fn sum(&self, prompt: &[u32]) -> Result<String, String> {
-        let text = self.vocabulary.decode(prompt);
-        let numbers = text.strip_suffix('=').and_then(|text| text.split_once('+'));
-        let sum = numbers.and_then(|(a, b)| a.parse::<u64>().ok()?.checked_add(b.parse().ok()?));
-        let sum = sum.ok_or_else(|| format!("expected a prompt such as `37+45=`, got `{text}`"))?;
+        let sum = self.numbers(prompt).and_then(|(a, b)| a.checked_add(b));
+        let sum = sum.ok_or_else(|| format!("expected a prompt such as `37+45=`, got `{}`", self.vocabulary.decode(prompt)))?;
         Ok(sum.to_string().chars().rev().collect())
+    }
+
+    /// The sums of two numbers in either order belong to the same split.
+    fn split(a: u32, b: u32) -> Split {
+        Split::of(&[a.min(b), a.max(b)])
     }
 }
 
@@ -72,11 +82,16 @@ impl Task for Addition {
 
     fn problem(&self, split: Split, stream: &mut Stream) -> Problem {
         let (mut a, mut b) = (self.number(stream), self.number(stream));
-        while !split.has(&[a.min(b), a.max(b)]) {
+        while Self::split(a, b) != split {
             (a, b) = (self.number(stream), self.number(stream));
         }
         let sum: String = (u64::from(a) + u64::from(b)).to_string().chars().rev().collect();
         Problem::of(&self.vocabulary, &format!("{a}+{b}="), &sum)
+    }
+
+    fn split_of(&self, prompt: &[u32]) -> Option<Split> {
+        let (a, b) = self.numbers(prompt)?;
+        Some(Self::split(a.try_into().ok()?, b.try_into().ok()?))
     }
 
     fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {

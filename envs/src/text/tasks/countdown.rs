@@ -135,11 +135,14 @@ impl Task for Countdown {
             let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
             Problem::of(&self.vocabulary, &format!("{} -> {}", numbers.join(" "), part.value), &part.text)
         };
-        split.draw_where(stream, make, |problem| {
-            let (mut key, target) = self.read(&problem.prompt).expect("a generated prompt");
-            key.push(target);
-            split.has(&key)
-        })
+        split.draw_where(stream, make, |problem| self.split_of(&problem.prompt) == Some(split))
+    }
+
+    /// The order of the numbers does not matter.
+    fn split_of(&self, prompt: &[u32]) -> Option<Split> {
+        let (mut key, target) = self.read(prompt).ok()?;
+        key.push(target);
+        Some(Split::of(&key))
     }
 
     fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {

@@ -63,8 +63,8 @@ pub struct FileTask {
     longest_prompt: usize,
     /// The problems of each split; the second and third are empty if the problems are one set.
     splits: [Vec<Problem>; 3],
-    /// The right answer of each prompt.
-    right: HashMap<Vec<u32>, Right>,
+    /// The split and the right answer of each prompt.
+    right: HashMap<Vec<u32>, (Split, Right)>,
     /// Hash of the lines (FNV-1a, 64 bits).
     hash: u64,
 }
@@ -167,7 +167,7 @@ impl FileTask {
             }
             task.max_new_tokens = task.max_new_tokens.max(answer.len());
             task.longest_prompt = task.longest_prompt.max(prompt.len());
-            task.right.insert(prompt.clone(), line.right);
+            task.right.insert(prompt.clone(), (split, line.right));
             task.splits[split as usize].push(Problem { prompt, answer });
         }
         if let Some(length) = settings.get("max_new_tokens") {
@@ -317,6 +317,11 @@ impl Task for FileTask {
         }
     }
 
+    fn split_of(&self, prompt: &[u32]) -> Option<Split> {
+        let has_splits = self.division() == Division::Splits;
+        self.right.get(prompt).filter(|_| has_splits).map(|(split, _)| *split)
+    }
+
     fn fingerprint(&self) -> Option<String> {
         Some(format!("{:016x}", self.hash))
     }
@@ -331,7 +336,7 @@ impl Task for FileTask {
 
     fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
         let right = self.right.get(prompt);
-        let right = right.ok_or_else(|| format!("expected a prompt of the file, got `{}`", self.vocabulary.decode(prompt)))?;
+        let (_, right) = right.ok_or_else(|| format!("expected a prompt of the file, got `{}`", self.vocabulary.decode(prompt)))?;
         let score = if finish == Finish::Length { 0.0 } else { right.score(&self.vocabulary.decode(completion)) };
         Ok(Verdict::new(score, score == 1.0))
     }

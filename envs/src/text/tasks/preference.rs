@@ -78,13 +78,16 @@ impl Task for Preference {
             answer.extend([LETTERS, self.vocabulary.eos()]);
             Problem { prompt: vec![letters[0], letters[1], LETTERS + 1], answer }
         };
-        split.draw_where(stream, make, |problem| {
-            let of_topic = match (problem.prompt[0] + problem.prompt[1]) % LETTERS {
-                3 => Split::Test,
-                5 => Split::Validation,
-                _ => Split::Train,
-            };
-            of_topic == split
+        split.draw_where(stream, make, |problem| self.split_of(&problem.prompt) == Some(split))
+    }
+
+    /// A topic in either order belongs to the same split.
+    fn split_of(&self, prompt: &[u32]) -> Option<Split> {
+        let [a, b, _] = *prompt else { return None };
+        Some(match (a + b) % LETTERS {
+            3 => Split::Test,
+            5 => Split::Validation,
+            _ => Split::Train,
         })
     }
 

@@ -16,10 +16,10 @@ use gradus_nets::{Device, Policy, Sampling};
 use gradus_rollouts::generate;
 use serde::Serialize;
 
-use super::Problems;
+use super::load_reward;
 use crate::config::of_text;
+use crate::evaluate::Problems;
 use crate::numbers::mean_and_error;
-use crate::run::load_reward;
 use crate::saved::load_policy;
 use crate::train::examples::{Judge, Verifier, judge_in};
 use crate::{Error, memory};
@@ -31,7 +31,7 @@ pub struct BestOf {
     pub n: usize,
     /// The largest possible divergence from the policy, in nats per completion.
     pub kl_bound: f64,
-    /// Mean worth of the chosen completion to the judge.
+    /// Mean worth of the chosen completion to the judge, penalties subtracted.
     pub worth: f64,
     /// Mean reward of the chosen completion from the environment, penalties subtracted.
     pub reward: f64,
@@ -51,11 +51,11 @@ pub struct BestOfRun {
 }
 
 /// Evaluates best of n of the policy of the run in `dir`, for every power of two n below `most` and for `most`, on the first `problems`
-/// problems of the test split. The judge is that in the folder `judge` (a reward model, or the policy of a run); by default the run's own
-/// reward model, or the task's verifier if the run has none.
-pub fn best_of(dir: &Path, judge: Option<&Path>, problems: usize, most: usize, seed: u64) -> Result<BestOfRun, Error> {
+/// problems of the split. The judge is that in the folder `judge` (a reward model, or the policy of a run); by default the run's own reward
+/// model, or the task's verifier if the run has none.
+pub fn best_of(dir: &Path, judge: Option<&Path>, split: Split, problems: usize, most: usize, seed: u64) -> Result<BestOfRun, Error> {
     let (config, world, policy) = load_policy(dir)?;
-    let world = world.on_split(Split::Test);
+    let world = world.on_split(split);
     let text = of_text("best of n", &world)?;
     let (named, mut judge): (String, Box<dyn Judge>) = match judge {
         Some(folder) => {
@@ -94,7 +94,9 @@ fn pools(
     let completions = generate(policy, text, &repeated, &stream, &Sampling::default());
     Error::unless_sound(policy)?;
     let all: Vec<(&[u32], &[u32])> = repeated.iter().zip(&completions).map(|(prompt, completion)| (&prompt[..], &completion[..])).collect();
-    let worth = judge.worth(&all)?;
+    // what a policy trained on this judge would maximise: its worth less the penalties
+    let charges = all.iter().map(|(_, completion)| text.charges(completion).iter().sum::<f64>());
+    let worth: Vec<f64> = judge.worth(&all)?.into_iter().zip(charges).map(|(worth, charges)| worth - charges).collect();
     let rewards = all.iter().map(|(prompt, completion)| text.verify(prompt, completion).map(|(reward, _)| reward));
     let rewards: Vec<f64> = rewards.collect::<Result<_, _>>()?;
     let both: Vec<(f64, f64)> = worth.into_iter().zip(rewards).collect();
