@@ -1,8 +1,8 @@
 //! Direct preference optimisation (Rafailov et al., arXiv 2305.18290).
 //!
-//! A pair has a chosen and a rejected completion of one prompt. The policy that maximises E[r] - beta KL(pi || pi_ref) is pi_ref e^{r/beta}
-//! / Z, so a policy has the implicit reward beta log(pi / pi_ref), up to a term that depends on the prompt alone. If preferences follow the
-//! model of Bradley and Terry, pi can be fitted to pairs without a reward model (equation 7):
+//! A pair has a chosen and a rejected completion of one prompt. Of all policies, pi_ref e^{r/beta} / Z maximises the mean of the reward r
+//! minus beta KL(pi || pi_ref). So a policy has the implicit reward beta log(pi / pi_ref), up to a term that depends on the prompt alone. If
+//! preferences follow the model of Bradley and Terry, pi can be fitted to pairs without a reward model (equation 7):
 //!
 //! > L = - log sigmoid(beta D),   D = log(pi(y_c) / pi_ref(y_c)) - log(pi(y_r) / pi_ref(y_r))
 //!
