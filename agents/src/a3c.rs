@@ -13,7 +13,7 @@
 //! Left out: updates that overwrite parts of each other (the paper's Hogwild updates take no locks); the recurrent network.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, with_prefix, without_prefix};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, without_prefix};
 use gradus_nets::{Behaviour, Policy, settings};
 
 use crate::a2c::{self, A2cConfig};
@@ -171,7 +171,7 @@ impl Agent for A3c {
         let Some(mut network) = self.acting.as_ref().map(|acting| acting.snapshot()) else { return tensors };
         for (i, worker) in self.workers.iter().enumerate() {
             network.set_parameters(&worker.parameters);
-            tensors.append(&mut with_prefix(network.save(), &format!("worker.{i}.")));
+            add_with_prefix(&mut tensors, network.save(), &format!("worker.{i}."));
             tensors.insert(format!("worker.{i}.state"), Tensor::u64(vec![worker.copied, worker.rollout, worker.end.to_bits()]));
         }
         tensors.insert("updates".into(), Tensor::u64(vec![self.updates]));

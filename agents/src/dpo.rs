@@ -25,17 +25,16 @@
 //! The loss of a pair depends on two whole completions. A first pass therefore computes log pi of all decisions of a minibatch. A second pass
 //! hands the derivatives to the engine.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{ActionRows, Batch, LossGrad, Moves, Objective, Observations, Policy, PolicyOutput, Store, Texts, settings};
+use gradus_nets::{ActionRows, Batch, Observations, Policy, Store, Texts, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::groups::{by_id, has_spread};
 use crate::reference::{Estimator, KlPlace, Reference, ReferenceConfig};
 use crate::registry::preset_files;
 use crate::reward_model::minus_log_sigmoid;
+use crate::two_passes::{self, Derivatives, Output};
 use crate::{
     Agent, AgentConfig, AgentError, Built, Collection, ConfigError, End, GroupId, OptimiserConfig, Preset, Report, Rollout, Segment, Setup,
     UpdateContext,
@@ -332,13 +331,12 @@ impl PairLearner<'_> {
         rows.sort_unstable();
         rows.dedup(); // a segment may be in several pairs
         let weights = vec![1.0; rows.len()];
-        let log_probs = LogProbs((0..self.rollout.len()).map(|_| AtomicU32::new(0)).collect());
-        self.policy.evaluate(&self.rollout.store, Batch::new(&rows, &weights), &log_probs);
+        let log_probs = two_passes::outputs(Output::LogProb, self.policy, &self.rollout.store, &rows);
 
         let mut derivatives = vec![0.0; self.rollout.len()];
         for [chosen, rejected] in pairs {
             // log(pi / pi_ref) of a whole completion
-            let log_ratio = |segment: usize| range(segment).map(|t| log_probs.get(t) - self.reference[t]).sum::<f32>();
+            let log_ratio = |segment: usize| range(segment).map(|t| log_probs[t] - self.reference[t]).sum::<f32>();
             let ratios = [*chosen, *rejected].map(log_ratio);
             let difference = ratios[0] - ratios[1];
             let (loss, slope) = pair_loss(difference, self.beta, self.config.loss, self.config.label_smoothing);
@@ -351,7 +349,8 @@ impl PairLearner<'_> {
             return Err(self.context.not_finite("loss", totals.loss, epoch));
         }
         let batch = (&self.rollout.store, Batch::new(&rows, &weights));
-        let (_, norm) = self.context.gradient(self.policy, batch, &Derivatives(&derivatives), epoch)?;
+        let (_, norm) =
+            self.context.gradient(self.policy, batch, &Derivatives { output: Output::LogProb, derivatives: &derivatives }, epoch)?;
         Ok(norm)
     }
 }
@@ -388,39 +387,6 @@ impl Totals {
             ("rewards/accuracies", mean(self.right)),
             ("train/grad_norm", self.norms / self.steps),
         ]
-    }
-}
-
-/// An objective that records log pi(a|s) of decisions.
-struct LogProbs(Vec<AtomicU32>);
-
-impl LogProbs {
-    fn get(&self, i: usize) -> f32 {
-        f32::from_bits(self.0[i].load(Ordering::Relaxed))
-    }
-}
-
-impl Objective for LogProbs {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        self.0[i].store(now.log_prob.to_bits(), Ordering::Relaxed);
-        LossGrad::default()
-    }
-
-    fn moves(&self) -> Moves {
-        Moves::Actor
-    }
-}
-
-/// A loss given by its derivatives with respect to log pi(a|s).
-struct Derivatives<'a>(&'a [f32]);
-
-impl Objective for Derivatives<'_> {
-    fn decision(&self, i: usize, _: PolicyOutput) -> LossGrad {
-        LossGrad { derivative: PolicyOutput { log_prob: self.0[i], ..PolicyOutput::default() }, ..LossGrad::default() }
-    }
-
-    fn moves(&self) -> Moves {
-        Moves::Actor
     }
 }
 

@@ -3,12 +3,10 @@
 //! A NaN return means that the episode could not be scored. The advantage of such an episode is 0. The mean and the standard deviation of
 //! the group ignore it.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::returns::discounted;
-use crate::{GroupId, Rollout, Segment};
+use crate::{Rollout, Segment};
 
 /// The quantity that is compared within a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,11 +37,9 @@ pub const EPSILON: f64 = 1e-4;
 
 /// Returns the segment indices of each group, ordered by group id.
 pub fn by_id(segments: &[Segment]) -> Vec<Vec<usize>> {
-    let mut groups: BTreeMap<GroupId, Vec<usize>> = BTreeMap::new();
-    for (i, segment) in segments.iter().enumerate() {
-        groups.entry(segment.group).or_default().push(i);
-    }
-    groups.into_values().collect()
+    let mut order: Vec<usize> = (0..segments.len()).collect();
+    order.sort_unstable_by_key(|i| (segments[*i].group, *i));
+    order.chunk_by(|a, b| segments[*a].group == segments[*b].group).map(<[usize]>::to_vec).collect()
 }
 
 /// Whether the numbers differ by more than rounding errors. NaNs are ignored.

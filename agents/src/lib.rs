@@ -85,6 +85,7 @@ pub mod surrogate;
 pub mod tabular;
 pub mod td3;
 pub mod trpo;
+mod two_passes;
 pub mod value_loss;
 
 pub use a2c::{A2c, A2cConfig};

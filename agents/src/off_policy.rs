@@ -14,7 +14,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, with_prefix, without_prefix};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, with_prefix, without_prefix};
 use gradus_nets::{Behaviour, Network, OptimiserStep, QActorCritic, QNetwork, settings};
 
 use crate::{
@@ -337,7 +337,7 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
     /// Returns the state for a checkpoint, without the network's parameters and the pages of the buffer.
     fn save(&self) -> Tensors {
         let mut tensors = with_prefix(self.target.behaviour().save(), "target.");
-        tensors.append(&mut with_prefix(self.replay.save(), "replay."));
+        add_with_prefix(&mut tensors, self.replay.save(), "replay.");
         tensors.insert("counters".into(), Tensor::u64(vec![self.steps, self.updates, self.owed.to_bits()]));
         tensors
     }
@@ -421,7 +421,7 @@ impl<N: Learned + ?Sized> Algorithm for OffPolicy<N> {
 
     fn save(&self) -> Tensors {
         let mut tensors = self.learner.save();
-        tensors.append(&mut with_prefix(self.agent.save(), "agent."));
+        add_with_prefix(&mut tensors, self.agent.save(), "agent.");
         tensors
     }
 

@@ -13,13 +13,12 @@
 //! The losses are pure functions of scores and return derivatives. All completions of a ranking are in one minibatch, and they are scored
 //! first. The derivatives are then passed to the engine as an objective over single observations.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::{exp, ln};
-use gradus_nets::{ActionRows, Batch, LossGrad, Moves, Objective, Observations, Policy, PolicyOutput, Store, Texts, settings};
+use gradus_nets::{ActionRows, Batch, Observations, Policy, Store, Texts, settings};
 use serde::{Deserialize, Serialize};
 
+use crate::two_passes::{self, Derivatives, Output};
 use crate::{AgentError, ConfigError, OptimiserConfig, Report, UpdateContext};
 
 /// The loss of a ranking of more than two observations.
@@ -187,38 +186,9 @@ fn copy(from: &Observations, row: usize, to: &mut Observations) {
     }
 }
 
-/// An objective that records the scores of observations.
-struct Scores(Vec<AtomicU32>);
-
-impl Objective for Scores {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        self.0[i].store(now.value.to_bits(), Ordering::Relaxed);
-        LossGrad::default()
-    }
-
-    fn moves(&self) -> Moves {
-        Moves::Critic
-    }
-}
-
-/// A loss given by its derivatives with respect to the scores.
-struct Derivatives<'a>(&'a [f32]);
-
-impl Objective for Derivatives<'_> {
-    fn decision(&self, i: usize, _: PolicyOutput) -> LossGrad {
-        LossGrad { derivative: PolicyOutput { value: self.0[i], ..PolicyOutput::default() }, ..LossGrad::default() }
-    }
-
-    fn moves(&self) -> Moves {
-        Moves::Critic
-    }
-}
-
 /// Returns one score for each row of the store: the score of the row if it is in `rows`, else NaN.
 fn scores(policy: &mut dyn Policy, store: &Store, rows: &[u32]) -> Vec<f32> {
-    let scores = Scores((0..store.rows()).map(|_| AtomicU32::new(f32::NAN.to_bits())).collect());
-    policy.evaluate(store, Batch::new(rows, &vec![1.0; rows.len()]), &scores);
-    scores.0.into_iter().map(|score| f32::from_bits(score.into_inner())).collect()
+    two_passes::outputs(Output::Value, policy, store, rows)
 }
 
 /// Returns the rows of all `rankings`, sorted and without duplicates.
@@ -294,7 +264,12 @@ pub fn train(
             loss += of_part;
             part.iter().for_each(|ranking| agreement.add(ranking, &scores));
             let weights = vec![1.0; rows.len()];
-            let (_, norm) = context.gradient(policy, (store, Batch::new(&rows, &weights)), &Derivatives(&derivatives), epoch)?;
+            let (_, norm) = context.gradient(
+                policy,
+                (store, Batch::new(&rows, &weights)),
+                &Derivatives { output: Output::Value, derivatives: &derivatives },
+                epoch,
+            )?;
             policy.apply(&step);
             norms += norm;
             minibatches += 1.0;

@@ -13,7 +13,7 @@
 //!
 //! log pi is the density of actions that are scaled to -1 to 1, as in Stable-Baselines3.
 
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, named};
 use gradus_nets::{ActorLoss, ActorObjective, LogStdBounds, QActor, QActorCritic, QActorHead, Sums, diagnostics, math, settings};
 
 use crate::actor_learner::{ActorLearner, ActorLearnerConfig, CriticObjective};
@@ -178,7 +178,7 @@ impl OffPolicyAgent<dyn QActorCritic> for Sac {
     fn save(&self) -> Tensors {
         let Temperature { log_alpha, moments: [first, second], powers: [of_first, of_second] } = self.temperature;
         let numbers = [log_alpha, first, second, of_first, of_second].map(f64::to_bits);
-        Tensors::from([("temperature".into(), Tensor::u64(numbers.into()))])
+        named(vec![("temperature".into(), Tensor::u64(numbers.into()))])
     }
 
     fn load(&mut self, state: &Tensors) -> Result<(), TensorsError> {

@@ -96,15 +96,8 @@ impl<E: Env> ScalarBatch<E> {
     /// # Panics
     /// If `envs` is empty, or if the spaces differ.
     pub fn new(envs: Vec<E>) -> Self {
-        assert!(!envs.is_empty(), "environments: expected at least 1, got 0");
-        let (observations, actions) = (envs[0].observation_space(), envs[0].action_space());
-        for env in &envs {
-            assert!(
-                env.observation_space() == observations && env.action_space() == actions,
-                "environments of one batch must have equal spaces"
-            );
-        }
-        Self { width: observations.width(), envs, current: Cell::new(0) }
+        let width = common_width(&mut envs.iter().map(|env| (env.observation_space(), env.action_space())));
+        Self { width, envs, current: Cell::new(0) }
     }
 
     fn env(&self, env: usize) -> &E {
@@ -116,6 +109,15 @@ impl<E: Env> ScalarBatch<E> {
         self.current.set(env);
         &mut self.envs[env]
     }
+}
+
+/// Returns the width of the observations of environments with the given observation and action spaces.
+fn common_width(spaces: &mut dyn Iterator<Item = (Space, Space)>) -> usize {
+    let first = spaces.next().expect("environments: expected at least 1, got 0");
+    for spaces in spaces {
+        assert!(spaces == first, "environments of one batch must have equal spaces");
+    }
+    first.0.width()
 }
 
 /// The copy that takes a step. It is stored on drop, so also on a panic; storing it at every step would be slower.

@@ -5,11 +5,19 @@
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use crate::bandits::{Bandit, ContextualBandit};
+use crate::columns::Columnar;
 use crate::tabular::{CliffWalking, FickleTaxi, FrozenLake, TableEnv, Tabular, Taxi};
 use crate::{
-    Acrobot, CartPole, CartPoleBatch, ColumnBatch, EnvError, MountainCar, MountainCarContinuous, Pendulum, TensorEnvSpec, World, names,
-    text,
+    Acrobot, Batch, CartPole, ColumnBatch, Env, EnvError, MountainCar, MountainCarContinuous, Pendulum, TensorEnvSpec, TimeLimit, World,
+    names, text,
 };
+
+/// A classic task with a time limit: single environments, and vectors with their states in columns.
+fn classic<T: Columnar<N, W> + Default + 'static, const N: usize, const W: usize>(name: &str, limit: u32) -> World {
+    let one = move || -> Box<dyn Env> { Box::new(TimeLimit::new(T::default(), limit)) };
+    let many = move |n| -> Box<dyn Batch> { Box::new(ColumnBatch::<T, N, W>::new(n, limit)) };
+    World { max_episode_steps: Some(limit), ..World::of(name, one, many) }
+}
 
 fn cartpole() -> World {
     const LIMIT: u32 = 500;
@@ -18,7 +26,7 @@ fn cartpole() -> World {
         about: "balance a pole on a cart by pushing it left or right, 500 steps at most".into(),
         solved_at: Some(475.0),
         tensor_spec: Some(TensorEnvSpec::CartPole { limit: LIMIT }),
-        ..World::limited("cartpole", LIMIT, CartPole::default).batched(|n| CartPoleBatch::new(n, LIMIT))
+        ..classic::<CartPole, _, _>("cartpole", LIMIT)
     }
 }
 
@@ -27,7 +35,7 @@ fn mountain_car() -> World {
         gymnasium_id: Some("MountainCar-v0".into()),
         about: "drive an underpowered car up a hill by building momentum, 200 steps at most".into(),
         solved_at: Some(-110.0),
-        ..World::limited("mountain-car", 200, MountainCar::default).batched(|n| ColumnBatch::<MountainCar, _, _>::new(n, 200))
+        ..classic::<MountainCar, _, _>("mountain-car", 200)
     }
 }
 
@@ -36,8 +44,7 @@ fn mountain_car_continuous() -> World {
         gymnasium_id: Some("MountainCarContinuous-v0".into()),
         about: "drive the car up the hill with a continuous force that costs reward, 999 steps at most".into(),
         solved_at: Some(90.0),
-        ..World::limited("mountain-car-continuous", 999, MountainCarContinuous::default)
-            .batched(|n| ColumnBatch::<MountainCarContinuous, _, _>::new(n, 999))
+        ..classic::<MountainCarContinuous, _, _>("mountain-car-continuous", 999)
     }
 }
 
@@ -46,7 +53,7 @@ fn acrobot() -> World {
         gymnasium_id: Some("Acrobot-v1".into()),
         about: "swing the tip of a double pendulum above a line with a torque at its middle joint, 500 steps at most".into(),
         solved_at: Some(-100.0),
-        ..World::limited("acrobot", 500, Acrobot::default).batched(|n| ColumnBatch::<Acrobot, _, _>::new(n, 500))
+        ..classic::<Acrobot, _, _>("acrobot", 500)
     }
 }
 
@@ -54,7 +61,7 @@ fn pendulum() -> World {
     World {
         gymnasium_id: Some("Pendulum-v1".into()),
         about: "swing a pendulum up with a weak torque and balance it, 200 steps".into(),
-        ..World::limited("pendulum", 200, Pendulum::default).batched(|n| ColumnBatch::<Pendulum, _, _>::new(n, 200))
+        ..classic::<Pendulum, _, _>("pendulum", 200)
     }
 }
 
@@ -205,6 +212,7 @@ pub fn find(name: &str) -> Result<World, EnvError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CartPoleBatch;
     use crate::checker;
     use crate::wrappers::TimeAware;
 

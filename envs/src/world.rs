@@ -60,6 +60,15 @@ impl World {
     /// Creates a custom world from `make`, which returns a new environment. Any time limit must be part of that environment.
     pub fn new<E: Env + 'static>(name: &str, make: impl Fn() -> E + Clone + Send + Sync + 'static) -> Self {
         let one = make.clone();
+        Self::of(name, move || Box::new(one()), move |n| Box::new(ScalarBatch::new((0..n).map(|_| make()).collect())))
+    }
+
+    /// Creates a world from `one`, which makes an environment, and from `many`, which makes a number of copies. Both must give the same numbers.
+    pub(crate) fn of(
+        name: &str,
+        one: impl Fn() -> Box<dyn Env> + Send + Sync + 'static,
+        many: impl Fn(usize) -> Box<dyn Batch> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             name: name.into(),
             gymnasium_id: None,
@@ -68,8 +77,8 @@ impl World {
             max_episode_steps: None,
             text: None,
             tensor_spec: None,
-            one: Arc::new(move || Box::new(one())),
-            many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| make()).collect()))),
+            one: Arc::new(one),
+            many: Arc::new(many),
             wrappers: Vec::new(),
         }
     }
@@ -77,11 +86,6 @@ impl World {
     /// Creates a custom world with episodes truncated after `limit` steps.
     pub fn limited<E: Env + 'static>(name: &str, limit: u32, make: impl Fn() -> E + Clone + Send + Sync + 'static) -> Self {
         Self { max_episode_steps: Some(limit), ..Self::new(name, move || TimeLimit::new(make(), limit)) }
-    }
-
-    /// Replaces the vectorised implementation by a faster one, which must give the same numbers.
-    pub(crate) fn batched<B: Batch + 'static>(self, make: impl Fn(usize) -> B + Send + Sync + 'static) -> Self {
-        Self { many: Arc::new(move |n| Box::new(make(n))), ..self }
     }
 
     /// Wraps every environment of this world.

@@ -68,8 +68,8 @@ impl Sampling {
     /// ```
     pub fn truncate(&self, log_probs: &mut [f32]) {
         let mut order: Vec<usize> = (0..log_probs.len()).collect();
-        // a stable sort: equally probable actions stay in the order of their numbers
-        order.sort_by(|a, b| log_probs[*b].total_cmp(&log_probs[*a]));
+        // equally probable actions stay in the order of their numbers
+        order.sort_unstable_by(|a, b| log_probs[*b].total_cmp(&log_probs[*a]).then(a.cmp(b)));
         let Some(first) = order.first().copied() else { return };
         if self.temperature == 0.0 {
             log_probs.fill(f32::NEG_INFINITY);

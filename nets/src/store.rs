@@ -415,8 +415,18 @@ impl Store {
     /// If the observations are texts, or on a device.
     #[inline]
     pub fn observation(&self, row: usize) -> &[f32] {
+        let width = self.width();
+        &self.all_observations()[row * width..(row + 1) * width]
+    }
+
+    /// All observations, one after the other.
+    ///
+    /// # Panics
+    /// If the observations are texts, or on a device.
+    #[inline]
+    pub fn all_observations(&self) -> &[f32] {
         match &self.observations {
-            Observations::Rows { rows, width } => &rows[row * width..(row + 1) * width],
+            Observations::Rows { rows, .. } => rows,
             other => panic!("observations: expected rows of numbers, got {}", other.kind()),
         }
     }

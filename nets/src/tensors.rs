@@ -61,6 +61,11 @@ pub fn with_prefix(tensors: Tensors, prefix: &str) -> Tensors {
     named(tensors.into_iter().map(|(name, tensor)| (format!("{prefix}{name}"), tensor)).collect())
 }
 
+/// Adds `more` to `tensors`, with `prefix` before their names. (`BTreeMap::append` would be compiled again in each crate that calls it.)
+pub fn add_with_prefix(tensors: &mut Tensors, more: Tensors, prefix: &str) {
+    tensors.extend(with_prefix(more, prefix));
+}
+
 /// Returns the tensors whose names begin with `prefix`, without the prefix.
 pub fn without_prefix(tensors: &Tensors, prefix: &str) -> Tensors {
     named(tensors.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(prefix)?.into(), tensor.clone()))).collect())

@@ -198,9 +198,9 @@ impl Analysis<'_> {
                     Statistic::Mean => |aggregates| aggregates.mean,
                 };
                 let panel = |(at, all): (usize, &Vec<Aggregates>)| {
-                    let when = if self.table.has_budgets(at) { format!(", {}", self.moment(at)) } else { String::new() };
-                    let title = format!("{}{when}", title(&self.table.environments[at]));
-                    self.interval_panel(&title, "return", all.iter().map(of).collect(), self.returns(at))
+                    let when = if self.table.has_budgets(at) { format!(" {}", self.moment(at)) } else { String::new() };
+                    let label = format!("return{when}");
+                    self.interval_panel(&title(&self.table.environments[at]), &label, all.iter().map(of).collect(), self.returns(at))
                 };
                 several.iter().enumerate().map(panel).collect()
             }

@@ -12,7 +12,7 @@ use gradus_agents::{ConfigError, End, OptimiserConfig, Rollout, UpdateContext};
 use gradus_envs::World;
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::{Split, TextWorld};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, with_prefix, without_prefix};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, with_prefix, without_prefix};
 use gradus_nets::{ActionRows, Behaviour, Device, Observations, Policy, Schedule, Store, Texts};
 use gradus_rollouts::{Episode, PlayedEpisode};
 
@@ -262,8 +262,8 @@ impl LearnedReward {
     /// Saves everything that is needed to resume bit for bit.
     pub(crate) fn save(&self) -> Tensors {
         let mut tensors = with_prefix(self.model.save(), MODEL);
-        tensors.append(&mut with_prefix(self.model.save_optimiser(), OPTIMISER));
-        tensors.append(&mut self.old.save());
+        add_with_prefix(&mut tensors, self.model.save_optimiser(), OPTIMISER);
+        add_with_prefix(&mut tensors, self.old.save(), "");
         tensors.insert(ROUNDS.into(), Tensor::u64(vec![self.rounds]));
         tensors
     }

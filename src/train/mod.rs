@@ -12,7 +12,7 @@ use gradus_agents::{AgentError, Algorithm, Collection, ConfigError, Exploration,
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::Split;
 use gradus_envs::{EnvError, TensorEnvSpec, World, panics};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, with_prefix, without_prefix};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, without_prefix};
 use gradus_nets::{Behaviour, Device, Policy, Worlds, threads};
 use gradus_rollouts::{Collector, Episode, NotThere};
 
@@ -316,7 +316,7 @@ impl Trainer {
         for page in self.algorithm.replay().iter().flat_map(|replay| replay.pages()) {
             let replay = self.algorithm.replay().expect("it has pages");
             let prefix = page_prefix(page);
-            tensors.append(&mut with_prefix(replay.page(page), &prefix));
+            add_with_prefix(&mut tensors, replay.page(page), &prefix);
         }
         tensors
     }
@@ -327,11 +327,11 @@ impl Trainer {
         let mut tensors = self.collector.save();
         tensors.insert("recent_episodes".into(), Tensor::u64(recent));
         tensors.insert("progress".into(), Tensor::u64(vec![self.iteration, self.last_evaluation.to_bits()]));
-        tensors.append(&mut with_prefix(self.policy().save(), POLICY_PREFIX));
-        tensors.append(&mut with_prefix(self.policy().save_optimiser(), OPTIMISER));
-        tensors.append(&mut with_prefix(self.algorithm.save(), AGENT));
+        add_with_prefix(&mut tensors, self.policy().save(), POLICY_PREFIX);
+        add_with_prefix(&mut tensors, self.policy().save_optimiser(), OPTIMISER);
+        add_with_prefix(&mut tensors, self.algorithm.save(), AGENT);
         if let Some(learned) = &self.learned {
-            tensors.append(&mut with_prefix(learned.save(), REWARD_PREFIX));
+            add_with_prefix(&mut tensors, learned.save(), REWARD_PREFIX);
         }
         tensors
     }

@@ -1,7 +1,5 @@
 //! The stratified percentile bootstrap.
 
-use std::collections::BTreeMap;
-
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::threads;
 
@@ -197,7 +195,7 @@ impl Bootstrap {
 
     /// Returns the intervals of the results of `resampled`. `points` are the results of the original scores. A resample draws runs
     /// independently for each of `shapes`. Resampled tasks are the same for all of them.
-    fn estimates(&self, shapes: &[&Scores], points: Vec<f64>, resampled: &impl Resampled) -> Vec<Estimate> {
+    fn estimates(&self, shapes: &[&Scores], points: Vec<f64>, resampled: &dyn Resampled) -> Vec<Estimate> {
         let results = self.results(shapes, resampled);
         let mut estimates: Vec<Estimate> = points.iter().map(|point| Estimate { point: *point, ..Estimate::default() }).collect();
         threads::with_default(|| {
@@ -207,7 +205,7 @@ impl Bootstrap {
     }
 
     /// Computes the results of all resamples.
-    fn results(&self, shapes: &[&Scores], resampled: &impl Resampled) -> Results {
+    fn results(&self, shapes: &[&Scores], resampled: &dyn Resampled) -> Results {
         let outputs = resampled.outputs();
         let tasks = shapes[0].tasks().len();
         let mut values = vec![[0.0; LANES]; self.resamples.div_ceil(LANES) * outputs];
@@ -253,10 +251,18 @@ impl Results {
 }
 
 /// Returns the places of equal keys.
-pub(crate) fn grouped<K: Ord>(keys: impl Iterator<Item = K>) -> Vec<Vec<usize>> {
-    let mut groups: BTreeMap<K, Vec<usize>> = BTreeMap::new();
-    keys.zip(0..).for_each(|(key, place)| groups.entry(key).or_default().push(place));
-    groups.into_values().collect()
+pub(crate) fn grouped<K: PartialEq>(keys: impl Iterator<Item = K>) -> Vec<Vec<usize>> {
+    let (mut known, mut groups): (Vec<K>, Vec<Vec<usize>>) = Default::default();
+    for (place, key) in keys.enumerate() {
+        match known.iter().position(|known| *known == key) {
+            Some(group) => groups[group].push(place),
+            None => {
+                known.push(key);
+                groups.push(vec![place]);
+            }
+        }
+    }
+    groups
 }
 
 /// Returns a quantile by linear interpolation between sorted values; NaN if there are none. Changes the order of the values.

@@ -179,7 +179,7 @@ impl Replay {
     pub fn finish_loading(&mut self) -> Result<(), TensorsError> {
         let oldest = self.oldest();
         for env in 0..self.envs {
-            self.finals[env].make_contiguous().sort_by_key(|end| end.t);
+            self.finals[env].make_contiguous().sort_unstable_by_key(|end| end.t);
             let truncated = (oldest..self.steps).filter(|t| self.endings[self.slot(env, *t)] == TRUNCATED);
             if !truncated.eq(self.finals[env].iter().map(|end| end.t)) {
                 return Err(TensorsError::State("replay: a truncated decision lacks its final observation".into()));

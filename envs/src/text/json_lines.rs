@@ -31,7 +31,7 @@ pub fn objects(mut lines: impl BufRead, each: &mut EachLine<'_>) -> Result<(), E
         if text.trim().is_empty() {
             continue;
         }
-        let value: Value = serde_json::from_str(text).map_err(|error| at(number, not_json(&error)))?;
+        let value: Value = text.parse().map_err(|error| at(number, not_json(&error)))?;
         let Value::Object(fields) = value else {
             return Err(at(number, format!("expected an object in braces, got `{}`", short(text))));
         };

@@ -227,7 +227,11 @@ impl World {
     /// [`EnvError::Text`] if one draw from each split finds no problem, an invalid prompt, or the same prompt in two splits, or if the
     /// maximum number of tokens is not valid.
     pub fn text(name: &str, task: impl Task + 'static) -> Result<Self, EnvError> {
-        let text = TextWorld::new(Arc::new(task));
+        Self::of_task(name, Arc::new(task))
+    }
+
+    fn of_task(name: &str, task: Arc<dyn Task>) -> Result<Self, EnvError> {
+        let text = TextWorld::new(task);
         let named = |error: EnvError| match error {
             EnvError::Text(what) => EnvError::Text(format!("task `{name}`: {what}")),
             error => error,

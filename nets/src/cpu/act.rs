@@ -9,7 +9,7 @@ use super::ActorCritic;
 use super::head::{Decisions, HeadPass};
 use super::layer::padded;
 use super::layout::{Head, Layout};
-use super::pass::{Pass, TILE, Workspace};
+use super::pass::{Observed, Pass, TILE, Workspace};
 use super::simd::{Kernel, Simd, dispatch};
 use super::weights::Weights;
 use crate::math::exp_inline;
@@ -33,7 +33,8 @@ impl Kernel for Values<'_> {
         let Self { layout, parameters, store, first, workspace: w, values } = self;
         for (tile, values) in values.chunks_mut(TILE).enumerate() {
             let begin = first + tile * TILE;
-            let rows = w.read(layout.width, (begin..begin + values.len()).map(|row| store.observation(row)));
+            let observations = &store.all_observations()[begin * layout.width..(begin + values.len()) * layout.width];
+            let rows = w.read(layout.width, Observed::Block(observations));
             Pass { simd, activation: layout.activation, parameters, rows }.forward_all(layout, false, true, w);
             if let Some(heads) = w.critic.last() {
                 values.iter_mut().zip(heads.chunks_exact(padded(1))).for_each(|(value, head)| *value = head[0]);
@@ -77,7 +78,7 @@ impl Kernel for Describe<'_> {
         for begin in (first..end).step_by(TILE) {
             let indices: [u32; TILE] = std::array::from_fn(|row| (begin + row) as u32);
             let decisions = Decisions { store, indices: &indices[..TILE.min(end - begin)], old: None, reference: None };
-            let rows = w.read(layout.width, decisions.indices.iter().map(|index| store.observation(*index as usize)));
+            let rows = w.read(layout.width, decisions.observations());
             Pass { simd, activation: layout.activation, parameters, rows }.forward_all(layout, true, false, w);
             head.read(rows, decisions.masks(layout.actions), w);
             for row in 0..rows {
@@ -120,7 +121,7 @@ impl Kernel for Act<'_, '_> {
         }
         for (tile, (block, log_probs)) in observations.chunks(TILE * layout.width).zip(log_probs.chunks_mut(TILE)).enumerate() {
             let first = tile * TILE;
-            let rows = w.read(layout.width, block.chunks_exact(layout.width));
+            let rows = w.read(layout.width, Observed::Block(block));
             Pass { simd, activation: layout.activation, parameters, rows }.forward_all(layout, true, false, w);
             let mask = masks.map(|masks| move |row: usize| &masks[(first + row) * n..(first + row + 1) * n]);
             if let (ActionRows::Discrete(actions), Choice::Sample(streams), true) = (&mut *actions, &mut choice, layout.is_narrow()) {

@@ -81,9 +81,9 @@ impl Kernel for AskTile<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { question, subnet, tile, w } = self;
-        let Question { layout, store, .. } = question;
+        let layout = question.layout;
         let decisions = question.decisions(tile);
-        let rows = w.read(layout.width, decisions.indices.iter().map(|index| store.observation(*index as usize)));
+        let rows = w.read(layout.width, decisions.observations());
         question.pass(simd, tile).forward_all(layout, subnet != Subnet::Critic, subnet != Subnet::Actor, w);
         if subnet != Subnet::Critic {
             let head = question.head(simd);
@@ -284,7 +284,7 @@ impl Kernel for Fisher<'_> {
         for tile in tiles {
             let range = tile * TILE..batch.indices.len().min((tile + 1) * TILE);
             let decisions = Decisions { store, indices: &batch.indices[range.clone()], old: None, reference: None };
-            let rows = w.read(layout.width, decisions.indices.iter().map(|index| store.observation(*index as usize)));
+            let rows = w.read(layout.width, decisions.observations());
 
             let pass = Pass { simd, activation: layout.activation, parameters, rows };
             pass.forward_all(layout, true, false, w);

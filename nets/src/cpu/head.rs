@@ -13,7 +13,7 @@ use gradus_envs::random::Stream;
 use super::aligned::Aligned;
 use super::layer::padded;
 use super::layout::{Head, Layout, Part};
-use super::pass::{TILE, Workspace};
+use super::pass::{Observed, TILE, Workspace};
 use super::product::{Product, Start};
 use super::simd::{Kernel, Simd, Square};
 use crate::math::{exp_inline, ln_inline};
@@ -63,6 +63,11 @@ pub(super) struct Decisions<'a> {
 }
 
 impl<'a> Decisions<'a> {
+    /// Returns the observations of these decisions.
+    pub fn observations(self) -> Observed<'a> {
+        Observed::Chosen(self.store.all_observations(), self.indices)
+    }
+
     /// Returns the masks of these decisions, by row.
     #[inline(always)]
     pub fn masks(self, actions: usize) -> Option<impl Fn(usize) -> &'a [bool]> {

@@ -45,31 +45,48 @@ impl Workspace {
         }
     }
 
-    /// Copies rows of observations into the tile; returns their number.
-    #[inline(always)]
-    pub fn read<'a>(&mut self, width: usize, rows: impl Iterator<Item = &'a [f32]>) -> usize {
+    /// Copies observations into the tile; returns their number. This is not part of the kernels, which would compile a copy each.
+    #[inline(never)]
+    pub fn read(&mut self, width: usize, observations: Observed<'_>) -> usize {
         match width {
             // calling memcpy for rows of a few numbers would take longer than the first layer
-            1 => self.read_narrow::<1>(rows),
-            2 => self.read_narrow::<2>(rows),
-            3 => self.read_narrow::<3>(rows),
-            4 => self.read_narrow::<4>(rows),
-            6 => self.read_narrow::<6>(rows),
-            8 => self.read_narrow::<8>(rows),
-            _ => self.input.chunks_exact_mut(padded(width)).zip(rows).map(|(to, row)| to[..width].copy_from_slice(row)).count(),
+            1 => self.read_narrow::<1>(observations),
+            2 => self.read_narrow::<2>(observations),
+            3 => self.read_narrow::<3>(observations),
+            4 => self.read_narrow::<4>(observations),
+            6 => self.read_narrow::<6>(observations),
+            8 => self.read_narrow::<8>(observations),
+            _ => {
+                let tile = self.input.chunks_exact_mut(padded(width));
+                match observations {
+                    Observed::Block(rows) => tile.zip(rows.chunks_exact(width)).map(|(to, row)| to[..width].copy_from_slice(row)).count(),
+                    Observed::Chosen(all, indices) => {
+                        let row = |index: &u32| &all[*index as usize * width..(*index as usize + 1) * width];
+                        tile.zip(indices).map(|(to, index)| to[..width].copy_from_slice(row(index))).count()
+                    }
+                }
+            }
         }
     }
 
-    #[inline(always)]
-    fn read_narrow<'a, const WIDTH: usize>(&mut self, rows: impl Iterator<Item = &'a [f32]>) -> usize {
-        let mut n = 0;
-        for (to, row) in self.input.as_chunks_mut::<16>().0.iter_mut().zip(rows) {
-            let row: &[f32; WIDTH] = row.try_into().expect("a row of observations");
-            to[..WIDTH].copy_from_slice(row);
-            n += 1;
+    fn read_narrow<const WIDTH: usize>(&mut self, observations: Observed<'_>) -> usize {
+        let tile = self.input.as_chunks_mut::<16>().0.iter_mut();
+        match observations {
+            Observed::Block(rows) => tile.zip(rows.as_chunks::<WIDTH>().0).map(|(to, row)| to[..WIDTH].copy_from_slice(row)).count(),
+            Observed::Chosen(all, indices) => {
+                let all = all.as_chunks::<WIDTH>().0;
+                tile.zip(indices).map(|(to, index)| to[..WIDTH].copy_from_slice(&all[*index as usize])).count()
+            }
         }
-        n
     }
+}
+
+/// The observations of a tile.
+pub(super) enum Observed<'a> {
+    /// Rows one after the other.
+    Block(&'a [f32]),
+    /// Some of many rows, by their indices.
+    Chosen(&'a [f32], &'a [u32]),
 }
 
 /// What all layers need in a pass over a tile.

@@ -1,10 +1,9 @@
 //! Probabilities of improvement.
 
-use std::collections::BTreeMap;
-
 use gradus_envs::simd::{Kernel, Level, dispatch};
 
 use super::{Draws, LANES, Resampled};
+use crate::bootstrap::grouped;
 use crate::{Scores, ascending};
 
 /// A number per lane, in one cache line.
@@ -55,13 +54,9 @@ impl Improvements {
     /// The first tables of all pairs must have one shape, and so must the second tables.
     pub(crate) fn new(tables: &[&Scores], pairs: &[(usize, usize)]) -> Self {
         let count = pairs.first().map_or(0, |(x, _)| tables[*x].tasks().len());
-        let mut seconds: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
-        pairs.iter().enumerate().for_each(|(pair, (x, y))| seconds.entry(*y).or_default().push((pair, *x)));
-        Self {
-            tasks: (0..count).map(|task| Task::new(task, tables, pairs)).collect(),
-            seconds: seconds.into_iter().collect(),
-            pairs: pairs.len(),
-        }
+        let seconds = grouped(pairs.iter().map(|(_, y)| *y)).into_iter();
+        let seconds = seconds.map(|same| (pairs[same[0]].1, same.into_iter().map(|pair| (pair, pairs[pair].0)).collect())).collect();
+        Self { tasks: (0..count).map(|task| Task::new(task, tables, pairs)).collect(), seconds, pairs: pairs.len() }
     }
 }
 
