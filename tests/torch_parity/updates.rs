@@ -58,7 +58,7 @@ fn ten_updates_of_every_agent_end_at_the_same_parameters() {
 fn ten_updates_on_texts_end_at_the_same_parameters() {
     let table: [(&str, &str, &[&str]); 7] = [
         ("grpo", "addition", &["envs=32"]),
-        ("dpo", "chain-sum", &["envs=32", "dpo.group_size=4"]),
+        ("dpo", "preference", &["envs=32", "dpo.group_size=4"]),
         ("grpo", "chain-sum", &["envs=32", "grpo.supervision=process", "grpo.group_std=none", "grpo.aggregation=sequence-mean"]),
         ("grpo", "copy", &["envs=32", "grpo.ratio=sequence", "transformer.positions=learned", "transformer.feed_forward=gelu"]),
         ("ppo", "addition", &["envs=32", "transformer.critic=separate"]),
