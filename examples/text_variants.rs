@@ -70,17 +70,18 @@ fn train(config: Config, steps_per_rollout: u64) -> Result<Vec<Point>, Error> {
     }
 }
 
-/// The budgets of the comparison: the name, the column of a point, and the size.
-type Budget = (&'static str, fn(&Point) -> u64, u64);
-const BUDGETS: [Budget; 2] = [("tokens", |point| point.tokens, TOKENS), ("steps", |point| point.steps, STEPS)];
+/// The budgets of the comparison: the name, the unit, the column of a point, and the size.
+type Budget = (&'static str, &'static str, fn(&Point) -> u64, u64);
+const BUDGETS: [Budget; 2] =
+    [("tokens", "generated tokens", |point| point.tokens, TOKENS), ("steps", "optimiser steps", |point| point.steps, STEPS)];
 
 /// Returns the last evaluation within a budget.
-fn within(run: &[Point], (_, column, size): Budget) -> &Point {
+fn within(run: &[Point], (_, _, column, size): Budget) -> &Point {
     run.iter().rev().find(|point| column(point) <= size).expect("the evaluation before the first update")
 }
 
 /// Returns the mean reward of the seeds over one of the columns, in equal parts of the budget.
-fn curve(runs: &[Vec<Point>], (_, column, size): Budget) -> Vec<(f64, f64)> {
+fn curve(runs: &[Vec<Point>], (_, _, column, size): Budget) -> Vec<(f64, f64)> {
     const PARTS: u64 = 20;
     let at = |part: u64| {
         let limit = size * part / PARTS;
@@ -117,7 +118,7 @@ fn main() -> Result<(), Error> {
         for budget in BUDGETS {
             let rewards = |runs: &[Vec<Point>]| -> Vec<Vec<f64>> { runs.iter().map(|run| within(run, budget).rewards.clone()).collect() };
             let of_grpo = rewards(&all[0].1);
-            let mut lines = Lines { x_label: budget.0.into(), y_label: "reward on the test split".into(), ..Lines::default() };
+            let mut lines = Lines { x_label: budget.1.into(), y_label: "reward on the test split".into(), ..Lines::default() };
             for (name, runs) in &all {
                 // over seeds and problems; the difference is paired by both
                 let own = rewards(runs);
@@ -129,7 +130,7 @@ fn main() -> Result<(), Error> {
                     .expect("writing to a string cannot fail");
                 lines.series.push(Series::new((*name).to_string(), curve(runs, budget)));
             }
-            panels.push(Panel { title: format!("{task}, at equal {}", budget.0), chart: Chart::Lines(lines) });
+            panels.push(Panel { title: format!("{task}, equal {}", budget.1), chart: Chart::Lines(lines) });
         }
     }
     let title = "Variants of GRPO, mean of ten seeds".into();

@@ -424,7 +424,7 @@ impl Store {
     /// # Panics
     /// If the observations are texts, or on a device.
     #[inline]
-    pub fn all_observations(&self) -> &[f32] {
+    pub(crate) fn all_observations(&self) -> &[f32] {
         match &self.observations {
             Observations::Rows { rows, .. } => rows,
             other => panic!("observations: expected rows of numbers, got {}", other.kind()),
