@@ -16,7 +16,7 @@ use crate::{
 fn classic<T: Columnar<N, W> + Default + 'static, const N: usize, const W: usize>(name: &str, limit: u32) -> World {
     let one = move || -> Box<dyn Env> { Box::new(TimeLimit::new(T::default(), limit)) };
     let many = move |n| -> Box<dyn Batch> { Box::new(ColumnBatch::<T, N, W>::new(n, limit)) };
-    World { max_episode_steps: Some(limit), ..World::of(name, one, many) }
+    World { max_episode_steps: Some(limit), ..World::of(name, Arc::new(one), Arc::new(many)) }
 }
 
 fn cartpole() -> World {

@@ -30,6 +30,10 @@ pub enum TensorEnvSpec {
     TargetSum(TargetSum),
 }
 
+/// Makes an environment.
+pub(crate) type One = Arc<dyn Fn() -> Box<dyn Env> + Send + Sync>;
+/// Makes a number of environments.
+pub(crate) type Many = Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>;
 /// Applies one of a world's wrappers to another world.
 type Rewrap = Arc<dyn Fn(World) -> World + Send + Sync>;
 
@@ -50,8 +54,8 @@ pub struct World {
     pub text: Option<TextWorld>,
     /// The description for engines that step the environment on a device. `None` if no engine can, and for wrapped environments.
     pub tensor_spec: Option<TensorEnvSpec>,
-    pub(crate) one: Arc<dyn Fn() -> Box<dyn Env> + Send + Sync>,
-    pub(crate) many: Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>,
+    pub(crate) one: One,
+    pub(crate) many: Many,
     /// The wrappers, innermost first.
     pub(crate) wrappers: Vec<Rewrap>,
 }
@@ -60,15 +64,12 @@ impl World {
     /// Creates a custom world from `make`, which returns a new environment. Any time limit must be part of that environment.
     pub fn new<E: Env + 'static>(name: &str, make: impl Fn() -> E + Clone + Send + Sync + 'static) -> Self {
         let one = make.clone();
-        Self::of(name, move || Box::new(one()), move |n| Box::new(ScalarBatch::new((0..n).map(|_| make()).collect())))
+        let many = move |n| -> Box<dyn Batch> { Box::new(ScalarBatch::new((0..n).map(|_| make()).collect())) };
+        Self::of(name, Arc::new(move || Box::new(one())), Arc::new(many))
     }
 
     /// Creates a world from `one`, which makes an environment, and from `many`, which makes a number of copies. Both must give the same numbers.
-    pub(crate) fn of(
-        name: &str,
-        one: impl Fn() -> Box<dyn Env> + Send + Sync + 'static,
-        many: impl Fn(usize) -> Box<dyn Batch> + Send + Sync + 'static,
-    ) -> Self {
+    pub(crate) fn of(name: &str, one: One, many: Many) -> Self {
         Self {
             name: name.into(),
             gymnasium_id: None,
@@ -77,8 +78,8 @@ impl World {
             max_episode_steps: None,
             text: None,
             tensor_spec: None,
-            one: Arc::new(one),
-            many: Arc::new(many),
+            one,
+            many,
             wrappers: Vec::new(),
         }
     }

@@ -26,7 +26,10 @@ pub struct Vocabulary {
 impl Vocabulary {
     /// Creates a vocabulary of the given symbols, numbered in the given order, and EOS.
     pub fn new<S: Into<String>>(symbols: impl IntoIterator<Item = S>) -> Result<Self, EnvError> {
-        let symbols: Vec<String> = symbols.into_iter().map(Into::into).collect();
+        Self::of_symbols(symbols.into_iter().map(Into::into).collect())
+    }
+
+    fn of_symbols(symbols: Vec<String>) -> Result<Self, EnvError> {
         let wrong = |what: String| Err(EnvError::Text(format!("vocabulary: {what}")));
         if symbols.is_empty() {
             return wrong("expected at least 1 symbol, got 0".into());
