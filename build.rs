@@ -10,7 +10,8 @@ const CODE: [&str; 5] = ["agents/src", "envs/src", "nets/src", "rollouts/src", "
 
 /// Files and folders that show, draw or analyse numbers but do not determine the numbers of a run. All other code in [`CODE`],
 /// except tests, is hashed.
-const NOT_CODE: [&str; 24] = [
+const NOT_CODE: [&str; 25] = [
+    "src/app.rs",
     "src/bench",
     "src/commands",
     "src/compare/analysis.rs",

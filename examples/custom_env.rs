@@ -1,5 +1,5 @@
-//! Trains PPO on a custom environment: `cargo run --example custom_env`. To use such an environment in presets,
-//! run folders and comparisons, register it under a name with `gradus::envs::registry::register`.
+//! Trains PPO on a custom environment: `cargo run --example custom_env`. `examples/own_crate` is a crate
+//! with the whole command line for its own environment and agent.
 //!
 //! A ball falls straight down a court of 7 columns and 10 rows, one row per step. The paddle at the bottom moves left, stays, or moves
 //! right. The reward is 1 for catching the ball and -1 for missing it.

@@ -20,7 +20,9 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
+mod app;
 pub mod bench;
+mod commands;
 pub mod compare;
 pub mod config;
 pub mod draw;
@@ -42,6 +44,7 @@ pub mod textbook;
 pub mod train;
 pub mod verify;
 
+pub use app::{App, app};
 pub use config::Config;
 pub use error::Error;
 pub use evaluate::{Evaluation, Mode};

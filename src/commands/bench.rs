@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::agents::{self, ConfigError};
+use crate::bench::Arithmetic;
+use crate::bench::busy::{Busy, Situation};
+use crate::bench::text::Workload;
+use crate::config::{MOST, parse_steps};
+use crate::envs::registry;
+use crate::nets::{Device, TorchConfig, TransformerConfig, threads};
+use crate::{Config, Error, Trainer, bench};
 use clap::{Args, Subcommand};
-use gradus::agents::{self, ConfigError};
-use gradus::bench::Arithmetic;
-use gradus::bench::busy::{Busy, Situation};
-use gradus::bench::text::Workload;
-use gradus::config::{MOST, parse_steps};
-use gradus::envs::registry;
-use gradus::nets::{Device, TorchConfig, TransformerConfig, threads};
-use gradus::{Config, Error, Trainer, bench};
 
 use super::signals::Signals;
 use super::{complain, number, number_within, on_threads, say};
@@ -450,7 +450,7 @@ fn on_device(arguments: &OnDevice) -> Result<u8, Error> {
 /// Returns the device's peak rate in large matrix products, for libtorch devices only.
 #[cfg(feature = "tch")]
 fn peak(workload: &Workload) -> Result<Option<f64>, Error> {
-    let rate = || gradus::nets::torch::multiply_rate(workload.device, workload.torch.precision).map_err(Error::Device);
+    let rate = || crate::nets::torch::multiply_rate(workload.device, workload.torch.precision).map_err(Error::Device);
     Ok(if workload.device == Device::Cpu { None } else { Some(rate()?) })
 }
 

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::compare::{Code, Comparison, Execution, Statistic, compare, plot_results};
+use crate::nets::threads;
+use crate::{Error, Show};
 use clap::Args;
-use gradus::compare::{Code, Comparison, Execution, Statistic, compare, plot_results};
-use gradus::nets::threads;
-use gradus::{Error, Show};
 
 use super::signals::Signals;
 use super::{complain, number_within, quoted, say};

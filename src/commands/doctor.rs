@@ -1,9 +1,9 @@
 //! `gradus doctor`: shows the available devices, and for each failure the command that fixes it.
 
+use crate::Error;
+use crate::nets::{Device, NetworkError, TorchConfig, UnknownDevice};
+use crate::{Config, envs::registry};
 use clap::Args;
-use gradus::Error;
-use gradus::nets::{Device, NetworkError, TorchConfig, UnknownDevice};
-use gradus::{Config, envs::registry};
 
 use super::say;
 
@@ -42,7 +42,7 @@ impl Report {
     }
 
     #[cfg(feature = "tch")]
-    fn trouble(&mut self, name: &str, mark: &str, trouble: &gradus::nets::torch::Trouble) {
+    fn trouble(&mut self, name: &str, mark: &str, trouble: &crate::nets::torch::Trouble) {
         self.device(name, mark, &trouble.problem);
         self.remedies.extend(trouble.remedy.clone().map(|remedy| (format!("{name}: {}", trouble.problem), remedy)));
     }
@@ -98,7 +98,7 @@ fn look(report: &mut Report) {
 
 #[cfg(feature = "tch")]
 fn look_at_libtorch(report: &mut Report) {
-    use gradus::nets::torch::{EXPECTED, find};
+    use crate::nets::torch::{EXPECTED, find};
     let found = find();
     let version = found.version.as_deref().unwrap_or("an unknown version");
     let cuda = found.cuda.map_or_else(String::new, |(major, minor)| format!(", for CUDA {major}.{minor}"));
@@ -116,7 +116,7 @@ fn look_at_libtorch(report: &mut Report) {
 
 #[cfg(feature = "tch")]
 fn look_at_driver(report: &mut Report) {
-    use gradus::nets::torch::{driver, surroundings};
+    use crate::nets::torch::{driver, surroundings};
     let module = surroundings().module.as_deref();
     let about = match driver() {
         Ok(driver) => format!("{}, for CUDA up to {}.{}", module.unwrap_or("NVIDIA's"), driver.cuda.0, driver.cuda.1),
@@ -129,7 +129,7 @@ fn look_at_driver(report: &mut Report) {
 #[cfg(feature = "tch")]
 fn list_libraries(report: &mut Report) {
     const WIDTH: usize = 100;
-    let paths = gradus::nets::torch::libraries();
+    let paths = crate::nets::torch::libraries();
     let mut topic = "loaded";
     for of_folder in paths.chunk_by(|a, b| a.parent() == b.parent()) {
         let folder = of_folder[0].parent().unwrap_or(&of_folder[0]);
@@ -149,7 +149,7 @@ fn list_libraries(report: &mut Report) {
 
 #[cfg(feature = "tch")]
 fn look_at_devices(report: &mut Report) {
-    use gradus::nets::torch::{driver, gpus, prove};
+    use crate::nets::torch::{driver, gpus, prove};
     let show = |report: &mut Report, device: Device, about: &str| match prove(device) {
         Ok(()) => report.device(&device.to_string(), WORKS, about),
         Err(trouble) => report.trouble(&device.to_string(), FAULT, &trouble),

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::config::MOST;
+use crate::envs::World;
+use crate::envs::text::{Split, TextOptions};
+use crate::evaluate::{Evaluation, Score, evaluate};
+use crate::numbers::{short, with_error};
+use crate::run::best_of::{BestOf, best_of};
+use crate::saved::load_behaviour_on;
+use crate::statistics::{Bootstrap, Estimate, mean_paired_difference};
+use crate::{Error, Mode};
 use clap::Args;
-use gradus::config::MOST;
-use gradus::envs::World;
-use gradus::envs::text::{Split, TextOptions};
-use gradus::evaluate::{Evaluation, Score, evaluate};
-use gradus::numbers::{short, with_error};
-use gradus::run::best_of::{BestOf, best_of};
-use gradus::saved::load_behaviour_on;
-use gradus::statistics::{Bootstrap, Estimate, mean_paired_difference};
-use gradus::{Error, Mode};
 use serde_json::{Value, json};
 
 use super::{device, number, number_within, say};
@@ -140,7 +140,7 @@ fn differences(all: &[Evaluated<'_>]) -> Result<Vec<(usize, usize, Estimate)>, E
     let difference = |(a, b): (usize, usize)| {
         let [x, y] = [a, b].map(|run| &all[run].evaluation.returns);
         let estimate = mean_paired_difference(x, y, &Bootstrap::default());
-        let named = |error: gradus::statistics::ScoresError| Error::Parse {
+        let named = |error: crate::statistics::ScoresError| Error::Parse {
             what: format!("{} and {}", all[a].dir.display(), all[b].dir.display()),
             expected: "returns that can be compared".into(),
             got: error.to_string(),

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use crate::Error;
+use crate::evaluate::inspect::{Inspection, Looked, inspect};
+use crate::nets::Observations;
+use crate::saved::load_policy;
 use clap::Args;
-use gradus::Error;
-use gradus::evaluate::inspect::{Inspection, Looked, inspect};
-use gradus::nets::Observations;
-use gradus::saved::load_policy;
 
 use super::sample::reward_of;
 use super::{number, number_within, say};

@@ -17,23 +17,23 @@ use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use self::signals::Signals;
+use crate::agents::ConfigError;
+use crate::agents::registry as agents;
+use crate::config::parse_steps;
+use crate::config::settings::explain;
+use crate::envs::checker::{Severity, Topic, check_world};
+use crate::envs::registry;
+use crate::nets::{Device, NetworkError, UnknownDevice, threads};
+use crate::numbers::short;
+use crate::run::{plot, plot_metrics};
+use crate::{Config, Error, Run, Show, evaluate::trace};
 use clap::{Args, Parser, Subcommand};
-use gradus::agents::ConfigError;
-use gradus::agents::registry as agents;
-use gradus::config::parse_steps;
-use gradus::config::settings::explain;
-use gradus::envs::checker::{Severity, Topic, check_world};
-use gradus::envs::registry;
-use gradus::nets::{Device, NetworkError, UnknownDevice, threads};
-use gradus::numbers::short;
-use gradus::run::{plot, plot_metrics};
-use gradus::{Config, Error, Run, Show, evaluate::trace};
-use signals::Signals;
 
 /// Reinforcement-learning toolkit for teaching and research.
 #[derive(Parser)]
 #[command(version, about, arg_required_else_help = true)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -147,7 +147,7 @@ struct Train {
 }
 
 /// Runs a command and returns the exit code.
-pub fn run(arguments: Arguments) -> Result<u8, Error> {
+pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
     match arguments.command {
         Command::Train(arguments) => train(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
@@ -202,7 +202,7 @@ fn say(line: impl AsRef<str>) {
 }
 
 /// Ends the program if standard output could not be written. A closed pipe is ignored.
-pub fn written(result: io::Result<()>) {
+pub(crate) fn written(result: io::Result<()>) {
     if let Err(error) = result
         && error.kind() != ErrorKind::BrokenPipe
     {
@@ -217,12 +217,12 @@ fn quoted(word: &str) -> String {
 }
 
 /// Prints a line to standard error. Errors are ignored, because there is no other place to report them.
-pub fn complain(line: impl AsRef<str>) {
+pub(crate) fn complain(line: impl AsRef<str>) {
     let _ = writeln!(io::stderr(), "{}", line.as_ref());
 }
 
 /// Returns an error message of the argument parser as one line, without the usage text.
-pub fn in_one_line(error: &str) -> String {
+pub(crate) fn in_one_line(error: &str) -> String {
     let lines = error.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let parts: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
     parts.join("; ").replace(":; ", ": ")

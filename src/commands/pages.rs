@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::{Error, pages};
 use clap::Args;
-use gradus::{Error, pages};
 
 use super::say;
 

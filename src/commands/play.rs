@@ -4,14 +4,14 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::envs::random::episode_seed;
+use crate::envs::text::Split;
+use crate::evaluate::play::{Played, play, write_gif};
+use crate::evaluate::record::write_episode;
+use crate::numbers::short;
+use crate::saved::load_behaviour;
+use crate::{Error, draw::terminal};
 use clap::Args;
-use gradus::envs::random::episode_seed;
-use gradus::envs::text::Split;
-use gradus::evaluate::play::{Played, play, write_gif};
-use gradus::evaluate::record::write_episode;
-use gradus::numbers::short;
-use gradus::saved::load_behaviour;
-use gradus::{Error, draw::terminal};
 
 use super::{number, say};
 

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::agents::ConfigError;
+use crate::agents::reward_model::RewardModelConfig;
+use crate::config::{Labelling, MOST_COMPLETIONS, RewardConfig, StepLabels};
+use crate::envs::registry;
+use crate::envs::text::Division;
+use crate::run::reward_model::{Learnt, Source, Wanted};
+use crate::train::Quality;
+use crate::{Config, Error};
 use clap::Args;
-use gradus::agents::ConfigError;
-use gradus::agents::reward_model::RewardModelConfig;
-use gradus::config::{Labelling, MOST_COMPLETIONS, RewardConfig, StepLabels};
-use gradus::envs::registry;
-use gradus::envs::text::Division;
-use gradus::run::reward_model::{Learnt, Source, Wanted};
-use gradus::train::Quality;
-use gradus::{Config, Error};
 
 use super::signals::Signals;
 use super::{number, number_within, on_threads, say};
@@ -75,7 +75,7 @@ pub(super) struct RewardModel {
 }
 
 pub(super) fn run(arguments: &RewardModel) -> Result<u8, Error> {
-    let config = gradus::run::sft::defaults(Config::preset("ppo", &arguments.task, None)?);
+    let config = crate::run::sft::defaults(Config::preset("ppo", &arguments.task, None)?);
     let init = arguments.init.as_ref().map_or_else(String::new, |dir| dir.display().to_string());
     let config = Config { seed: number("--seed", &arguments.seed, 0)?, init, ..config };
     let config = arguments.settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
@@ -99,7 +99,7 @@ pub(super) fn run(arguments: &RewardModel) -> Result<u8, Error> {
     let wanted = wanted(arguments, epochs)?;
     Signals::end_at_once();
     let name = format!("reward-model-{}", world.name);
-    let work = || gradus::run::reward_model::run(&config, &wanted, arguments.out.as_deref(), &name);
+    let work = || crate::run::reward_model::run(&config, &wanted, arguments.out.as_deref(), &name);
     let (dir, learnt) = on_threads(arguments.threads.as_deref(), work)??;
     if !arguments.quiet {
         let has_splits = world.text.is_some_and(|text| text.task.division() == Division::Splits);

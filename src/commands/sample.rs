@@ -3,16 +3,16 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use crate::agents::reinforce::Baseline;
+use crate::agents::{DpoConfig, GrpoConfig, ReinforceConfig};
+use crate::envs::text::Finish;
+use crate::evaluate::sample::{Compared, Completion, Drawn, Token, sample};
+use crate::nets::Sampling;
+use crate::numbers::short;
+use crate::run::{load_reward, load_reward_of};
+use crate::saved::load_policy;
+use crate::{Config, Error, LearnedReward};
 use clap::Args;
-use gradus::agents::reinforce::Baseline;
-use gradus::agents::{DpoConfig, GrpoConfig, ReinforceConfig};
-use gradus::envs::text::Finish;
-use gradus::evaluate::sample::{Compared, Completion, Drawn, Token, sample};
-use gradus::nets::Sampling;
-use gradus::numbers::short;
-use gradus::run::{load_reward, load_reward_of};
-use gradus::saved::load_policy;
-use gradus::{Config, Error, LearnedReward};
 
 use super::{number, number_within, say};
 

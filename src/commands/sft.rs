@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use crate::envs::registry;
+use crate::run::sft::{Progress, WarmStart, defaults};
+use crate::{Config, Error};
 use clap::Args;
-use gradus::envs::registry;
-use gradus::run::sft::{Progress, WarmStart, defaults};
-use gradus::{Config, Error};
 
 use super::signals::Signals;
 use super::{number, number_within, on_threads, say};
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &Sft) -> Result<u8, Error> {
         }
     };
     let (dir, test) =
-        on_threads(arguments.threads.as_deref(), || gradus::run::sft::run(&config, &wanted, arguments.out.as_deref(), &name, each))??;
+        on_threads(arguments.threads.as_deref(), || crate::run::sft::run(&config, &wanted, arguments.out.as_deref(), &name, each))??;
     if !arguments.quiet {
         say(dir.display().to_string());
         let problems = test.problems.as_ref().map_or_else(String::new, ToString::to_string);

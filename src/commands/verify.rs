@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::Error;
+use crate::verify::{Verdict, verify};
 use clap::Args;
-use gradus::Error;
-use gradus::verify::{Verdict, verify};
 
 use super::say;
 
