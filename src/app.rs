@@ -2,13 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use clap::error::ErrorKind;
 use gradus_agents::AgentConfig;
 use gradus_agents::registry as agents;
 use gradus_envs::{Env, World, registry};
 
-use crate::{Error, commands, program};
+use crate::{Error, commands};
 
 /// Returns the command line of the program `gradus`. A program with environments and agents of its own adds them:
 ///
@@ -57,20 +55,6 @@ impl App {
     /// Runs the command that the arguments of the process name. Returns the exit code: 0, 1 if a check failed, or 2 after an error, which is one line
     /// on standard error.
     pub fn run(self) -> ExitCode {
-        let arguments = commands::Arguments::try_parse().unwrap_or_else(|error| {
-            if !error.use_stderr() {
-                commands::written(error.print());
-                std::process::exit(0);
-            }
-            if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-                error.exit();
-            }
-            commands::complain(commands::in_one_line(&error.to_string()));
-            std::process::exit(2);
-        });
-        program(|| {
-            self.added?;
-            commands::run(arguments).map(ExitCode::from)
-        })
+        commands::main(self.added)
     }
 }

@@ -20,8 +20,10 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
+#[cfg(feature = "app")]
 mod app;
 pub mod bench;
+#[cfg(feature = "app")]
 mod commands;
 pub mod compare;
 pub mod config;
@@ -44,6 +46,7 @@ pub mod textbook;
 pub mod train;
 pub mod verify;
 
+#[cfg(feature = "app")]
 pub use app::{App, app};
 pub use config::Config;
 pub use error::Error;

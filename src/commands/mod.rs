@@ -15,6 +15,7 @@ mod verify;
 
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use self::signals::Signals;
@@ -33,7 +34,7 @@ use clap::{Args, Parser, Subcommand};
 /// Reinforcement-learning toolkit for teaching and research.
 #[derive(Parser)]
 #[command(version, about, arg_required_else_help = true)]
-pub(crate) struct Arguments {
+struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -146,8 +147,27 @@ struct Train {
     quiet: bool,
 }
 
+/// Runs the command that the arguments of the process name, unless `prepared` is an error. Returns the exit code.
+pub(crate) fn main(prepared: Result<(), Error>) -> ExitCode {
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| {
+        if !error.use_stderr() {
+            written(error.print());
+            std::process::exit(0);
+        }
+        if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            error.exit();
+        }
+        complain(in_one_line(&error.to_string()));
+        std::process::exit(2);
+    });
+    crate::program(|| {
+        prepared?;
+        run(arguments).map(ExitCode::from)
+    })
+}
+
 /// Runs a command and returns the exit code.
-pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
+fn run(arguments: Arguments) -> Result<u8, Error> {
     match arguments.command {
         Command::Train(arguments) => train(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
@@ -202,7 +222,7 @@ fn say(line: impl AsRef<str>) {
 }
 
 /// Ends the program if standard output could not be written. A closed pipe is ignored.
-pub(crate) fn written(result: io::Result<()>) {
+fn written(result: io::Result<()>) {
     if let Err(error) = result
         && error.kind() != ErrorKind::BrokenPipe
     {
@@ -217,12 +237,12 @@ fn quoted(word: &str) -> String {
 }
 
 /// Prints a line to standard error. Errors are ignored, because there is no other place to report them.
-pub(crate) fn complain(line: impl AsRef<str>) {
+fn complain(line: impl AsRef<str>) {
     let _ = writeln!(io::stderr(), "{}", line.as_ref());
 }
 
 /// Returns an error message of the argument parser as one line, without the usage text.
-pub(crate) fn in_one_line(error: &str) -> String {
+fn in_one_line(error: &str) -> String {
     let lines = error.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let parts: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
     parts.join("; ").replace(":; ", ": ")
