@@ -6,7 +6,7 @@ use gradus_agents::AgentConfig;
 use gradus_agents::registry as agents;
 use gradus_envs::{Env, World, registry};
 
-use crate::{Error, commands};
+use crate::{Error, commands, program};
 
 /// Returns the command line of the program `gradus`. A program with environments and agents of its own adds them:
 ///
@@ -55,6 +55,7 @@ impl App {
     /// Runs the command that the arguments of the process name. Returns the exit code: 0, 1 if a check failed, or 2 after an error, which is one line
     /// on standard error.
     pub fn run(self) -> ExitCode {
+        program::take_name();
         commands::main(self.added)
     }
 }

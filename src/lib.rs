@@ -16,6 +16,8 @@
 //!
 //! Environments are in [`envs`], networks in [`nets`] and algorithms in [`agents`]. This crate trains, evaluates, records and draws.
 //!
+//! [`Policy`] predicts actions, from a run folder or from a training without one; [`make`] makes an environment for it.
+//!
 //! [`guide`] has the pages of the folder `docs/`, such as the architecture, custom environments, custom agents, and determinism.
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
@@ -37,6 +39,7 @@ pub mod guide;
 mod memory;
 pub mod numbers;
 pub mod pages;
+mod policy;
 mod program;
 pub mod run;
 pub mod saved;
@@ -53,12 +56,14 @@ pub use error::Error;
 pub use evaluate::{Evaluation, Mode};
 pub use gradus_agents as agents;
 pub use gradus_envs as envs;
+pub use gradus_envs::make;
 pub use gradus_nets as nets;
 pub use gradus_rollouts as rollouts;
 pub use gradus_statistics as statistics;
-pub use program::program;
-pub use run::{Run, Show};
-pub use train::{LearnedReward, Trainer};
+pub use policy::Policy;
+pub use program::{program, program_name};
+pub use run::{Run, Show, Update};
+pub use train::{Iteration, LearnedReward, Trainer};
 
 /// Tests the code blocks of the README as doctests.
 #[cfg(doctest)]

@@ -2,10 +2,26 @@
 
 use std::io::{self, Write};
 use std::process::{ExitCode, Termination};
+use std::sync::OnceLock;
 
 use gradus_envs::panics;
 
 use crate::Error;
+
+/// The name of a program with a command line of its own.
+static NAME: OnceLock<String> = OnceLock::new();
+
+/// Returns the name of the command that messages advise to type: `gradus`, or the name of the program that calls `app`.
+pub fn program_name() -> &'static str {
+    NAME.get().map_or("gradus", String::as_str)
+}
+
+/// Makes [`program_name`] return the name of the file of this process.
+#[cfg(feature = "app")]
+pub(crate) fn take_name() {
+    let path = std::env::args_os().next().unwrap_or_default();
+    let _ = NAME.set(std::path::Path::new(&path).file_stem().unwrap_or_default().display().to_string());
+}
 
 /// Runs `body`, the body of `main`, and reports errors as the command `gradus` does: one line on standard error and exit code 2.
 ///

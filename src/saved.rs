@@ -19,6 +19,8 @@ pub(crate) const CONFIG: &str = "config.toml";
 pub(crate) const STATE: &str = "state.safetensors";
 /// Policy file of a run folder.
 pub(crate) const POLICY: &str = "policy.safetensors";
+/// Policy file of a run folder with the policy of the best evaluation.
+pub(crate) const BEST: &str = "best_policy.safetensors";
 /// File with the rankings or the labelled steps that a reward model was trained on, in the model's folder.
 pub(crate) const EXAMPLES_FILE: &str = "rankings.safetensors";
 /// Prefix of the policy's parameters in a checkpoint.
@@ -48,12 +50,12 @@ fn decode(path: &Path, bytes: Vec<u8>) -> Result<(Tensors, String), Error> {
         if !matches!(source, TensorsError::Damaged | TensorsError::Format(_)) {
             return Error::Tensors { path: path.into(), source };
         }
-        let dir = folder.display();
+        let (gradus, dir) = (crate::program_name(), folder.display());
         let advice = if name == STATE && is_intact(POLICY) {
-            format!("{POLICY} is intact: evaluate it with `gradus eval {dir}`, or start a new run from it with `--set init={dir}`")
+            format!("{POLICY} is intact: evaluate it with `{gradus} eval {dir}`, or start a new run from it with `--set init={dir}`")
         } else if name == POLICY && is_intact(STATE) {
-            format!("`gradus train --resume {dir}` writes it again from the checkpoint")
-        } else if [STATE, POLICY, EXAMPLES_FILE].iter().any(|own| name == *own) {
+            format!("`{gradus} train --resume {dir}` writes it again from the checkpoint")
+        } else if [STATE, POLICY, BEST, EXAMPLES_FILE].iter().any(|own| name == *own) {
             format!("it cannot be used; {CONFIG} has the settings to make it again")
         } else {
             "it cannot be used".into()
@@ -72,27 +74,30 @@ pub fn load_behaviour(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn B
 
 /// Same as [`load_behaviour`], on `device`.
 pub fn load_behaviour_on(dir: impl AsRef<Path>, device: Device) -> Result<(Config, World, Box<dyn Behaviour>), Error> {
-    let saved = Saved::read(dir.as_ref())?;
-    let on_device = Config { device, ..saved.config.clone() };
-    // the settings of an agent may be invalid on this machine, so the agent is built only if it brings its own behaviour
-    let mut behaviour: Box<dyn Behaviour> = match saved.config.is_whole() {
-        true => on_device.algorithm(&saved.world)?.into_behaviour(),
-        false => on_device.policy(&saved.world)?,
-    };
-    let (config, world) = saved.load(behaviour.as_mut())?;
-    Ok((config, world, behaviour))
+    let saved = Saved::read(dir.as_ref(), None)?;
+    let mut behaviour = saved.behaviour(device)?;
+    let (config, world, normaliser) = saved.load(behaviour.as_mut())?;
+    Ok((config, normaliser.frozen(&world), behaviour))
+}
+
+/// Loads the policy of the run folder `path`, or of a policy file in a run folder. Without `world`, its environment is the registered one.
+pub(crate) fn load(path: &Path, world: Option<World>) -> Result<crate::Policy, Error> {
+    let saved = Saved::read(path, world)?;
+    let mut behaviour = saved.behaviour(Device::Cpu)?;
+    let (config, world, normaliser) = saved.load(behaviour.as_mut())?;
+    Ok(crate::Policy::new(config, world, behaviour, &normaliser))
 }
 
 /// Same as [`load_behaviour`], but returns an error if the run has no actor-critic network.
 pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Policy>), Error> {
     let dir = dir.as_ref();
-    let saved = Saved::read(dir)?;
+    let saved = Saved::read(dir, None)?;
     if saved.config.is_whole() {
         return Err(Error::folder(dir, format!("expected a run with an actor-critic network, got a run of {}", saved.config.agent)));
     }
     let mut policy = Config { device: Device::Cpu, ..saved.config.clone() }.policy(&saved.world)?;
-    let (config, world) = saved.load(policy.as_mut())?;
-    Ok((config, world, policy))
+    let (config, world, normaliser) = saved.load(policy.as_mut())?;
+    Ok((config, normaliser.frozen(&world), policy))
 }
 
 /// The policy of a run folder, before a network is built for it.
@@ -104,21 +109,37 @@ struct Saved {
 }
 
 impl Saved {
-    /// Reads the run folder `dir`. Checks first that the settings are those that the policy was made with, because damaged settings can
-    /// describe a network of any size.
-    fn read(dir: &Path) -> Result<Self, Error> {
+    /// Reads the run folder `path`, or a policy file in a run folder. Checks first that the settings are those that the policy was made
+    /// with, because damaged settings can describe a network of any size.
+    fn read(path: &Path, world: Option<World>) -> Result<Self, Error> {
+        let (dir, path) = if path.is_file() {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            (parent.unwrap_or(Path::new(".")), path.to_path_buf())
+        } else {
+            (path, path.join(if path.join(POLICY).exists() { POLICY } else { STATE }))
+        };
         let config = read_config(dir)?;
-        let is_finished = dir.join(POLICY).exists();
-        let path = dir.join(if is_finished { POLICY } else { STATE });
         let (tensors, note) = read_tensors(&path)?;
         check_note(&path, &note, &config)?;
-        let world = world_of(dir, &config)?;
+        let world = match world {
+            Some(world) => config.wrap(world)?,
+            None => world_of(dir, &config)?,
+        };
         Ok(Self { config, world, path, tensors })
     }
 
-    /// Loads the parameters into `behaviour`. Returns the configuration and the environment, with observations normalised by the saved
-    /// statistics, if the run normalises observations.
-    fn load(self, behaviour: &mut dyn Behaviour) -> Result<(Config, World), Error> {
+    /// Builds the network on `device`.
+    fn behaviour(&self, device: Device) -> Result<Box<dyn Behaviour>, Error> {
+        let on_device = Config { device, ..self.config.clone() };
+        // the settings of an agent may be invalid on this machine, so the agent is built only if it brings its own behaviour
+        Ok(match self.config.is_whole() {
+            true => on_device.algorithm(&self.world)?.into_behaviour(),
+            false => on_device.policy(&self.world)?,
+        })
+    }
+
+    /// Loads the parameters into `behaviour`. Returns the configuration, the environment, and the saved statistics of its observations.
+    fn load(self, behaviour: &mut dyn Behaviour) -> Result<(Config, World, Normaliser), Error> {
         let Self { config, world, path, tensors } = self;
         let normaliser = || Normaliser::new(&config.wrappers, config.envs, behaviour.observation_width());
         let mut frozen = normaliser();
@@ -126,8 +147,7 @@ impl Saved {
         let mut tensors = if path.ends_with(STATE) { policy_of(&tensors, normaliser()).map_err(damaged)? } else { tensors };
         frozen.load_observations(&mut tensors).map_err(damaged)?;
         behaviour.load(&tensors).map_err(damaged)?;
-        let world = frozen.frozen(&world);
-        Ok((config, world))
+        Ok((config, world, frozen))
     }
 }
 
@@ -185,14 +205,14 @@ pub(crate) fn check_reward_model(path: &Path, supervision: Supervision) -> Resul
     if theirs == supervision { Ok(()) } else { Err(Error::folder(&path, problem())) }
 }
 
-/// Checks that the file at `path` was made with the settings `config`. `note` has the settings stored in the file. It is empty for files
+/// Checks that the file at `path` was made with the settings `config`, or with those from before a change of the number of steps. `note` has the settings stored in the file. It is empty for files
 /// that Gradus did not write.
 pub(crate) fn check_note(path: &Path, note: &str, config: &Config) -> Result<(), Error> {
     if note.is_empty() {
         return Ok(());
     }
     let key = match Config::from_toml(note) {
-        Ok(made_with) if made_with == *config => return Ok(()),
+        Ok(made_with) if made_with == *config || config.continues(&made_with) => return Ok(()),
         Ok(made_with) => config.first_difference(&made_with).map_or_else(String::new, |key| format!(": {key} differs")),
         Err(problem) => format!(": {problem}"),
     };

@@ -77,8 +77,11 @@ fn resuming_a_finished_run_says_so() {
     let again = stdout(folder.path(), "train --resume run");
     let seconds = number(&first, "trained for ");
     assert!(again.contains(&format!("\nthis run was already finished; it trained for {seconds} s in total, ")), "{again}");
-    assert_eq!(again.lines().count(), first.lines().count());
+    assert!(again.ends_with("\ntrain it further with: gradus train --resume run --steps 8192\n"), "{again}");
+    assert_eq!(again.lines().count(), first.lines().count() + 1);
     assert!(!first.contains("already finished"), "{first}");
+    let further = stdout(folder.path(), "train --resume run --steps 6k");
+    assert!(further.starts_with("ppo on cartpole, 6144 steps, seed 1, from step 4096, in run\n"), "{further}");
 }
 
 #[test]

@@ -54,6 +54,7 @@ pub struct World {
     pub text: Option<TextWorld>,
     /// The description for engines that step the environment on a device. `None` if no engine can, and for wrapped environments.
     pub tensor_spec: Option<TensorEnvSpec>,
+    pub(crate) is_one_hot: bool,
     pub(crate) one: One,
     pub(crate) many: Many,
     /// The wrappers, innermost first.
@@ -78,6 +79,7 @@ impl World {
             max_episode_steps: None,
             text: None,
             tensor_spec: None,
+            is_one_hot: false,
             one,
             many,
             wrappers: Vec::new(),
@@ -101,6 +103,11 @@ impl World {
     pub fn scalar(self) -> Self {
         let one = self.one.clone();
         Self { many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| one()).collect()))), ..self }
+    }
+
+    /// Whether the wrapper [`OneHot`](crate::wrappers::OneHot) encodes the environment's discrete observations.
+    pub fn is_one_hot(&self) -> bool {
+        self.is_one_hot
     }
 
     /// The title of a figure: Gymnasium's name if there is one, otherwise ours.

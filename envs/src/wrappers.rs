@@ -40,7 +40,7 @@ use crate::{Env, EnvError, Space, World};
 impl World {
     /// Wraps every environment in [`OneHot`], which panics if observations are not discrete.
     pub fn one_hot(self) -> Self {
-        self.wrapped(OneHot::new)
+        Self { is_one_hot: true, ..self.wrapped(OneHot::new) }
     }
 
     /// Wraps every environment, which has episodes of at most `limit` steps, in [`TimeAware`].

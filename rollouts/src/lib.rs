@@ -5,8 +5,9 @@
 //! | collect a rollout for an update | [`Collector`] |
 //! | play whole episodes, for an evaluation or a baseline | [`play_episodes`], [`play_greedily`], [`play_first_episodes`] |
 //! | complete prompts | [`generate`] |
+//! | choose actions for observations that the caller has | [`Predictor`] |
 //!
-//! All of them share one loop, [`act`]. This crate has code that runs once per step and environment, so it is optimised in every profile
+//! All but the last share one loop, [`act`]. This crate has code that runs once per step and environment, so it is optimised in every profile
 //! except `teach`.
 //!
 //! ```
@@ -34,6 +35,7 @@ mod collect;
 mod episodes;
 mod generate;
 mod normaliser;
+mod predict;
 mod wrappers;
 
 use std::ops::Range;
@@ -47,6 +49,7 @@ pub use collect::{Collector, Episode, NotThere, RolloutBytes};
 pub use episodes::{PlayedEpisode, play_episodes, play_first_episodes, play_greedily};
 pub use generate::{MAX_CONCURRENT, Start, continue_from, generate};
 pub use normaliser::Normaliser;
+pub use predict::Predictor;
 pub use wrappers::WrapperConfig;
 
 /// Returns the number of actors that suits `policy` best: one, or one per thread.

@@ -104,6 +104,11 @@ impl Normaliser {
         }
     }
 
+    /// Returns a copy that has only the statistics of the observations.
+    pub(crate) fn of_observations(&self) -> Self {
+        Self { observations: self.observations.clone(), returns: None, clip_reward: f32::INFINITY }
+    }
+
     /// Returns the statistics of the observations, which are part of the policy file.
     pub fn save_observations(&self) -> Tensors {
         let Some(statistics) = &self.observations else { return Tensors::new() };

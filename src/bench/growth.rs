@@ -1,6 +1,7 @@
 //! Measures whether the time per step and the memory of a long run stay constant.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -58,7 +59,7 @@ pub fn growth(
         let (mut peaks, mut pieces, from) = (Vec::new(), Vec::new(), seconds);
         while run.trainer().steps() < mark {
             let (began, first) = (Instant::now(), run.trainer().steps());
-            run.train_until(mark.min(first + PIECE.min(mark / 10)), Show::Nothing)?;
+            run.train_until(mark.min(first + PIECE.min(mark / 10)), Show::Nothing, &mut |_| ControlFlow::Continue(()))?;
             let piece = began.elapsed().as_secs_f64();
             pieces.push(piece / (run.trainer().steps() - first) as f64);
             seconds += piece;

@@ -28,7 +28,7 @@ use crate::envs::registry;
 use crate::nets::{Device, NetworkError, UnknownDevice, threads};
 use crate::numbers::short;
 use crate::run::{plot, plot_metrics};
-use crate::{Config, Error, Run, Show, evaluate::trace};
+use crate::{Config, Error, Run, Show, evaluate::trace, program_name};
 use clap::{Args, Parser, Subcommand};
 
 /// Reinforcement-learning toolkit for teaching and research.
@@ -136,8 +136,8 @@ struct Train {
     /// Run folder [default: the first free runs/AGENT-ENV-N]
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Resume the run in this folder.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["agent", "env", "steps", "seed", "envs", "preset", "config", "settings", "device", "out"])]
+    /// Resume the run in this folder; with --steps, train until this number of steps is done in all, even if the run is finished.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["agent", "env", "seed", "envs", "preset", "config", "settings", "device", "out"])]
     resume: Option<PathBuf>,
     /// Approximate seconds between checkpoints.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
@@ -257,11 +257,20 @@ fn train(arguments: &Train) -> Result<u8, Error> {
         expected: "seconds from 0 up".into(),
         got: arguments.checkpoint_every.clone(),
     })?;
+    let steps = arguments.steps.as_ref().map(|text| {
+        let expected = "a number of steps above 0, such as 5000, 500k or 2m".into();
+        parse_steps(text).map_err(|_| Error::Parse { what: "--steps".into(), expected, got: text.clone() })
+    });
+    let steps = steps.transpose()?;
     let run = || match &arguments.resume {
-        Some(dir) => Run::resume(dir),
+        Some(dir) => match steps {
+            Some(steps) => Run::resume_until(dir, steps),
+            None => Run::resume(dir),
+        },
         None => {
             let (agent, env) = (arguments.agent.as_deref().unwrap_or_default(), arguments.env.as_deref().unwrap_or_default());
             let config = configure(arguments, agent, env)?;
+            let config = Config { steps: steps.unwrap_or(config.steps), ..config };
             let name = format!("{}-{}", config.agent, config.environment);
             match &arguments.out {
                 Some(dir) => Run::create(config, dir),
@@ -286,7 +295,11 @@ fn train(arguments: &Train) -> Result<u8, Error> {
         }
         match run.train(show) {
             Err(stopped @ Error::Stopped(_)) => {
-                complain(format!("{stopped}; continue with: gradus train --resume {}", quoted(&run.dir().display().to_string())));
+                complain(format!(
+                    "{stopped}; continue with: {} train --resume {}",
+                    program_name(),
+                    quoted(&run.dir().display().to_string())
+                ));
                 return Ok(signals.exit_code());
             }
             result => result?,
@@ -301,6 +314,10 @@ fn train(arguments: &Train) -> Result<u8, Error> {
                 say(format!("mean return of the last {} training episodes: {mean}", run.trainer().recent_episodes()));
             }
             say(format!("learning curve: {}", run.dir().join("curve.png").display()));
+            if was_finished {
+                let dir = quoted(&run.dir().display().to_string());
+                say(format!("train it further with: {} train --resume {dir} --steps {}", program_name(), 2 * run.trainer().steps()));
+            }
         }
         Ok(0)
     })?
@@ -322,10 +339,6 @@ fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error>
     // the preset belongs to this agent and environment, so neither may change
     unchanged("agent", agent, &config.agent)?;
     unchanged("environment", &registry::find(env)?.name, &config.environment)?;
-    if let Some(steps) = &arguments.steps {
-        let parse = |problem| Error::Parse { what: "--steps".into(), expected: problem, got: steps.clone() };
-        config.steps = parse_steps(steps).map_err(|_| parse("a number of steps above 0, such as 5000, 500k or 2m".into()))?;
-    }
     if let Some(seed) = &arguments.seed {
         config.seed = number("--seed", seed, 0)?;
     }

@@ -1,19 +1,17 @@
 //! `gradus play`: plays an episode in the terminal, writes it as a GIF, or records it.
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::envs::random::episode_seed;
 use crate::envs::text::Split;
-use crate::evaluate::play::{Played, play, write_gif};
+use crate::evaluate::play::{play, write_gif};
 use crate::evaluate::record::write_episode;
 use crate::numbers::short;
 use crate::saved::load_behaviour;
-use crate::{Error, draw::terminal};
+use crate::{Error, draw};
 use clap::Args;
 
-use super::{number, say};
+use super::{number, say, written};
 
 #[derive(Args)]
 pub(super) struct Play {
@@ -40,7 +38,9 @@ pub(super) fn run(arguments: &Play) -> Result<u8, Error> {
         None => play(policy.as_ref(), &world, seed)?,
     };
     if arguments.gif.is_none() {
-        play_in_terminal(&played);
+        // each text extends the one before it, so the last one is enough
+        played.texts.last().into_iter().for_each(say);
+        written(draw::play_in_terminal(&played.frames));
     }
     say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), short(played.episode_return), played.steps));
     if let Some(path) = &arguments.record {
@@ -51,28 +51,4 @@ pub(super) fn run(arguments: &Play) -> Result<u8, Error> {
         say(path.display().to_string());
     }
     Ok(0)
-}
-
-/// Plays the episode at fifty frames per second in a terminal; prints only the last frame if standard output is not a terminal.
-fn play_in_terminal(played: &Played) {
-    // leaves room for the line that shows step and return, and for the cursor
-    let (lines, columns) = console::Term::stdout().size();
-    let (columns, lines) = (usize::from(columns).min(78), usize::from(lines).saturating_sub(3).clamp(1, 16));
-    let draw = |scene| terminal::draw(scene, columns, lines).join("\n");
-    let mut out = std::io::stdout();
-    // each text extends the one before it, so the last one is enough
-    played.texts.last().into_iter().for_each(say);
-    if !out.is_terminal() {
-        if let Some(frame) = played.frames.last() {
-            say(draw(&frame.scene));
-        }
-        return;
-    }
-    for frame in &played.frames {
-        // starts at the upper left corner and clears the rest of each line
-        let picture = draw(&frame.scene).replace('\n', "\x1b[K\n");
-        let start = if frame.step == 0 { "\x1b[2J\x1b[H" } else { "\x1b[H" };
-        let _ = writeln!(out, "{start}{picture}\x1b[K\nstep {}, return {}\x1b[K", frame.step, short(frame.return_so_far));
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }

@@ -84,7 +84,9 @@ fn of_run(path: &Path) -> Checked {
     match read_run(path) {
         Ok(_) => Checked::intact(path, ""),
         Err(Unusable::Unhashed) => Checked::unknown(path),
-        Err(Unusable::Damaged) => Checked::damaged(format!("{}: damaged: `gradus compare` makes this run again", path.display())),
+        Err(Unusable::Damaged) => {
+            Checked::damaged(format!("{}: damaged: `{} compare` makes this run again", path.display(), crate::program_name()))
+        }
     }
 }
 

@@ -39,6 +39,9 @@ settings! {
         pub environment: String = "cartpole".into(),
         /// Total environment steps, rounded up to whole rollouts; on text tasks, generated tokens.
         pub steps: u64 = 100_000,
+        /// Earlier values of `steps`, with the step until which each was the plan; empty if the plan has not changed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub earlier_steps: Vec<EarlierSteps> = Vec::new(),
         /// Random seed.
         pub seed: u64 = 1,
         /// Number of environments in lockstep.
@@ -78,6 +81,16 @@ settings! {
         #[serde(flatten)]
         pub algorithm: AgentSettings = PpoConfig::default().into(),
     }
+}
+
+/// A number of steps that a training was planned for before the plan changed. Schedules, such as that of the learning rate, depend on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarlierSteps {
+    /// The planned number of steps.
+    pub steps: u64,
+    /// The step at which the plan changed.
+    pub until: u64,
 }
 
 impl Config {
@@ -227,6 +240,19 @@ impl Config {
         let mut table = Table::try_from(self).expect("every setting can be written as TOML");
         shorten(&mut table);
         table
+    }
+
+    /// Returns these settings with another number of steps, for a training that has done `done` steps.
+    pub(crate) fn replanned(self, steps: u64, done: u64) -> Self {
+        let earlier = EarlierSteps { steps: self.steps, until: done };
+        Self { steps, earlier_steps: [self.earlier_steps, vec![earlier]].concat(), ..self }
+    }
+
+    /// Whether these settings are `earlier` after one or more changes of the number of steps.
+    pub(crate) fn continues(&self, earlier: &Config) -> bool {
+        let known = earlier.earlier_steps.len();
+        let next = self.earlier_steps.get(known).filter(|_| self.earlier_steps.starts_with(&earlier.earlier_steps));
+        next.is_some_and(|next| Config { steps: next.steps, earlier_steps: earlier.earlier_steps.clone(), ..self.clone() } == *earlier)
     }
 
     /// Returns the key of the first setting that differs from `other`.

@@ -35,7 +35,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    fn sampling(self) -> Sampling {
+    pub(crate) fn sampling(self) -> Sampling {
         match self {
             Mode::Greedy => Sampling::GREEDY,
             Mode::Sampled => Sampling::default(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{Env, EnvError, Space, UNWRITTEN, World, panics, unwritten};
+use gradus_envs::{EnvError, SingleEnv, Space, World};
 use gradus_nets::{Behaviour, Sampling};
 use gradus_rollouts::{ActiveRows, Decisions, Environments, act};
 
@@ -31,72 +31,35 @@ pub const MAX_STEPS: u32 = 100_000;
 /// Plays the episode of `seed` with the most probable actions. An episode that has not ended after [`MAX_STEPS`] steps, or after the
 /// environment's time limit if this is larger, is [`EnvError::Endless`].
 pub fn play(policy: &dyn Behaviour, world: &World, seed: u64) -> Result<Played, EnvError> {
-    let env = world.checked_env()?;
-    let observation = vec![UNWRITTEN; policy.observation_width()];
-    let mask = match env.action_space() {
-        Space::Discrete(n) => vec![true; n as usize],
-        _ => Vec::new(),
-    };
+    let env = world.single_episode(seed)?;
     let played = Played { frames: Vec::new(), texts: Vec::new(), actions: Vec::new(), episode_return: 0.0, steps: 0 };
-    let longest = world.max_episode_steps.map_or(MAX_STEPS, |limit| limit.max(MAX_STEPS));
-    let mut shown = Shown { env, world: &world.name, seed, observation, mask, played, longest, current: None };
+    let mut shown =
+        Shown { env, world: &world.name, played, longest: world.max_episode_steps.map_or(MAX_STEPS, |limit| limit.max(MAX_STEPS)) };
+    shown.show()?;
     // greedy actions draw nothing from the stream
     let mut streams = [Stream::new(seed, Purpose::Evaluation, 0)];
-    let outcome = panics::catch(|| {
-        shown.begin()?;
-        act(policy, &mut shown, ActiveRows::lockstep(&mut streams), &Sampling::GREEDY)
-    });
-    match (outcome, shown.current) {
-        (Ok(result), _) => result.map(|()| shown.played),
-        (Err(panic), Some(step)) => {
-            Err(EnvError::Panicked { world: world.name.clone(), env: 0, episode: 1, step, seed, message: panic.message() })
-        }
-        (Err(panic), None) => panic.resume(),
-    }
+    act(policy, &mut shown, ActiveRows::lockstep(&mut streams), &Sampling::GREEDY)?;
+    Ok(shown.played)
 }
 
 /// An environment that is rendered at the start and after each step.
 struct Shown<'a> {
-    env: Box<dyn Env>,
+    env: SingleEnv,
     /// Name of the environment, for errors.
     world: &'a str,
-    seed: u64,
-    observation: Vec<f32>,
-    mask: Vec<bool>,
     played: Played,
     /// Largest number of steps.
     longest: u32,
-    /// The step of the environment while its code is called.
-    current: Option<u32>,
 }
 
 impl Shown<'_> {
-    fn begin(&mut self) -> Result<(), EnvError> {
-        self.current = Some(0);
-        self.env.reset(self.seed, &mut self.observation);
-        self.show();
-        self.current = None;
-        self.check(0.0)
-    }
-
-    fn show(&mut self) {
+    fn show(&mut self) -> Result<(), EnvError> {
         let Self { env, played, .. } = self;
-        if let Some(scene) = env.render() {
+        if let Some(scene) = env.render()? {
             played.frames.push(Frame { scene, step: played.steps, return_so_far: played.episode_return });
         }
-        played.texts.extend(env.ansi());
-    }
-
-    /// Checks that every number of the current observation is written, and that it and the reward are finite.
-    fn check(&self, reward: f64) -> Result<(), EnvError> {
-        let (observation, step, seed) = (&self.observation, self.played.steps as u32, self.seed);
-        if let Some(i) = unwritten(observation) {
-            return Err(EnvError::Unwritten { i, env: 0, width: observation.len(), step, seed });
-        }
-        let number =
-            observation.iter().enumerate().find(|(_, x)| !x.is_finite()).map(|(i, x)| (format!("observation[{i}]"), f64::from(*x)));
-        let reward = (!reward.is_finite()).then(|| ("reward".into(), reward));
-        reward.or(number).map_or(Ok(()), |(what, got)| Err(EnvError::NotFinite { what, env: 0, got, step, seed }))
+        played.texts.extend(env.ansi()?);
+        Ok(())
     }
 }
 
@@ -106,31 +69,21 @@ impl Environments for Shown<'_> {
     }
 
     fn observe(&mut self, _: &[usize]) -> (&[f32], Option<&[bool]>) {
-        self.mask.fill(true);
-        self.current = Some(self.played.steps as u32);
-        let mask = self.env.action_mask(&mut self.mask).then_some(&*self.mask);
-        self.current = None;
-        (&self.observation, mask)
+        (self.env.observation(), self.env.action_mask())
     }
 
     fn step(&mut self, _: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError> {
         let action = decisions.clipped.get(0);
         self.played.actions.push(action.into());
-        self.current = Some(self.played.steps as u32 + 1);
-        let step = self.env.step(action, &mut self.observation);
+        let step = self.env.step(action)?;
         self.played.steps += 1;
-        self.played.episode_return += step.reward;
-        self.current = None;
-        self.check(step.reward)?;
-        if !step.done() && self.played.steps >= self.longest as usize {
-            let (world, step) = (self.world.into(), self.longest);
-            return Err(EnvError::Endless { world, env: 0, episode: 1, step, seed: self.seed });
+        self.played.episode_return = self.env.episode_return();
+        if !step.done() && self.env.length() >= self.longest {
+            let (world, step, seed) = (self.world.into(), self.longest, self.env.episode_seed());
+            return Err(EnvError::Endless { world, env: 0, episode: 1, step, seed });
         }
         done.extend(step.done().then_some(0));
-        self.current = Some(self.played.steps as u32);
-        self.show();
-        self.current = None;
-        Ok(())
+        self.show()
     }
 }
 

@@ -15,11 +15,13 @@ pub(crate) mod verify;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use gradus_agents::ConfigError;
 use gradus_envs::World;
 use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64, without_prefix};
 use gradus_nets::{Device, threads};
@@ -29,10 +31,9 @@ use crate::config::RewardConfig;
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::figure::{self, Chart, Curve, LearningCurves};
 use crate::files::{Sha256, create_folder, hexadecimal, lock, read, remove_leftovers, replace};
-use crate::saved::{CONFIG, EXAMPLES_FILE, POLICY, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, world_of};
-use crate::train::LearnedReward;
-use crate::train::Trainer;
-use crate::{Config, Error};
+use crate::saved::{BEST, CONFIG, EXAMPLES_FILE, POLICY, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, world_of};
+use crate::train::{Iteration, LearnedReward, Trainer};
+use crate::{Config, Error, Policy};
 use logs::{Covered, LOGS, Logs, METRICS, read_episodes};
 pub use metric_curves::plot_metrics;
 use pages::Pages;
@@ -41,9 +42,19 @@ pub use progress::Show;
 pub(crate) use progress::with_steps;
 
 /// Names of the files that a run replaces in its folder.
-const OUTPUTS: [&str; 7] = [CONFIG, STATE, POLICY, CURVES[0], CURVES[1], "metrics.svg", "metrics.png"];
+const OUTPUTS: [&str; 8] = [CONFIG, STATE, POLICY, BEST, CURVES[0], CURVES[1], "metrics.svg", "metrics.png"];
 /// Figures of the learning curve.
 const CURVES: [&str; 2] = ["curve.svg", "curve.png"];
+
+/// What [`Run::train_with`] tells after every iteration, that is after every update of the agent.
+pub struct Update<'a> {
+    /// The steps so far, the metrics, the episodes that ended, and the mean return of an evaluation, if there was one.
+    pub iteration: &'a Iteration,
+    /// The trainer, with the current policy.
+    pub trainer: &'a Trainer,
+    /// Seconds of training so far.
+    pub seconds: f64,
+}
 
 /// A training run and its folder.
 pub struct Run {
@@ -79,7 +90,7 @@ impl Run {
             write_state(temporary, &trainer, [Covered::default(); LOGS], &Pages::default(), 0.0).map(|_| ())
         })?;
         drop(trainer); // frees its memory for the trainer of the run
-        Self::open(&dir, world)
+        Self::open(&dir, world, None)
     }
 
     /// Creates a run in the first of the folders `runs/NAME-1`, `runs/NAME-2`, ... that is free.
@@ -87,22 +98,34 @@ impl Run {
         numbered(name, |dir| Self::create(config.clone(), dir))
     }
 
-    /// Resumes a run that was stopped or killed. A finished run is not trained further.
+    /// Resumes a run that was stopped or killed. A finished run is not trained further, see [`resume_until`](Run::resume_until).
     pub fn resume(dir: impl AsRef<Path>) -> Result<Self, Error> {
-        let dir = dir.as_ref();
-        let config = read_config(dir)?;
-        let world =
-            gradus_envs::registry::find(&config.environment).map_err(|error| Error::folder(&dir.join(CONFIG), error.to_string()))?;
-        Self::open(dir, world)
+        Self::open(dir.as_ref(), registered(dir.as_ref())?, None)
+    }
+
+    /// Resumes a run, finished or not, to train until `steps` environment steps are done in all. The run folder records in `earlier_steps` of
+    /// `config.toml` when the plan changed. Schedules, such as that of the learning rate, follow the new number of steps from then on.
+    ///
+    /// ```no_run
+    /// gradus::Run::resume_until("runs/first", 1_000_000)?.train(gradus::Show::Progress)?;
+    /// # Ok::<(), gradus::Error>(())
+    /// ```
+    pub fn resume_until(dir: impl AsRef<Path>, steps: u64) -> Result<Self, Error> {
+        Self::open(dir.as_ref(), registered(dir.as_ref())?, Some(steps))
     }
 
     /// Same as [`resume`](Run::resume), but with a custom environment.
     pub fn resume_in_world(dir: impl AsRef<Path>, world: World) -> Result<Self, Error> {
-        Self::open(dir.as_ref(), world)
+        Self::open(dir.as_ref(), world, None)
     }
 
-    fn open(dir: &Path, world: World) -> Result<Self, Error> {
-        let config = read_config(dir)?;
+    /// Same as [`resume_until`](Run::resume_until), but with a custom environment.
+    pub fn resume_in_world_until(dir: impl AsRef<Path>, world: World, steps: u64) -> Result<Self, Error> {
+        Self::open(dir.as_ref(), world, Some(steps))
+    }
+
+    fn open(dir: &Path, world: World, until: Option<u64>) -> Result<Self, Error> {
+        let mut config = read_config(dir)?;
         let path = dir.join(STATE);
         if !path.exists() && dir.join(POLICY).exists() {
             let advice = format!("expected a run, got only a policy; start a run from it with `--set init={}`", dir.display());
@@ -113,6 +136,12 @@ impl Run {
         let damaged = |source| Error::Tensors { path: path.clone(), source };
         let (state, note) = read_tensors(&path)?;
         check_note(&path, &note, &config)?;
+        if let Some(steps) = until.filter(|steps| *steps != config.steps) {
+            let done = get_u64(&state, "steps").ok().and_then(|steps| steps.first().copied()).unwrap_or_default();
+            let expected = format!("more than the {done} that are done");
+            ConfigError::unless(steps > done, "steps", &expected, steps)?;
+            config = config.replanned(steps, done);
+        }
         let mut trainer = Trainer::to_resume(config, world)?;
         trainer.load_state(&state).map_err(damaged)?;
         let pages = Pages::listed(&state).map_err(damaged)?;
@@ -122,10 +151,15 @@ impl Run {
             pages.remove_others(dir);
         }
         let (covered, seconds) = covered(&state).map_err(damaged)?;
-        // rewrites settings of an older format in the current format
+        // rewrites settings of an older format in the current format, and records another number of steps
         let (settings, text) = (dir.join(CONFIG), trainer.config().to_file());
         if read(&settings).is_ok_and(|old| old != text.as_bytes()) {
             replace(&settings, text.as_bytes()).map_err(Error::io("write", &settings))?;
+        }
+        if !trainer.is_finished() {
+            // from now on the checkpoint has the newest policy
+            let path = dir.join(POLICY);
+            fs::remove_file(&path).or_else(|error| if path.exists() { Err(error) } else { Ok(()) }).map_err(Error::io("remove", &path))?;
         }
         Ok(Self {
             logs: Logs::open(dir, covered, trainer.is_text(), trainer.score_names())?,
@@ -168,14 +202,38 @@ impl Run {
 
     /// Trains to the end, then exports the policy and draws the learning curve.
     pub fn train(&mut self, show: Show) -> Result<(), Error> {
-        threads::with_default(|| self.train_with_threads(show))
+        self.train_with(show, |_| ControlFlow::Continue(()))
     }
 
-    fn train_with_threads(&mut self, show: Show) -> Result<(), Error> {
+    /// As [`train`](Run::train), but calls `on_update` after every iteration. If it returns [`ControlFlow::Break`], the training ends there: the
+    /// run is finished with the steps that are done, and [`resume_until`](Run::resume_until) can continue it.
+    ///
+    /// ```no_run
+    /// use std::ops::ControlFlow;
+    /// use gradus::{Config, Run, Show};
+    ///
+    /// let config = Config { evaluate_every: 10_000, ..Config::preset("ppo", "cartpole", None)? };
+    /// let mut run = Run::create(config, "runs/until-solved")?;
+    /// run.train_with(Show::Progress, |update| match update.iteration.evaluation {
+    ///     Some(mean) if mean >= 475.0 => ControlFlow::Break(()),
+    ///     _ => ControlFlow::Continue(()),
+    /// })?;
+    /// # Ok::<(), gradus::Error>(())
+    /// ```
+    pub fn train_with(&mut self, show: Show, mut on_update: impl FnMut(&Update<'_>) -> ControlFlow<()> + Send) -> Result<(), Error> {
+        threads::with_default(|| self.train_with_threads(show, &mut on_update))
+    }
+
+    fn train_with_threads(&mut self, show: Show, on_update: OnUpdate<'_>) -> Result<(), Error> {
         let trained = !self.trainer.is_finished();
-        self.train_until(u64::MAX, show)?;
+        self.train_until(u64::MAX, show, on_update)?;
         if trained {
+            // the checkpoint first: a killed run is then one that can be resumed with the same plan
             self.checkpoint()?;
+            if self.trainer.end() {
+                let path = self.dir.join(CONFIG);
+                replace(&path, self.trainer.config().to_file().as_bytes()).map_err(Error::io("write", &path))?;
+            }
         }
         if show == Show::Progress && self.trainer.recent_episodes() == 0 {
             let advice = "give the environment a terminal state or a time limit, or train for more steps";
@@ -187,7 +245,7 @@ impl Run {
     }
 
     /// Trains until at least `steps` environment steps are done, or to the end; exports nothing.
-    pub(crate) fn train_until(&mut self, steps: u64, show: Show) -> Result<(), Error> {
+    pub(crate) fn train_until(&mut self, steps: u64, show: Show, on_update: OnUpdate<'_>) -> Result<(), Error> {
         let progress = Progress::new(show, self.trainer.steps(), self.trainer.total_steps());
         let (mut shown, mut shown_steps, mut rate) = (Instant::now(), self.trainer.steps(), 0.0);
         progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
@@ -198,6 +256,12 @@ impl Run {
             self.seconds += seconds;
             let speed = (self.trainer.steps() - before) as f64 / seconds;
             self.logs.write(self.trainer.iteration(), &iteration, self.seconds, speed)?;
+            if iteration.is_best {
+                self.write_policy(BEST).inspect_err(|_| progress.finish())?;
+            }
+            if on_update(&Update { iteration: &iteration, trainer: &self.trainer, seconds: self.seconds }).is_break() {
+                break;
+            }
             if shown.elapsed() > Duration::from_millis(100) {
                 rate = (self.trainer.steps() - shown_steps) as f64 / shown.elapsed().as_secs_f64();
                 (shown, shown_steps) = (Instant::now(), self.trainer.steps());
@@ -224,18 +288,24 @@ impl Run {
         Ok(())
     }
 
-    /// Writes the policy and then the figures, if they are missing or out of date.
-    fn export(&self) -> Result<(), Error> {
+    /// Writes the current policy to the file `name`, unless the file has it already. Returns whether the file had it.
+    fn write_policy(&self, name: &str) -> Result<bool, Error> {
         let policy = tensors::encode(&self.trainer.export(), &self.trainer.config().to_file());
         Error::unless_sound(self.trainer.policy())?;
-        let path = self.dir.join(POLICY);
+        let path = self.dir.join(name);
         let is_same = read(&path).is_ok_and(|bytes| bytes == policy);
+        if is_same { Ok(true) } else { replace(&path, &policy).map(|()| false).map_err(Error::io("write", &path)) }
+    }
+
+    /// Writes the policy and then the figures, if they are missing or out of date.
+    fn export(&self) -> Result<(), Error> {
         let figures = CURVES.map(|name| self.dir.join(name));
-        if is_same && figures.iter().all(|path| path.exists()) {
-            return Ok(());
-        }
-        replace(&path, &policy).map_err(Error::io("write", &path))?;
-        plot(&[&self.dir], &figures)
+        if self.write_policy(POLICY)? && figures.iter().all(|path| path.exists()) { Ok(()) } else { plot(&[&self.dir], &figures) }
+    }
+
+    /// Ends the run and returns its policy. The folder can then be opened by others.
+    pub fn into_policy(self) -> Policy {
+        self.trainer.into_policy()
     }
 
     /// Evaluates the policy on `episodes` greedy episodes with other seeds than in training; on a text task, on problems of the test split.
@@ -243,6 +313,15 @@ impl Run {
         let seed = self.trainer.config().seed;
         evaluate(self.trainer.policy(), &self.trainer.evaluation_world(), episodes, seed, Mode::Greedy)
     }
+}
+
+/// A function that is called after every iteration.
+type OnUpdate<'a> = &'a mut (dyn FnMut(&Update<'_>) -> ControlFlow<()> + Send);
+
+/// Returns the registered environment of the run folder `dir`.
+fn registered(dir: &Path) -> Result<World, Error> {
+    let config = read_config(dir)?;
+    gradus_envs::registry::find(&config.environment).map_err(|error| Error::folder(&dir.join(CONFIG), error.to_string()))
 }
 
 /// Checks that `dir` is new or empty. Returns its path in a form that ends with the folder's name.
@@ -257,7 +336,8 @@ pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
         return Err(Error::folder(&dir, "holds a policy; choose another folder"));
     }
     if dir.join(CONFIG).exists() {
-        let advice = format!("holds another run; continue it with `gradus train --resume {}`, or choose another folder", dir.display());
+        let (name, shown) = (crate::program_name(), dir.display());
+        let advice = format!("holds another run; continue it with `{name} train --resume {shown}`, or choose another folder");
         return Err(Error::folder(&dir, advice));
     }
     if dir.is_file() {

@@ -8,7 +8,7 @@ use super::logs::{self, METRICS};
 use super::pages::{Pages, read_page};
 use super::{covered, line_of_hash};
 use crate::files::{Sha256, read, read_to_string};
-use crate::saved::{CONFIG, EXAMPLES_FILE, POLICY, STATE, check_note, read_config, read_tensors};
+use crate::saved::{BEST, CONFIG, EXAMPLES_FILE, POLICY, STATE, check_note, read_config, read_tensors};
 use crate::verify::Checked;
 use crate::{Config, Error};
 
@@ -19,7 +19,7 @@ pub(crate) fn folder(dir: &Path) -> Result<Vec<Checked>, Error> {
         Ok(_) => Checked::intact(&dir.join(CONFIG), ""),
         Err(error) => Checked::damaged(error),
     }];
-    for name in [STATE, POLICY, EXAMPLES_FILE] {
+    for name in [STATE, POLICY, BEST, EXAMPLES_FILE] {
         let path = dir.join(name);
         if path.exists() {
             all.push(tensors(&path, config.as_ref().ok()));

@@ -112,7 +112,7 @@ impl LearnedReward {
         begin_as(path, (&self.own_world, &self.network), self.model.as_mut())?;
         if *pairs > 0 && training.replay > 0.0 {
             let (file, tensors) = examples_file(path)?.ok_or_else(|| {
-                let advice = "make the folder again with `gradus reward-model`, or set reward_model.replay=0";
+                let advice = format!("make the folder again with `{} reward-model`, or set reward_model.replay=0", crate::program_name());
                 let problem = format!("expected {EXAMPLES_FILE}, for reward_model.replay = {}, got none; {advice}", training.replay);
                 Error::folder(path, problem)
             })?;

@@ -38,6 +38,10 @@ pub struct Iteration {
     pub metrics: Metrics,
     /// Episodes that ended in the iteration, in the order in which they ended.
     pub episodes: Vec<Episode>,
+    /// The mean return of the evaluation after this iteration, if there was one.
+    pub evaluation: Option<f64>,
+    /// Whether this is the best evaluation of the training so far.
+    pub is_best: bool,
 }
 
 /// A training in progress, on the threads set by [`threads::with`]. The number of threads does not change the results.
@@ -49,6 +53,7 @@ pub struct Trainer {
     iteration: u64,
     recent: VecDeque<(f64, u32)>,
     last_evaluation: f64,
+    best_evaluation: f64,
     is_text: bool,
     learned: Option<LearnedReward>,
 }
@@ -103,7 +108,18 @@ impl Trainer {
         let collector = collector(&config, &world, algorithm.as_ref())?;
         let (collector, is_text) = (collector.with_max_concurrent(config.max_concurrent), is_text(&world));
         let recent = VecDeque::with_capacity(WINDOW);
-        Ok(Self { config, world, algorithm, collector, iteration: 0, recent, last_evaluation: f64::NAN, is_text, learned: None })
+        Ok(Self {
+            config,
+            world,
+            algorithm,
+            collector,
+            iteration: 0,
+            recent,
+            last_evaluation: f64::NAN,
+            best_evaluation: f64::NEG_INFINITY,
+            is_text,
+            learned: None,
+        })
     }
 
     /// Returns the settings.
@@ -136,6 +152,21 @@ impl Trainer {
     /// Returns the policy as an actor-critic network, if it is one.
     pub fn actor_critic(&self) -> Option<&dyn Policy> {
         self.algorithm.policy()
+    }
+
+    /// Returns the policy with what it needs to act without the trainer.
+    pub fn into_policy(self) -> crate::Policy {
+        let Self { config, world, algorithm, collector, .. } = self;
+        crate::Policy::new(config, world, algorithm.into_behaviour(), collector.normaliser())
+    }
+
+    /// Ends the training with the steps that are done. Returns whether it was unfinished.
+    pub(crate) fn end(&mut self) -> bool {
+        let is_unfinished = !self.is_finished();
+        if is_unfinished {
+            self.config = self.config.clone().replanned(self.steps(), self.steps());
+        }
+        is_unfinished
     }
 
     /// Returns whether observations are texts.
@@ -224,8 +255,14 @@ impl Trainer {
             [rollout.map(|(name, x)| (name.into(), x)).into(), report].concat()
         };
         metrics.extend(metrics::of_scores(self.score_names(), &episodes));
-        metrics.push(("eval/mean_reward".into(), self.evaluate_if_due(before)?));
-        Ok(Iteration { steps: self.steps(), metrics, episodes })
+        let evaluation = self.evaluate_if_due(before)?;
+        metrics.push(("eval/mean_reward".into(), evaluation.unwrap_or(f64::NAN)));
+        let is_best = evaluation.is_some_and(|mean| mean > self.best_evaluation);
+        if let Some(mean) = evaluation {
+            self.last_evaluation = mean;
+            self.best_evaluation = self.best_evaluation.max(mean);
+        }
+        Ok(Iteration { steps: self.steps(), metrics, episodes, evaluation, is_best })
     }
 
     /// Collects a rollout, and more if the agent wants more, and updates the agent. Returns the report of the update, the episodes that ended,
@@ -267,18 +304,17 @@ impl Trainer {
         Ok((rollout, episodes, learned))
     }
 
-    /// Returns the mean return of an evaluation if one is due, otherwise NaN.
-    fn evaluate_if_due(&mut self, steps_before: u64) -> Result<f64, Error> {
+    /// Returns the mean return of an evaluation if one is due.
+    fn evaluate_if_due(&self, steps_before: u64) -> Result<Option<f64>, Error> {
         let every = self.config.evaluate_every;
         if every == 0 || self.steps() / every == steps_before / every {
-            return Ok(f64::NAN);
+            return Ok(None);
         }
         // a separate seed, because the episodes that decide when to stop must differ from the episodes of reported evaluations
         let seed = episode_seed(self.config.seed, u64::from(u32::MAX), 1);
         let world = self.world().on_split(Split::Validation);
         let evaluation = evaluate(self.policy(), &world, self.config.evaluate_episodes, seed, Mode::Greedy)?;
-        self.last_evaluation = evaluation.mean;
-        Ok(evaluation.mean)
+        Ok(Some(evaluation.mean))
     }
 
     /// Trains to the end.
@@ -327,6 +363,7 @@ impl Trainer {
         let mut tensors = self.collector.save();
         tensors.insert("recent_episodes".into(), Tensor::u64(recent));
         tensors.insert("progress".into(), Tensor::u64(vec![self.iteration, self.last_evaluation.to_bits()]));
+        tensors.insert("best_evaluation".into(), Tensor::u64(vec![self.best_evaluation.to_bits()]));
         add_with_prefix(&mut tensors, self.policy().save(), POLICY_PREFIX);
         add_with_prefix(&mut tensors, self.policy().save_optimiser(), OPTIMISER);
         add_with_prefix(&mut tensors, self.algorithm.save(), AGENT);
@@ -372,7 +409,12 @@ impl Trainer {
         match *progress {
             [iteration, evaluation] if rest.is_empty() && (recent.len() <= WINDOW || self.is_text) => {
                 self.iteration = iteration;
-                self.last_evaluation = f64::from_bits(evaluation);
+                // the evaluation that ended a training does not end its continuation
+                let is_continued = self.config.earlier_steps.last().is_some_and(|earlier| earlier.until == self.steps());
+                self.last_evaluation = if is_continued { f64::NAN } else { f64::from_bits(evaluation) };
+                // checkpoints of older versions have no best evaluation
+                let best = tensors.contains_key("best_evaluation").then(|| get_u64(tensors, "best_evaluation")).transpose()?;
+                self.best_evaluation = best.and_then(|bits| bits.first()).map_or(f64::NEG_INFINITY, |bits| f64::from_bits(*bits));
                 self.recent = recent.iter().map(|[bits, length]| (f64::from_bits(*bits), *length as u32)).collect();
                 Ok(())
             }

@@ -212,7 +212,8 @@ pub(crate) fn pairs_of(config: &Config, world: &World) -> Result<Vec<Pair>, Erro
         return file::pairs(&training);
     }
     let problem = |expected: &str, got: &str| Error::folder(path, format!("expected {expected}, got {got}"));
-    let (file, tensors) = examples_file(path)?.ok_or_else(|| problem("a folder of `gradus reward-model`", "none"))?;
+    let (file, tensors) =
+        examples_file(path)?.ok_or_else(|| problem(&format!("a folder of `{} reward-model`", crate::program_name()), "none"))?;
     check_reward_model(path, Supervision::Outcome)?;
     check_vocabulary(path, &read_config(path)?.to_toml(), world)?;
     let rankings = rankings::load(&tensors, text.task.vocabulary().len() as u32, text.space().width() - 1);

@@ -1,0 +1,214 @@
+//! [`Policy`]: a trained policy that chooses actions.
+
+use std::path::Path;
+
+use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::{Action, Actions, SingleEnv, Space, World};
+use gradus_nets::{Behaviour, tensors};
+use gradus_rollouts::Predictor;
+use ndarray::{ArrayView2, Axis};
+
+use crate::evaluate::play::{Played, write_gif};
+use crate::evaluate::{Evaluation, Mode, evaluate};
+use crate::files::{create_folder, replace};
+use crate::run::vacant;
+use crate::saved::{self, CONFIG, POLICY};
+use crate::{Config, Error, Trainer};
+
+/// A trained policy: it chooses actions for observations, plays and is evaluated. It comes from a run folder, or from a training without one.
+///
+/// ```no_run
+/// use gradus::{Mode, Policy, draw, make};
+///
+/// let mut policy = Policy::load("runs/first")?;
+/// let mut env = make("cartpole", 1)?;
+/// for _ in 0..500 {
+///     env.step(policy.predict(env.observation(), Mode::Greedy)?)?;
+///     draw::show(&mut env)?;
+/// }
+/// # Ok::<(), gradus::Error>(())
+/// ```
+pub struct Policy {
+    config: Config,
+    /// With the configured wrappers, without normalisation.
+    world: World,
+    behaviour: Box<dyn Behaviour>,
+    predictor: Predictor,
+    /// The number of observations if the environment's own are discrete and the network gets nothing but their one-hot code.
+    discrete: Option<usize>,
+    seed: u64,
+    streams: Vec<Stream>,
+}
+
+impl Policy {
+    /// Loads the policy of a run folder, or a policy file in a run folder. Only reads: another process may train in the folder. An
+    /// unfinished run has the policy of its last checkpoint.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        saved::load(path.as_ref(), None)
+    }
+
+    /// As [`load`](Policy::load), for a run in a custom environment that is not registered.
+    pub fn load_in_world(path: impl AsRef<Path>, world: World) -> Result<Self, Error> {
+        saved::load(path.as_ref(), Some(world))
+    }
+
+    /// Trains an agent without a run folder, and returns its policy. Nothing is printed.
+    ///
+    /// ```
+    /// use gradus::{Config, Mode, Policy};
+    ///
+    /// let config = Config { steps: 50_000, ..Config::preset("ppo", "CartPole-v1", None)? };
+    /// let policy = Policy::train(config)?;
+    /// assert!(policy.evaluate(100, Mode::Greedy)?.mean > 400.0);
+    /// # Ok::<(), gradus::Error>(())
+    /// ```
+    pub fn train(config: Config) -> Result<Self, Error> {
+        let mut trainer = Trainer::new(config)?;
+        trainer.finish()?;
+        Ok(trainer.into_policy())
+    }
+
+    /// `world` has the wrappers of `config`, without normalisation.
+    pub(crate) fn new(config: Config, world: World, behaviour: Box<dyn Behaviour>, normaliser: &gradus_rollouts::Normaliser) -> Self {
+        let width = behaviour.observation_width();
+        let predictor = Predictor::new(normaliser, width, &world.env().action_space());
+        let is_plain = config.wrappers.frame_stack == 1 && !config.wrappers.time_aware;
+        let discrete = (is_plain && world.is_one_hot()).then_some(width);
+        let seed = config.seed;
+        Self { config, world, behaviour, predictor, discrete, seed, streams: Vec::new() }
+    }
+
+    /// Returns the settings of the training.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Returns the policy as the evaluations and the functions of [`evaluate`](crate::evaluate) take it. Its observations must be normalised.
+    pub fn behaviour(&self) -> &dyn Behaviour {
+        self.behaviour.as_ref()
+    }
+
+    /// Returns the environment with the wrappers of the training, without normalisation. Its observations are what
+    /// [`predict`](Policy::predict) takes.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Returns the environment as [`behaviour`](Policy::behaviour) sees it: with normalised observations, if the training normalised them.
+    pub fn normalised_world(&self) -> World {
+        self.predictor.normaliser().frozen(&self.world)
+    }
+
+    /// Makes a copy of the environment of the training, whose episodes follow from `seed`.
+    pub fn make(&self, seed: u64) -> Result<SingleEnv, Error> {
+        Ok(self.world.single(seed)?)
+    }
+
+    /// Sets the seed of sampled actions and evaluations, and begins its random numbers anew. At first it is that of the training.
+    pub fn set_seed(&mut self, seed: u64) {
+        self.seed = seed;
+        self.streams.clear();
+    }
+
+    /// Chooses an action for one observation, which is normalised as in training. An environment with discrete observations may give their
+    /// number. Wrappers with a memory, such as stacked frames, are not applied: use the observations of [`make`](Policy::make).
+    ///
+    /// Returns an error if the observation has not as many numbers as the policy expects, or if one is not finite.
+    pub fn predict(&mut self, observation: &[f32], mode: Mode) -> Result<Action<'_>, Error> {
+        self.predict_masked(observation, None, mode)
+    }
+
+    /// As [`predict`](Policy::predict), but only actions whose entry in `mask` is true can be chosen.
+    pub fn predict_masked(&mut self, observation: &[f32], mask: Option<&[bool]>, mode: Mode) -> Result<Action<'_>, Error> {
+        Ok(self.choose(observation, observation.len(), mask, mode)?.get(0))
+    }
+
+    /// Chooses an action for each row of `observations`. With `masks`, rows x actions, only actions whose entry is true can be chosen.
+    ///
+    /// ```no_run
+    /// # let mut policy = gradus::Policy::load("runs/first")?;
+    /// let mut envs = policy.world().vec_env(0..8, 1)?;
+    /// for _ in 0..500 {
+    ///     let actions = policy.predict_many(envs.observations(), envs.action_masks(), gradus::Mode::Sampled)?;
+    ///     envs.step(actions)?;
+    /// }
+    /// # Ok::<(), gradus::Error>(())
+    /// ```
+    pub fn predict_many(&mut self, observations: ArrayView2<'_, f32>, masks: Option<&[bool]>, mode: Mode) -> Result<Actions<'_>, Error> {
+        let width = observations.len_of(Axis(1));
+        match observations.as_slice() {
+            Some(rows) => self.choose(rows, width, masks, mode),
+            None => self.choose(&observations.iter().copied().collect::<Vec<f32>>(), width, masks, mode),
+        }
+    }
+
+    /// Chooses actions for rows of `width` numbers.
+    fn choose(&mut self, rows: &[f32], width: usize, masks: Option<&[bool]>, mode: Mode) -> Result<Actions<'_>, Error> {
+        let wrong = |what: String, expected: String, got: String| Err(Error::Parse { what, expected, got });
+        let expected = self.behaviour.observation_width();
+        let codes; // one-hot codes
+        let (rows, count) = match self.discrete {
+            Some(n) if width == 1 && n > 1 => {
+                let mut all = vec![0.0; rows.len() * n];
+                for (row, number) in all.chunks_exact_mut(n).zip(rows) {
+                    let index = *number as usize;
+                    if index >= n || index as f32 != *number {
+                        return wrong("observation".into(), format!("a whole number from 0 to {}", n - 1), number.to_string());
+                    }
+                    row[index] = 1.0;
+                }
+                codes = all;
+                (&codes[..], rows.len())
+            }
+            _ if width != expected => return wrong("observation".into(), format!("{expected} numbers"), width.to_string()),
+            _ => (rows, rows.len() / expected),
+        };
+        if let Some(i) = rows.iter().position(|number| !number.is_finite()) {
+            return wrong(format!("observation[{}]", i % expected), "a finite number".into(), rows[i].to_string());
+        }
+        if let Some(masks) = masks {
+            let Space::Discrete(n) = self.world.env().action_space() else {
+                return wrong("action mask".into(), "none, because actions are continuous".into(), "one".into());
+            };
+            if masks.len() != count * n as usize {
+                return wrong("action mask".into(), format!("{count} x {n} entries"), masks.len().to_string());
+            }
+            if masks.chunks(n as usize).any(|mask| !mask.contains(&true)) {
+                return wrong("action mask".into(), "at least one allowed action".into(), "none".into());
+            }
+        }
+        if mode == Mode::Sampled {
+            let first = self.streams.len() as u64;
+            self.streams.extend((first..count as u64).map(|row| Stream::new(self.seed, Purpose::Evaluation, 1 + row)));
+        }
+        let streams = if mode == Mode::Sampled { &mut self.streams[..count] } else { &mut [] };
+        let actions = self.predictor.predict(self.behaviour.as_ref(), rows, masks, (&mode.sampling(), streams));
+        Error::unless_sound(self.behaviour.as_ref())?;
+        Ok(actions)
+    }
+
+    /// Evaluates the policy on `episodes` episodes with other seeds than in training; on a text task, on problems of the test split.
+    pub fn evaluate(&self, episodes: usize, mode: Mode) -> Result<Evaluation, Error> {
+        let world = self.normalised_world().on_split(gradus_envs::text::Split::Test);
+        evaluate(self.behaviour(), &world, episodes, self.seed, mode)
+    }
+
+    /// Plays the episode of `seed` greedily and writes it as an animated GIF.
+    pub fn write_gif(&self, path: impl AsRef<Path>, seed: u64) -> Result<Played, Error> {
+        write_gif(self.behaviour(), &self.normalised_world(), seed, path)
+    }
+
+    /// Writes the policy and its settings to a folder, which must be new or empty, for [`load`](Policy::load) and the commands `eval`, `play`
+    /// and `sample`.
+    pub fn save(&self, dir: impl AsRef<Path>) -> Result<(), Error> {
+        let dir = vacant(dir.as_ref())?;
+        let settings = self.config.to_file();
+        let mut parameters = self.behaviour.save();
+        parameters.extend(self.predictor.normaliser().save_observations());
+        create_folder(&dir, |temporary| {
+            let write = |name, bytes: &[u8]| replace(&temporary.join(name), bytes).map_err(Error::io("write", &dir));
+            write(CONFIG, settings.as_bytes())?;
+            write(POLICY, &tensors::encode(&parameters, &settings))
+        })
+    }
+}
