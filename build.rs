@@ -10,7 +10,7 @@ const CODE: [&str; 5] = ["agents/src", "envs/src", "nets/src", "rollouts/src", "
 
 /// Files and folders that show, draw or analyse numbers but do not determine the numbers of a run. All other code in [`CODE`],
 /// except tests, is hashed.
-const NOT_CODE: [&str; 25] = [
+const NOT_CODE: [&str; 26] = [
     "src/app.rs",
     "src/bench",
     "src/commands",
@@ -29,6 +29,7 @@ const NOT_CODE: [&str; 25] = [
     "src/main.rs",
     "src/memory",
     "src/pages",
+    "src/policy.rs",
     "src/program.rs",
     "src/run/metric_curves.rs",
     "src/run/progress.rs",

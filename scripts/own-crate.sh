@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds examples/own_crate, which is not part of this workspace, and checks that every command works with its environment and its agent.
+# Builds examples/own_crate, which is not part of this workspace, and checks that every command works with its environment and its agent. Then
+# does the same with a crate that `gradus new` writes, and checks the presets of its folder.
 #
 #   scripts/own-crate.sh [FOLDER]      builds in FOLDER (default: a temporary folder)
 set -euo pipefail
@@ -35,8 +36,11 @@ expect "advantage-weighted regression" "$own" list
 expect "keep a room at 20 degrees" "$own" list
 expect "awr.temperature = 1.0" "$own" list --settings
 expect "12 of 12 topics passed" "$own" check thermostat
+expect "awr on thermostat. Not tuned." "$own" list
 expect "awr on thermostat, 50176 steps" "$own" train awr thermostat --set awr.temperature=0.9 --out awr
-expect "already finished" "$own" train --resume awr
+expect "own_crate train --resume awr --steps 100352" "$own" train --resume awr
+expect "from step 50176" "$own" train --resume awr --steps 60k
+refuse "own_crate train --resume awr" "$own" train awr thermostat --out awr
 expect "over 100 episodes" "$own" eval awr
 expect "episode.gif" "$own" play awr --gif episode.gif
 expect "curve.svg" "$own" plot awr
@@ -48,4 +52,30 @@ grep -q "^thermostat,AWR" comparison/summary.csv
 refuse "awr.temperature: expected a number above 0, got 0" "$own" train awr thermostat --set awr.temperature=0
 refuse "did you mean \`thermostat\`" "$own" train awr thermostad
 refuse "did you mean \`awr\`" "$own" train awt thermostat
-echo "own crate: 16 commands as expected"
+
+expect "begin with: cd new-crate && cargo run -- train awr thermostat" "$own" new new-crate
+(cd new-crate && CARGO_TARGET_DIR=$target cargo build --quiet)
+own=$target/debug/new-crate
+presets=$temporary/new-crate/presets
+expect "awr on thermostat, 50176 steps" "$own" train awr thermostat --out new
+mkdir -p "$presets/ppo/any"
+echo "steps = 2_000" >"$presets/ppo/any/short.toml"
+expect "ppo on thermostat, 2048 steps" "$own" train ppo thermostat --preset short --out short
+echo "awr.temprature = 2" >"$presets/awr/thermostat/hot.toml"
+refuse "hot.toml: unknown setting \`awr.temprature\`; did you mean \`awr.temperature\`" "$own" list
+rm "$presets/awr/thermostat/hot.toml"
+cp "$presets/ppo/any/short.toml" "$presets"
+refuse "short.toml: expected a preset in AGENT/ENVIRONMENT/NAME.toml" "$own" list
+rm "$presets/short.toml"
+mkdir "$presets/awt"
+refuse "did you mean \`awr\`" "$own" list
+rmdir "$presets/awt"
+mkdir "$presets/awr/thermostad"
+refuse "did you mean \`thermostat\`" "$own" list
+rmdir "$presets/awr/thermostad"
+mkdir -p "$presets/dqn/any"
+echo "steps = 2_000" >"$presets/dqn/any/default.toml"
+refuse "default.toml: preset \`default\` of dqn on any: expected an unused name" "$own" list
+rm -r "$presets"
+refuse "cannot read $presets" "$own" list
+echo "own crate: all commands as expected"

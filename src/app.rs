@@ -1,12 +1,15 @@
 //! The command line as a part of other programs.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::{fs, io};
 
-use gradus_agents::AgentConfig;
 use gradus_agents::registry as agents;
+use gradus_agents::{AgentConfig, Preset};
 use gradus_envs::{Env, World, registry};
 
-use crate::{Error, commands, program};
+use crate::files::read_to_string;
+use crate::{Config, Error, commands, program};
 
 /// Returns the command line of the program `gradus`. A program with environments and agents of its own adds them:
 ///
@@ -22,7 +25,7 @@ use crate::{Error, commands, program};
 ///
 /// `cargo run -- train ppo casino` then trains on the new environment, and so do all other commands, such as `eval`, `play`, `compare` and `list`.
 pub fn app() -> App {
-    App { added: Ok(()) }
+    App { added: Ok(()), presets: Vec::new() }
 }
 
 /// A command line, see [`app`].
@@ -31,6 +34,7 @@ pub fn app() -> App {
 pub struct App {
     /// The first error of an environment or agent that was added; `run` reports it.
     added: Result<(), Error>,
+    presets: Vec<PathBuf>,
 }
 
 impl App {
@@ -52,10 +56,74 @@ impl App {
         self
     }
 
+    /// Adds the presets in the files `DIR/AGENT/ENVIRONMENT/NAME.toml`, which have settings like a file for `--config`. ENVIRONMENT may be `text`
+    /// for all text tasks or `any` for all others. The preset `default` is used without `--preset`. The folder is read by [`run`](App::run); a
+    /// relative path begins in the current folder.
+    ///
+    /// ```no_run
+    /// gradus::app().presets(concat!(env!("CARGO_MANIFEST_DIR"), "/presets")).run();
+    /// ```
+    pub fn presets(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.presets.push(dir.into());
+        self
+    }
+
     /// Runs the command that the arguments of the process name. Returns the exit code: 0, 1 if a check failed, or 2 after an error, which is one line
     /// on standard error.
     pub fn run(self) -> ExitCode {
         program::take_name();
-        commands::main(self.added)
+        commands::main(self.added.and_then(|()| self.presets.iter().try_for_each(|dir| read_presets(dir))))
     }
+}
+
+/// Registers the presets in `dir` and checks them.
+fn read_presets(dir: &Path) -> Result<(), Error> {
+    for agent in folders(dir)? {
+        agents::find(&name_of(&agent)).map_err(|error| Error::folder(&agent, error.to_string()))?;
+        for environment in folders(&agent)? {
+            // a preset of several environments is checked in one of them
+            let world = match name_of(&environment).as_str() {
+                "any" => "cartpole".into(),
+                "text" => "addition".into(),
+                name => registry::find(name).map_err(|error| Error::folder(&environment, error.to_string()))?.name,
+            };
+            for file in entries(&environment)?.into_iter().filter(|path| is_preset(path)) {
+                let leaked = |text: String| -> &'static str { text.leak() };
+                let [agent, environment, name] = [&agent, &environment, &file].map(|path| leaked(name_of(path)));
+                let environment = if ["any", "text"].contains(&environment) { environment } else { leaked(world.clone()) };
+                agents::register_preset(Preset { agent, environment, name, text: leaked(read_to_string(&file)?) })
+                    .map_err(Error::from)
+                    .and_then(|()| Config::preset(agent, &world, Some(name)))
+                    .map_err(|error| Error::folder(&file, error.to_string()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the paths in a folder, in the order of their names.
+fn entries(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let read = || fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>();
+    let mut paths = read().map_err(Error::io("read", dir))?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// Returns the folders in a folder of presets. A preset there is an error, because it would be ignored.
+fn folders(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let paths = entries(dir)?;
+    match paths.iter().find(|path| is_preset(path)) {
+        Some(path) => Err(Error::folder(path, "expected a preset in AGENT/ENVIRONMENT/NAME.toml")),
+        None => Ok(paths.into_iter().filter(|path| path.is_dir()).collect()),
+    }
+}
+
+fn is_preset(path: &Path) -> bool {
+    path.is_file() && path.extension().is_some_and(|extension| extension == "toml")
+}
+
+/// Returns the name of a folder, or of a file without its extension.
+fn name_of(path: &Path) -> String {
+    let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
+    name.unwrap_or_default().display().to_string()
 }

@@ -36,6 +36,9 @@ const AGENTS: &[Entry] = &[
 /// The agents of other crates.
 static ADDED: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
 
+/// The presets of other crates and of files.
+static ADDED_PRESETS: RwLock<Vec<Preset>> = RwLock::new(Vec::new());
+
 /// The settings of an agent, from which the agent is built.
 ///
 /// Declare the struct with [`settings!`](gradus_nets::settings), which gives each field its help and its default, and derive `Clone`,
@@ -223,12 +226,23 @@ pub enum RegistryError {
     /// The name is taken, or is [not allowed](is_name).
     #[error("agent `{0}`: expected an unused name of lowercase letters, digits and hyphens that is not a configuration key")]
     Name(String),
+    /// The agent has a preset of this name for this environment.
+    #[error("preset `{name}` of {agent} on {environment}: expected an unused name")]
+    Preset {
+        /// Name of the preset.
+        name: String,
+        /// Name of the agent.
+        agent: String,
+        /// Name of the environment.
+        environment: String,
+    },
 }
 
 /// The configuration keys other than the sections of agents.
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "agent",
     "device",
+    "earlier_steps",
     "environment",
     "envs",
     "evaluate_episodes",
@@ -271,9 +285,20 @@ pub fn all() -> Vec<Entry> {
     AGENTS.iter().chain(&*added).copied().collect()
 }
 
-/// Returns the presets of all agents.
+/// Registers a preset until the process ends, for example one that was read from a file.
+pub fn register_preset(preset: Preset) -> Result<(), RegistryError> {
+    let Preset { agent, environment, name, .. } = preset;
+    if presets().iter().any(|other| (other.agent, other.environment, other.name) == (agent, environment, name)) {
+        return Err(RegistryError::Preset { name: name.into(), agent: agent.into(), environment: environment.into() });
+    }
+    ADDED_PRESETS.write().unwrap_or_else(PoisonError::into_inner).push(preset);
+    Ok(())
+}
+
+/// Returns the presets of all agents, then those that were [registered](register_preset).
 pub fn presets() -> Vec<Preset> {
-    all().iter().flat_map(|entry| entry.presets).copied().collect()
+    let added = ADDED_PRESETS.read().unwrap_or_else(PoisonError::into_inner);
+    all().iter().flat_map(|entry| entry.presets).chain(&*added).copied().collect()
 }
 
 /// Returns the agent called `name`.

@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod eval;
 mod inspect;
+mod new;
 mod pages;
 mod play;
 mod reward_model;
@@ -86,6 +87,8 @@ enum Command {
         #[arg(long)]
         trace: Option<PathBuf>,
     },
+    /// Create a crate with an environment and an agent of its own, and with all of these commands.
+    New(new::New),
     /// Check that the files of runs, policies and comparisons are as they were written. Exit code 1 if one is damaged.
     Verify(verify::Verify),
     /// List agents, environments and presets.
@@ -183,6 +186,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         }
         Command::Check { env, trace: Some(path) } => replay(&env, &path),
         Command::Check { env, trace: None } => check(&env),
+        Command::New(arguments) => new::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::List { settings: false } => list(),
         Command::List { settings: true } => list_settings(),

@@ -117,7 +117,10 @@ impl Config {
         let world = registry::find(environment)?;
         let others = Config::for_world(&world);
         let environment = world.name;
-        let of = |environment: &str| entry.presets.iter().filter(|preset| preset.environment == environment).collect::<Vec<&Preset>>();
+        let all = agents::presets();
+        let of = |environment: &str| {
+            all.iter().filter(|preset| (preset.agent, preset.environment) == (agent, environment)).collect::<Vec<&Preset>>()
+        };
         let (own, common) = (of(&environment), of(if world.text.is_some() { "text" } else { "any" }));
         let common = common.into_iter().filter(|preset| own.iter().all(|other| other.name != preset.name));
         let presets: Vec<&Preset> = own.iter().copied().chain(common).collect();
@@ -128,7 +131,9 @@ impl Config {
             None if name.is_none() => Ok(config),
             None => {
                 let known: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
-                Err(Error::Unknown { what: "preset", name: wanted.into(), hint: names::hint(wanted, &known) })
+                let none = || format!("{agent} has no presets for {}", config.environment);
+                let hint = if known.is_empty() { none() } else { names::hint(wanted, &known) };
+                Err(Error::Unknown { what: "preset", name: wanted.into(), hint })
             }
         }
     }

@@ -1,9 +1,9 @@
-//! Advantage-weighted regression (Peng et al., arXiv 1910.00177), the agent of the page `docs/your-own-agent.md`.
+//! Advantage-weighted regression (Peng et al., arXiv 1910.00177).
 
 use gradus::agents::gae::{Estimate, Gae};
 use gradus::agents::returns::{Truncated, mean_and_sample_std};
 use gradus::agents::{
-    Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Preset, Report, Rollout, Setup, UpdateContext,
+    Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Report, Rollout, Setup, UpdateContext,
 };
 use gradus::nets::{Batch, LossGrad, Objective, Policy, PolicyOutput, settings};
 
@@ -21,12 +21,6 @@ settings! {
 impl AgentConfig for AwrConfig {
     const NAME: &'static str = "awr";
     const ABOUT: &'static str = "advantage-weighted regression";
-    const PRESETS: &'static [Preset] = &[Preset {
-        agent: "awr",
-        environment: "any",
-        name: "default",
-        text: "# Not tuned.\nsteps = 50_000\nenvs = 8\n[optimiser]\nlearning_rate = 1e-3\n",
-    }];
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         ConfigError::unless(self.temperature > 0.0, "awr.temperature", "a number above 0", self.temperature)?;

@@ -1,10 +1,4 @@
 //! Gradus with an environment and an agent of one's own.
-//!
-//! ```text
-//! cargo run -- train awr thermostat
-//! cargo run -- compare compare.toml --out runs/compare
-//! cargo run -- list
-//! ```
 
 mod awr;
 mod thermostat;
@@ -12,5 +6,6 @@ mod thermostat;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    gradus::app().with_world(thermostat::world()).agent::<awr::AwrConfig>().run()
+    let presets = concat!(env!("CARGO_MANIFEST_DIR"), "/presets");
+    gradus::app().with_world(thermostat::world()).agent::<awr::AwrConfig>().presets(presets).run()
 }

@@ -1,0 +1,75 @@
+//! Advantage-weighted regression (Peng et al., arXiv 1910.00177).
+
+use gradus::agents::gae::{Estimate, Gae};
+use gradus::agents::returns::{Truncated, mean_and_sample_std};
+use gradus::agents::{
+    Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Report, Rollout, Setup, UpdateContext,
+};
+use gradus::nets::{Batch, LossGrad, Objective, Policy, PolicyOutput, settings};
+
+settings! {
+    /// Settings of advantage-weighted regression.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct AwrConfig {
+        /// Temperature in standard deviations of the advantages, above 0.
+        pub temperature: f32 = 1.0,
+        /// Passes over a rollout.
+        pub epochs: usize = 6,
+    }
+}
+
+impl AgentConfig for AwrConfig {
+    const NAME: &'static str = "awr";
+    const ABOUT: &'static str = "advantage-weighted regression";
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        ConfigError::unless(self.temperature > 0.0, "awr.temperature", "a number above 0", self.temperature)?;
+        ConfigError::unless(self.epochs > 0, "awr.epochs", "at least 1", self.epochs)?;
+        Ok(Awr { config: self.clone(), optimiser: setup.optimiser.clone() }.into())
+    }
+}
+
+struct Awr {
+    config: AwrConfig,
+    optimiser: OptimiserConfig,
+}
+
+struct AwrObjective<'a> {
+    weights: &'a [f32], // exp(A / temperature)
+    targets: &'a [f32], // R
+}
+
+impl Objective for AwrObjective<'_> {
+    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
+        let error = now.value - self.targets[i];
+        LossGrad {
+            loss: -self.weights[i] * now.log_prob + 0.5 * error * error,
+            derivative: PolicyOutput { log_prob: -self.weights[i], value: error, ..PolicyOutput::default() },
+            ..LossGrad::default()
+        }
+    }
+}
+
+impl Agent for Awr {
+    fn collection(&self) -> Collection {
+        Collection::Steps(128)
+    }
+
+    fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
+        let gae = Gae { gamma: 0.99, lambda: 0.95, truncated: Truncated::Bootstraps };
+        let Estimate { advantages, targets, .. } = gae.estimate(policy, rollout, &rollout.rewards, context)?;
+        let (_, std) = mean_and_sample_std(advantages.iter().copied());
+        let scale = self.config.temperature * std as f32 + 1e-8;
+        let weights: Vec<f32> = advantages.iter().map(|a| (a / scale).min(3.0).exp()).collect();
+
+        let order: Vec<u32> = (0..rollout.len() as u32).collect();
+        let mut loss = 0.0;
+        for indices in (0..self.config.epochs).flat_map(|_| order.chunks(64)) {
+            let mean = vec![1.0 / indices.len() as f32; indices.len()];
+            let objective = AwrObjective { weights: &weights, targets: &targets };
+            loss = policy.gradient(&rollout.store, Batch::new(indices, &mean), &objective).loss;
+            policy.apply(&self.optimiser.step(context.progress));
+        }
+        Ok(vec![("train/loss", loss)])
+    }
+}
