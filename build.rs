@@ -10,7 +10,7 @@ const CODE: [&str; 5] = ["agents/src", "envs/src", "nets/src", "rollouts/src", "
 
 /// Files and folders that show, draw or analyse numbers but do not determine the numbers of a run. All other code in [`CODE`],
 /// except tests, is hashed.
-const NOT_CODE: [&str; 26] = [
+const NOT_CODE: [&str; 29] = [
     "src/app.rs",
     "src/bench",
     "src/commands",
@@ -22,6 +22,7 @@ const NOT_CODE: [&str; 26] = [
     "src/compare/mod.rs",
     "src/compare/report.rs",
     "src/compare/summary.rs",
+    "src/draw",
     "src/draw.rs",
     "src/evaluate/record.rs",
     "src/figure",
@@ -31,7 +32,9 @@ const NOT_CODE: [&str; 26] = [
     "src/pages",
     "src/policy.rs",
     "src/program.rs",
+    "src/run/curves.rs",
     "src/run/metric_curves.rs",
+    "src/run/progress",
     "src/run/progress.rs",
     "src/run/tensorboard.rs",
     "src/run/verify.rs",

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gradus_agents::registry::RegistryError;
 use gradus_agents::{AgentError, ConfigError};
+#[cfg(feature = "gif")]
 use gradus_drawing::AnimationError;
 use gradus_envs::EnvError;
 use gradus_envs::panics::Panic;
@@ -12,6 +13,7 @@ use gradus_nets::tensors::TensorsError;
 use gradus_nets::{Behaviour, NetworkError};
 
 use crate::evaluate::trace::TraceError;
+#[cfg(feature = "figures")]
 use crate::figure::FigureError;
 
 /// An error in training, in a run folder or in a command.
@@ -33,9 +35,11 @@ pub enum Error {
     #[error(transparent)]
     Registry(#[from] RegistryError),
     /// A figure cannot be drawn.
+    #[cfg(feature = "figures")]
     #[error(transparent)]
     Figure(#[from] FigureError),
     /// An animation cannot be drawn.
+    #[cfg(feature = "gif")]
     #[error("{}: {source}", path.display())]
     Animation {
         /// The file to be written.

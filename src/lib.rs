@@ -18,20 +18,43 @@
 //!
 //! [`Policy`] predicts actions, from a run folder or from a training without one; [`make`] makes an environment for it.
 //!
+//! | feature | adds | default |
+//! | --- | --- | --- |
+//! | `cli` | the command `gradus` (with the next three), progress bars, pictures in the terminal | yes |
+//! | `figures` | figures as SVG and PNG; comparisons and benchmarks, which draw them | yes |
+//! | `gif` | episodes as animated GIFs | yes |
+//! | `tensorboard` | the metrics of a run for TensorBoard | yes |
+//! | `ndarray` | observations as matrices | yes |
+//! | `app` | the command line for a program of one's own, `gradus::app()` | |
+//! | `tch` | the engine `torch`, on a CPU or a GPU | |
+//!
+//! Cargo ignores the profiles of a dependency. In a crate of your own, add these lines to Cargo.toml, without which a debug build trains many times more
+//! slowly (`gradus new` writes a crate that has them):
+//!
+//! ```toml
+//! [profile.dev.package."*"]
+//! opt-level = 3
+//! debug-assertions = false
+//! ```
+//!
 //! [`guide`] has the pages of the folder `docs/`, such as the architecture, custom environments, custom agents, and determinism.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "figures"), allow(dead_code))] // functions that only comparisons and `verify` use
 #![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 #[cfg(feature = "app")]
 mod app;
+#[cfg(feature = "figures")]
 pub mod bench;
 #[cfg(feature = "app")]
 mod commands;
+#[cfg(feature = "figures")]
 pub mod compare;
 pub mod config;
 pub mod draw;
 mod error;
 pub mod evaluate;
+#[cfg(feature = "figures")]
 pub mod figure;
 mod files;
 #[cfg(doc)]
@@ -47,6 +70,7 @@ pub mod saved;
 mod temporary;
 pub mod textbook;
 pub mod train;
+#[cfg(feature = "figures")]
 pub mod verify;
 
 #[cfg(feature = "app")]
@@ -66,6 +90,6 @@ pub use run::{Run, Show, Update};
 pub use train::{Iteration, LearnedReward, Trainer};
 
 /// Tests the code blocks of the README as doctests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "cli"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -6,9 +6,7 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Action, Actions, SingleEnv, Space, World};
 use gradus_nets::{Behaviour, tensors};
 use gradus_rollouts::Predictor;
-use ndarray::{ArrayView2, Axis};
 
-use crate::evaluate::play::{Played, write_gif};
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::files::{create_folder, replace};
 use crate::run::vacant;
@@ -134,15 +132,21 @@ impl Policy {
     /// }
     /// # Ok::<(), gradus::Error>(())
     /// ```
-    pub fn predict_many(&mut self, observations: ArrayView2<'_, f32>, masks: Option<&[bool]>, mode: Mode) -> Result<Actions<'_>, Error> {
-        let width = observations.len_of(Axis(1));
+    #[cfg(feature = "ndarray")]
+    pub fn predict_many(
+        &mut self,
+        observations: ndarray::ArrayView2<'_, f32>,
+        masks: Option<&[bool]>,
+        mode: Mode,
+    ) -> Result<Actions<'_>, Error> {
+        let width = observations.ncols();
         match observations.as_slice() {
             Some(rows) => self.choose(rows, width, masks, mode),
             None => self.choose(&observations.iter().copied().collect::<Vec<f32>>(), width, masks, mode),
         }
     }
 
-    /// Chooses actions for rows of `width` numbers.
+    /// Chooses actions for rows of `width` numbers. The length of `rows` must be a multiple of `width`.
     fn choose(&mut self, rows: &[f32], width: usize, masks: Option<&[bool]>, mode: Mode) -> Result<Actions<'_>, Error> {
         let wrong = |what: String, expected: String, got: String| Err(Error::Parse { what, expected, got });
         let expected = self.behaviour.observation_width();
@@ -194,8 +198,9 @@ impl Policy {
     }
 
     /// Plays the episode of `seed` greedily and writes it as an animated GIF.
-    pub fn write_gif(&self, path: impl AsRef<Path>, seed: u64) -> Result<Played, Error> {
-        write_gif(self.behaviour(), &self.normalised_world(), seed, path)
+    #[cfg(feature = "gif")]
+    pub fn write_gif(&self, path: impl AsRef<Path>, seed: u64) -> Result<crate::evaluate::play::Played, Error> {
+        crate::evaluate::play::write_gif(self.behaviour(), &self.normalised_world(), seed, path)
     }
 
     /// Writes the policy and its settings to a folder, which must be new or empty, for [`load`](Policy::load) and the commands `eval`, `play`

@@ -14,16 +14,22 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
+#[cfg(feature = "gif")]
 mod animation;
+#[cfg(any(feature = "gif", feature = "figures"))]
 pub mod fonts;
+mod frame;
 pub mod numbers;
+#[cfg(feature = "figures")]
 pub mod pixels;
 mod raster;
 pub mod terminal;
 
-pub use animation::{Animation, AnimationError, Frame};
+#[cfg(feature = "gif")]
+pub use animation::{Animation, AnimationError};
+pub use frame::Frame;
 
 /// Tests the code block of the README as a doctest.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "gif"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

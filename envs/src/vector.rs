@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+#[cfg(feature = "ndarray")]
 use ndarray::ArrayView2;
 
 use crate::lockstep::{Seeds, Tally, are_allowed};
@@ -202,6 +203,7 @@ impl VecEnv {
     }
 
     /// The current observations: environments x width.
+    #[cfg(feature = "ndarray")]
     pub fn observations(&self) -> ArrayView2<'_, f32> {
         ArrayView2::from_shape((self.len(), self.width), &self.observations).expect("one row per environment")
     }

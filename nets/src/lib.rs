@@ -76,6 +76,12 @@ pub use store::{ActionRows, Observations, Store};
 pub use texts::{Prefix, Texts};
 pub use transformer::{Critic, FeedForward, Positions, TransformerConfig};
 
+/// Whether this crate, which has the hot loops of training, is built without debug assertions. Cargo ignores our profiles in another workspace, where
+/// a debug build trains up to a hundred times more slowly.
+pub fn is_optimised() -> bool {
+    !cfg!(debug_assertions)
+}
+
 /// Tests the code block of the README as a doctest.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,14 +1,11 @@
 //! Playing an episode to show it.
 
-use std::path::Path;
-
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{EnvError, SingleEnv, Space, World};
 use gradus_nets::{Behaviour, Sampling};
 use gradus_rollouts::{ActiveRows, Decisions, Environments, act};
 
-use crate::Error;
-use crate::draw::{self, Animation, Frame};
+use crate::draw::Frame;
 use crate::evaluate::trace::RecordedAction;
 
 /// A played episode.
@@ -88,12 +85,14 @@ impl Environments for Shown<'_> {
 }
 
 /// Plays the episode of `seed` and writes it as an animated GIF at 50 steps per second, which is CartPole's real speed.
-pub fn write_gif(policy: &dyn Behaviour, world: &World, seed: u64, path: impl AsRef<Path>) -> Result<Played, Error> {
+#[cfg(feature = "gif")]
+pub fn write_gif(policy: &dyn Behaviour, world: &World, seed: u64, path: impl AsRef<std::path::Path>) -> Result<Played, crate::Error> {
+    use crate::draw::{Animation, write_gif};
     let played = play(policy, world, seed)?;
     let title = world.title().into();
     // every other frame, and always the last one
     let last = played.frames.len().saturating_sub(1);
     let frames: Vec<Frame> = played.frames.iter().enumerate().filter(|(i, _)| i % 2 == 0 || *i == last).map(|(_, f)| f.clone()).collect();
-    draw::write_gif(&Animation { title, frames: &frames, frames_per_second: 25 }, path.as_ref())?;
+    write_gif(&Animation { title, frames: &frames, frames_per_second: 25 }, path.as_ref())?;
     Ok(played)
 }

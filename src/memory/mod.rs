@@ -5,7 +5,9 @@ mod estimate;
 use std::fs;
 use std::path::Path;
 
-pub(crate) use estimate::{check_jobs, check_network, check_training, expect, of_completion, of_episodes, of_evaluation, of_sample};
+#[cfg(feature = "figures")]
+pub(crate) use estimate::check_jobs;
+pub(crate) use estimate::{check_network, check_training, expect, of_completion, of_episodes, of_evaluation, of_sample};
 
 /// Returns the bytes of memory that this process can have: what it has now, because it may free and use it again, and what the system can
 /// give it, swap space included. `None` if the system does not tell; only Linux does. The number is the least of what the kernel and the

@@ -110,7 +110,8 @@ pub(crate) struct Logs {
     metrics: Log,
     episodes: Log,
     timing: Log,
-    events: EventFile<Log>,
+    /// Or, without the feature `tensorboard`, what earlier checkpoints cover of it; it is not continued.
+    events: Result<EventFile<Log>, Covered>,
     scores: Vec<String>,
     is_text: bool,
 }
@@ -145,6 +146,7 @@ pub(crate) fn check(dir: &Path, [metrics, episodes, timing, events]: [Covered; L
 impl Logs {
     /// Opens the logs in `dir` and truncates them to what the checkpoint covers.
     pub fn open(dir: &Path, covered: [Covered; LOGS], is_text: bool, scores: &[String]) -> Result<Self, Error> {
+        let [.., events_covered] = covered;
         let mut intact = Vec::new();
         for (path, covered, hash) in check(dir, covered)? {
             intact.push((path, covered.length, hash?));
@@ -152,7 +154,11 @@ impl Logs {
         // every log is checked before any of them is truncated
         let mut logs = intact.into_iter().map(|(path, length, hash)| Log::open(path, length, hash));
         let mut next = || logs.next().expect("one entry per log");
-        let (metrics, episodes, timing, mut log) = (next()?, next()?, next()?, next()?);
+        let (metrics, episodes, timing) = (next()?, next()?, next()?);
+        if cfg!(not(feature = "tensorboard")) {
+            return Ok(Self { metrics, episodes, timing, events: Err(events_covered), scores: scores.to_vec(), is_text });
+        }
+        let mut log = next()?;
         let events = match log.length {
             0 => EventFile::new(log, unix_seconds()).map_err(Error::io("write", dir))?,
             _ => {
@@ -160,7 +166,7 @@ impl Logs {
                 EventFile::continue_from(log)
             }
         };
-        Ok(Self { metrics, episodes, timing, events, scores: scores.to_vec(), is_text })
+        Ok(Self { metrics, episodes, timing, events: Ok(events), scores: scores.to_vec(), is_text })
     }
 
     /// Writes an iteration. `seconds` is the training time so far, `rate` the steps per second of this iteration.
@@ -189,15 +195,20 @@ impl Logs {
         let cells = [number.to_string(), iteration.steps.to_string(), format!("{seconds:.6}"), format!("{rate:.0}")];
         self.timing.row(&["iteration", "time/total_timesteps", "time/time_elapsed", speed], &cells)?;
 
+        let Ok(events) = &mut self.events else { return Ok(()) };
         let finite = iteration.metrics.iter().filter(|(_, x)| x.is_finite()).map(|(name, x)| (&**name, *x as f32));
         let scalars: Vec<(&str, f32)> = finite.chain([(speed, rate as f32)]).collect();
-        let result = self.events.scalars(unix_seconds(), iteration.steps, &scalars);
-        result.map_err(|error| Error::io("write", &self.events.get_mut().path)(error))
+        let result = events.scalars(unix_seconds(), iteration.steps, &scalars);
+        result.map_err(|error| Error::io("write", &events.get_mut().path)(error))
     }
 
     /// Writes all logs to disk; returns what the next checkpoint covers.
     pub fn sync(&mut self) -> Result<[Covered; LOGS], Error> {
-        Ok([self.metrics.sync()?, self.episodes.sync()?, self.timing.sync()?, self.events.get_mut().sync()?])
+        let events = match &mut self.events {
+            Ok(events) => events.get_mut().sync()?,
+            Err(covered) => *covered,
+        };
+        Ok([self.metrics.sync()?, self.episodes.sync()?, self.timing.sync()?, events])
     }
 }
 

@@ -4,13 +4,17 @@
 //! logs, and is replaced atomically about once a second. A killed run therefore leaves either no folder or a folder that can be resumed.
 
 pub mod best_of;
+#[cfg(feature = "figures")]
+mod curves;
 mod logs;
+#[cfg(feature = "figures")]
 mod metric_curves;
 mod pages;
 mod progress;
 pub mod reward_model;
 pub mod sft;
 pub mod tensorboard;
+#[cfg(feature = "figures")]
 pub(crate) mod verify;
 
 use std::fs::{self, File};
@@ -29,16 +33,19 @@ use hmac_sha256::Hash;
 
 use crate::config::RewardConfig;
 use crate::evaluate::{Evaluation, Mode, evaluate};
-use crate::figure::{self, Chart, Curve, LearningCurves};
 use crate::files::{Sha256, create_folder, hexadecimal, lock, read, remove_leftovers, replace};
 use crate::saved::{BEST, CONFIG, EXAMPLES_FILE, POLICY, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, world_of};
 use crate::train::{Iteration, LearnedReward, Trainer};
 use crate::{Config, Error, Policy};
-use logs::{Covered, LOGS, Logs, METRICS, read_episodes};
+#[cfg(feature = "figures")]
+pub use curves::plot;
+use logs::{Covered, LOGS, Logs, METRICS};
+#[cfg(feature = "figures")]
 pub use metric_curves::plot_metrics;
 use pages::Pages;
 use progress::Progress;
 pub use progress::Show;
+#[cfg(feature = "figures")]
 pub(crate) use progress::with_steps;
 
 /// Names of the files that a run replaces in its folder.
@@ -225,6 +232,7 @@ impl Run {
     }
 
     fn train_with_threads(&mut self, show: Show, on_update: OnUpdate<'_>) -> Result<(), Error> {
+        progress::warn_of_a_debug_build(show);
         let trained = !self.trainer.is_finished();
         self.train_until(u64::MAX, show, on_update)?;
         if trained {
@@ -299,8 +307,15 @@ impl Run {
 
     /// Writes the policy and then the figures, if they are missing or out of date.
     fn export(&self) -> Result<(), Error> {
-        let figures = CURVES.map(|name| self.dir.join(name));
-        if self.write_policy(POLICY)? && figures.iter().all(|path| path.exists()) { Ok(()) } else { plot(&[&self.dir], &figures) }
+        let _is_same = self.write_policy(POLICY)?;
+        #[cfg(feature = "figures")]
+        {
+            let figures = CURVES.map(|name| self.dir.join(name));
+            if !_is_same || !figures.iter().all(|path| path.exists()) {
+                plot(&[&self.dir], &figures)?;
+            }
+        }
+        Ok(())
     }
 
     /// Ends the run and returns its policy. The folder can then be opened by others.
@@ -478,46 +493,4 @@ pub fn load_reward(dir: impl AsRef<Path>) -> Result<Option<LearnedReward>, Error
 pub fn load_reward_of(model: impl AsRef<Path>, dir: impl AsRef<Path>) -> Result<LearnedReward, Error> {
     let config = read_config(dir.as_ref())?;
     LearnedReward::of_folder(model.as_ref(), &config, &world_of(dir.as_ref(), &config)?)
-}
-
-/// Draws the learning curves of run folders into the given files. Where a return cannot be drawn, because it is infinite or too large, the
-/// curve has a gap, and a warning is printed.
-pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(), Error> {
-    let mut curves = Vec::new();
-    let mut worlds = Vec::new();
-    for dir in dirs {
-        let config = read_config(dir.as_ref())?;
-        let name = dir.as_ref().file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        let label = if dirs.len() == 1 { format!("{}, seed {}", config.agent, config.seed) } else { name };
-        curves.push(Curve::new(label, read_episodes(dir.as_ref())?));
-        if !worlds.contains(&config.environment) {
-            worlds.push(config.environment);
-        }
-    }
-    let threshold = match worlds.as_slice() {
-        [world] => gradus_envs::registry::find(world).ok().and_then(|world| world.solved_at),
-        _ => None,
-    };
-    let title = |name: &String| gradus_envs::registry::find(name).map_or(name.clone(), |world| world.title().into());
-    let title = worlds.iter().map(title).collect::<Vec<_>>().join(", ");
-    for (dir, curve) in dirs.iter().zip(&mut curves) {
-        let gaps = curve.make_gaps();
-        if gaps > 0 {
-            let what = format!("{gaps} of {} episodes have a return that cannot be drawn", curve.episodes.len());
-            let _ = writeln!(io::stderr(), "warning: {}: {what}; the learning curve has gaps there", dir.as_ref().display());
-        }
-    }
-    let mut figure = LearningCurves { title, curves: &curves, threshold }.figure();
-    let is_text = |name: &String| gradus_envs::registry::find(name).is_ok_and(|world| world.text.is_some());
-    if worlds.iter().all(is_text) {
-        figure.panels.iter_mut().for_each(|panel| {
-            if let Chart::Lines(lines) = &mut panel.chart {
-                lines.x_label = "generated tokens".into();
-            }
-        });
-    }
-    for file in files {
-        figure::write(&figure, file.as_ref())?;
-    }
-    Ok(())
 }

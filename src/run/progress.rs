@@ -1,12 +1,34 @@
 //! The progress bars of training runs and analyses.
 
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
+use std::io::{self, Write};
+use std::sync::Once;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+#[cfg(feature = "cli")]
+mod bar;
+#[cfg(not(feature = "cli"))]
+mod none;
 
-use crate::numbers::short;
+#[cfg(feature = "cli")]
+pub(crate) use bar::Progress;
+#[cfg(all(feature = "cli", feature = "figures"))]
+pub(crate) use bar::with_steps;
+#[cfg(not(feature = "cli"))]
+pub(crate) use none::Progress;
+#[cfg(all(not(feature = "cli"), feature = "figures"))]
+pub(crate) use none::with_steps;
+
+/// The lines of Cargo.toml that make a debug build of a program that depends on Gradus fast.
+const PROFILE: &str = r#"[profile.dev.package."*"], opt-level = 3, debug-assertions = false"#;
+
+/// Prints a warning at the first call, if progress is shown and Gradus is built without optimisation.
+pub(crate) fn warn_of_a_debug_build(show: Show) {
+    static WARNED: Once = Once::new();
+    if show == Show::Progress && !gradus_nets::is_optimised() {
+        let advice = format!("add these lines to Cargo.toml: {PROFILE}; or use `cargo run --release`");
+        // standard error may be closed
+        WARNED.call_once(|| drop(writeln!(io::stderr(), "warning: this debug build of gradus trains many times more slowly; {advice}")));
+    }
+}
 
 /// Whether training or an analysis shows its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,82 +37,4 @@ pub enum Show {
     Progress,
     /// Nothing.
     Nothing,
-}
-
-/// A progress bar with the return, the speed and the time left. Hidden if standard error is not a terminal.
-pub(crate) struct Progress {
-    bar: ProgressBar,
-}
-
-impl Progress {
-    pub fn new(show: Show, done: u64, total: u64) -> Self {
-        let bar = if show == Show::Progress { ProgressBar::new(total) } else { ProgressBar::hidden() };
-        let template = "{wide_bar:.cyan/dim} {human_pos} of {human_len} steps | {msg} | {eta} left";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("━╸─"));
-        }
-        bar.set_position(done);
-        bar.reset_eta();
-        Self { bar }
-    }
-
-    /// Updates the bar. `recent_return` is the mean return of the latest episodes, or `None` if no episode has ended.
-    pub fn update(&self, steps: u64, recent_return: Option<String>, rate: f64) {
-        if !self.bar.is_hidden() {
-            self.bar.set_message(message(recent_return, rate));
-            self.bar.set_position(steps);
-        }
-    }
-
-    pub fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-fn message(recent_return: Option<String>, rate: f64) -> String {
-    let about = recent_return.map_or_else(|| "no episode has ended yet".into(), |mean| format!("return {mean}"));
-    format!("{about} | {}k steps/s", short(rate / 1e3))
-}
-
-/// How long a piece of work lasts before its steps are shown.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// Does a piece of work that calls its argument with the name of each step. If it lasts longer than a second and standard error is a
-/// terminal, the name of the current step is shown.
-pub(crate) fn with_steps<T>(show: Show, work: impl FnOnce(&dyn Fn(&str)) -> T) -> T {
-    if show == Show::Nothing {
-        return work(&|_| {});
-    }
-    let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} | {elapsed}") {
-        line.set_style(style);
-    }
-    let result = thread::scope(|scope| {
-        let (done, is_done) = mpsc::channel::<()>();
-        let line = &line;
-        let show = move || {
-            if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                line.set_draw_target(ProgressDrawTarget::stderr());
-                line.enable_steady_tick(Duration::from_millis(100));
-            }
-        };
-        // without a thread, nothing is shown
-        let _ = thread::Builder::new().spawn_scoped(scope, show);
-        let result = work(&|step| line.set_message(step.to_owned()));
-        drop(done);
-        result
-    });
-    line.finish_and_clear();
-    result
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bar_says_when_there_is_no_return_yet() {
-        assert_eq!(message(None, 512_345.6), "no episode has ended yet | 512.3k steps/s");
-        assert_eq!(message(Some("0.74".into()), 900.0), "return 0.74 | 0.9k steps/s");
-    }
 }

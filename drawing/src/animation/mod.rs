@@ -6,6 +6,7 @@
 use gif::{DisposalMethod, Encoder, Frame as GifFrame, Repeat};
 use gradus_envs::{Ink, Scene, Shape};
 
+use crate::Frame;
 use crate::fonts::{self, Lettering};
 use crate::numbers::{common_decimals, rounded};
 use crate::raster::{View, coverage};
@@ -68,17 +69,6 @@ pub enum AnimationError {
     /// The encoder failed.
     #[error("cannot encode: {0}")]
     Encoder(#[from] gif::EncodingError),
-}
-
-/// One frame of an episode.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Frame {
-    /// The rendered environment.
-    pub scene: Scene,
-    /// Number of steps so far.
-    pub step: usize,
-    /// The sum of rewards so far.
-    pub return_so_far: f64,
 }
 
 /// The contents of a GIF.
