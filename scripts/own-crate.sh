@@ -36,7 +36,7 @@ expect "advantage-weighted regression" "$own" list
 expect "keep a room at 20 degrees" "$own" list
 expect "awr.temperature = 1.0" "$own" list --settings
 expect "12 of 12 topics passed" "$own" check thermostat
-expect "awr on thermostat. Not tuned." "$own" list
+expect "awr on thermostat: default" "$own" list --presets
 expect "awr on thermostat, 50176 steps" "$own" train awr thermostat --set awr.temperature=0.9 --out awr
 expect "own_crate train --resume awr --steps 100352" "$own" train --resume awr
 expect "from step 50176" "$own" train --resume awr --steps 60k

@@ -13,12 +13,13 @@ mod in_terminal;
 /// Writes the animation to `path`, which must end in `.gif`. The file is written atomically.
 #[cfg(feature = "gif")]
 pub fn write_gif(animation: &Animation, path: &std::path::Path) -> Result<(), crate::Error> {
-    use crate::{Error, files::replace};
+    use crate::Error;
+    use crate::files::{create_parents, replace};
     if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gif")) {
         return Err(Error::folder(path, "expected a name ending in .gif"));
     }
     let bytes = animation.encode().map_err(|source| Error::Animation { path: path.into(), source })?;
-    replace(path, &bytes).map_err(Error::io("write", path))
+    create_parents(path).and_then(|()| replace(path, &bytes)).map_err(Error::io("write", path))
 }
 
 #[cfg(all(test, feature = "gif"))]
@@ -39,7 +40,8 @@ mod tests {
         };
         assert_eq!(message(&frames, "a.mp4"), "a.mp4: expected a name ending in .gif");
         assert_eq!(message(&[], "a.gif"), "a.gif: expected at least one frame, got none");
-        assert!(message(&frames, "missing/a.gif").starts_with("cannot write missing/a.gif: "));
-        assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0, "nothing was written");
+        std::fs::write(folder.path().join("file"), "").expect("a file");
+        assert!(message(&frames, "file/a.gif").starts_with("cannot write file/a.gif: file is not a folder"));
+        assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 1, "nothing was written");
     }
 }

@@ -80,6 +80,8 @@ pub enum Severity {
     Fault,
     /// The behaviour is unusual, but may be intended.
     Note,
+    /// The topic was not checked, because a fault in another one would be found again.
+    Skipped,
 }
 
 /// One result of a check.
@@ -91,6 +93,30 @@ pub struct Finding {
     pub severity: Severity,
     /// The expected and the observed behaviour.
     pub message: String,
+}
+
+impl Finding {
+    /// Whether the reset does not begin an episode as its seed determines it.
+    fn is_of_reset(&self) -> bool {
+        self.topic == Topic::Seeding && !self.message.contains(PLACE)
+            || self.topic == Topic::Determinism && self.message.contains(": start: ")
+    }
+
+    /// Whether a fault in `later` would be found again because of this fault.
+    fn explains(&self, later: Topic) -> bool {
+        use Topic::{Actions, Checkpoints, Determinism, Dynamics, Lockstep, Masks, Observations, Rewards, Seeding};
+        let explained: &[Topic] = match self.topic {
+            _ if self.message.contains(PLACE) => &[Lockstep], // a panic
+            Seeding => &[Observations, Rewards, Determinism, Checkpoints, Actions, Dynamics, Lockstep],
+            Determinism if self.is_of_reset() => &[Observations, Rewards, Checkpoints, Actions, Dynamics, Lockstep],
+            Determinism => &[Checkpoints, Dynamics, Lockstep],
+            Observations | Rewards => &[Actions, Lockstep],
+            Checkpoints => &[Dynamics],
+            Masks => &[Lockstep],
+            _ => &[],
+        };
+        explained.contains(&later)
+    }
 }
 
 impl fmt::Display for Finding {
@@ -127,7 +153,28 @@ pub fn check(make: impl Fn() -> Box<dyn Env>) -> Vec<Finding> {
         (Topic::Pictures, topics::pictures),
     ];
     for (topic, check) in topics {
-        findings.extend(examine(topic, || check(&player), || format!(" (last played: {})", player.last_played())));
+        findings.extend(examine(topic, || check(&player), || format!("{PLACE}{})", player.last_played())));
+    }
+    with_causes(findings)
+}
+
+/// What separates the message of a panic from its place in an episode.
+const PLACE: &str = " (last played: ";
+
+/// Replaces each fault that follows from another one: one mistake is one fault.
+fn with_causes(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let all = findings.clone();
+    for (i, finding) in findings.iter_mut().enumerate().filter(|(_, finding)| finding.severity == Severity::Fault) {
+        let others = || all.iter().enumerate().filter(|(other, cause)| *other != i && cause.severity == Severity::Fault);
+        let panic = |finding: &Finding| finding.message.split_once(PLACE).map(|(panic, _)| panic.to_owned());
+        let is_same_panic = |(other, cause): &(usize, &Finding)| *other < i && panic(cause).is_some() && panic(cause) == panic(finding);
+        // a fault of the reset explains more than others
+        let causes = others().filter(|(_, cause)| cause.explains(finding.topic));
+        let cause = causes.max_by_key(|(_, cause)| cause.is_of_reset()).or_else(|| others().find(is_same_panic));
+        if let Some((_, cause)) = cause {
+            finding.severity = Severity::Skipped;
+            finding.message = format!("not checked, because of the fault in {}", cause.topic);
+        }
     }
     findings
 }
@@ -139,7 +186,7 @@ pub fn check_world(world: &World) -> Vec<Finding> {
     if findings.iter().all(|finding| finding.topic != Topic::Spaces) {
         findings.extend(examine(Topic::Lockstep, || lockstep(world), String::new));
     }
-    findings
+    with_causes(findings)
 }
 
 /// Returns the findings of `check`. A panic is a fault, whose message ends with the text of `place`.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::compare::{Code, Comparison, Execution, Statistic, compare, plot_results};
 use crate::nets::threads;
-use crate::{Error, Show};
+use crate::{Error, Show, program_name};
 use clap::Args;
 
 use super::signals::Signals;
@@ -50,10 +50,10 @@ pub(super) fn run(arguments: &Compare) -> Result<u8, Error> {
     Ok(0)
 }
 
-/// Returns the command line as it can be typed, with `gradus` as the program.
+/// Returns the command line as it can be typed.
 fn command() -> String {
     let words = std::env::args().skip(1).map(|word| quoted(&word));
-    std::iter::once("gradus".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+    std::iter::once(program_name().to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Draws the figures of a table of results. If `paths` has only run folders, returns `None`, or an error if `mean` is set.

@@ -20,8 +20,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use self::signals::Signals;
-use crate::agents::ConfigError;
 use crate::agents::registry as agents;
+use crate::agents::{ConfigError, Preset};
 use crate::config::parse_steps;
 use crate::config::settings::explain;
 use crate::envs::checker::{Severity, Topic, check_world};
@@ -96,6 +96,9 @@ enum Command {
         /// List the key, default and meaning of every setting instead.
         #[arg(long)]
         settings: bool,
+        /// List the presets and where they are from instead.
+        #[arg(long, conflicts_with = "settings")]
+        presets: bool,
     },
     /// Show libtorch, CUDA and the available devices, and how to fix what does not work.
     Doctor(doctor::Doctor),
@@ -188,8 +191,9 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Check { env, trace: None } => check(&env),
         Command::New(arguments) => new::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
-        Command::List { settings: false } => list(),
-        Command::List { settings: true } => list_settings(),
+        Command::List { settings: true, .. } => list_settings(),
+        Command::List { presets: true, .. } => list_presets(),
+        Command::List { .. } => list(),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments),
     }
@@ -273,6 +277,9 @@ fn train(arguments: &Train) -> Result<u8, Error> {
         },
         None => {
             let (agent, env) = (arguments.agent.as_deref().unwrap_or_default(), arguments.env.as_deref().unwrap_or_default());
+            // `train cartpole ppo` is understood, too
+            let is_reversed = agents::find(agent).is_err() && agents::find(env).is_ok() && registry::find(agent).is_ok();
+            let (agent, env) = if is_reversed { (env, agent) } else { (agent, env) };
             let config = configure(arguments, agent, env)?;
             let config = Config { steps: steps.unwrap_or(config.steps), ..config };
             let name = format!("{}-{}", config.agent, config.environment);
@@ -295,6 +302,7 @@ fn train(arguments: &Train) -> Result<u8, Error> {
                 _ => String::new(),
             };
             let (agent, env, seed) = (&config.agent, &config.environment, config.seed);
+            config.warnings().iter().for_each(|warning| complain(format!("warning: {warning}")));
             say(format!("{agent} on {env}, {} steps, seed {seed}{from}, in {}", run.trainer().total_steps(), run.dir().display()));
         }
         match run.train(show) {
@@ -376,14 +384,19 @@ fn check(env: &str) -> Result<u8, Error> {
     let mut passed = 0;
     for topic in Topic::ALL {
         let found: Vec<_> = findings.iter().filter(|finding| finding.topic == topic).collect();
-        let skipped = topic != Topic::Spaces && findings.iter().any(|finding| finding.topic == Topic::Spaces);
+        let is_unchecked = topic != Topic::Spaces && findings.iter().any(|finding| finding.topic == Topic::Spaces);
         if found.is_empty() {
-            say(format!("{}  {topic}", if skipped { "-    " } else { "ok   " }));
+            say(format!("{}  {topic}", if is_unchecked { "-    " } else { "ok   " }));
         }
         for finding in &found {
-            say(format!("{}  {finding}", if finding.severity == Severity::Note { "note " } else { "FAULT" }));
+            let mark = match finding.severity {
+                Severity::Fault => "FAULT",
+                Severity::Note => "note ",
+                Severity::Skipped => "-    ",
+            };
+            say(format!("{mark}  {finding}"));
         }
-        passed += usize::from(!skipped && found.iter().all(|finding| finding.severity == Severity::Note));
+        passed += usize::from(!is_unchecked && found.iter().all(|finding| finding.severity == Severity::Note));
     }
     say(format!("{}: {passed} of {} topics passed", world.title(), Topic::ALL.len()));
     Ok(u8::from(passed < Topic::ALL.len()))
@@ -404,21 +417,57 @@ fn replay(env: &str, path: &PathBuf) -> Result<u8, Error> {
 fn list() -> Result<u8, Error> {
     say("agents");
     for agent in agents::all() {
-        say(format!("  {:<12}{}", agent.name, agent.about));
+        say_wrapped(&format!("  {:<12}", agent.name), agent.about);
     }
     say("\nenvironments");
     let worlds = registry::all();
     let width = worlds.iter().map(|world| world.name.len() + 2).max().unwrap_or_default();
     for world in worlds {
         let id = world.gymnasium_id.map_or_else(String::new, |id| format!(" ({id})"));
-        say(format!("  {:<width$}{}{id}", world.name, world.about));
+        say_wrapped(&format!("  {:<width$}", world.name), &format!("{}{id}", world.about));
     }
-    say(format!("  {:<width$}{}", "file:PATH", "a text task with the prompts, answers and verifiers of a file in JSON Lines"));
-    say("\npresets");
-    for preset in agents::presets() {
-        say(format!("  {:<12}{} on {}. {}", preset.name, preset.agent, preset.environment, preset.about()));
+    say_wrapped(&format!("  {:<width$}", "file:PATH"), "a text task with the prompts, answers and verifiers of a file in JSON Lines");
+    say(format!("\npresets (explained by `{} list --presets`)", program_name()));
+    let presets = agents::presets();
+    for agent in agents::all() {
+        let own: Vec<&Preset> = presets.iter().filter(|preset| preset.agent == agent.name).collect();
+        let mut environments: Vec<&str> = own.iter().map(|preset| preset.environment).collect();
+        environments.dedup();
+        let names = |environment: &&str| {
+            let names = own.iter().filter(|preset| preset.environment == *environment).map(|preset| preset.name);
+            format!("{environment} ({})", names.collect::<Vec<_>>().join(", "))
+        };
+        if !environments.is_empty() {
+            say_wrapped(&format!("  {:<12}", agent.name), &environments.iter().map(names).collect::<Vec<_>>().join(", "));
+        }
     }
     Ok(0)
+}
+
+fn list_presets() -> Result<u8, Error> {
+    for preset in agents::presets() {
+        say(format!("{} on {}: {}", preset.agent, preset.environment, preset.name));
+        say_wrapped("    ", &preset.about());
+    }
+    Ok(0)
+}
+
+/// Prints a text after `start`, in lines of at most 80 characters. Further lines are indented by the length of `start`.
+fn say_wrapped(start: &str, text: &str) {
+    let indent = start.len();
+    let (mut line, mut is_empty) = (start.to_owned(), true);
+    for word in text.split_whitespace() {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > 80 {
+            say(&line);
+            (line, is_empty) = (" ".repeat(indent), true);
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    say(line.trim_end());
 }
 
 fn list_settings() -> Result<u8, Error> {
@@ -430,7 +479,8 @@ fn list_settings() -> Result<u8, Error> {
         for (key, value, about) in explain(&config) {
             // settings that agents share are listed once
             if !shown.contains(&key) {
-                say(format!("{key} = {value}\n    {about}"));
+                say(format!("{key} = {value}"));
+                say_wrapped("    ", &about);
                 shown.push(key);
             }
         }

@@ -1,5 +1,6 @@
 //! The configuration of a run, from presets, files and single settings.
 
+mod names;
 mod network;
 mod reward;
 pub mod settings;
@@ -13,7 +14,7 @@ use gradus_agents::{
     Agent, AgentSettings, Algorithm, Built, ConfigError, OnPolicy, OptimiserConfig, PpoConfig, Preset, ReferenceConfig, Setup,
     registry as agents,
 };
-use gradus_envs::{Space, World, names, registry};
+use gradus_envs::{Space, World, registry};
 use gradus_nets::{ActionScale, Device, NetworkError, Policy, Precision, TorchConfig};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -132,7 +133,7 @@ impl Config {
             None => {
                 let known: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
                 let none = || format!("{agent} has no presets for {}", config.environment);
-                let hint = if known.is_empty() { none() } else { names::hint(wanted, &known) };
+                let hint = if known.is_empty() { none() } else { gradus_envs::names::hint(wanted, &known) };
                 Err(Error::Unknown { what: "preset", name: wanted.into(), hint })
             }
         }
@@ -168,7 +169,8 @@ impl Config {
         self.with_toml(&text).map_err(|error| Error::folder(path, error.to_string()))
     }
 
-    /// Changes one setting, such as `ppo.clip=0.1`. The keys are the same as in the configuration file.
+    /// Changes one setting, such as `ppo.clip=0.1`. The keys are the same as in the configuration file. The section may be missing if no other
+    /// section has a setting of this name: `clip=0.1`.
     ///
     /// ```
     /// let config = gradus::Config::default().with_setting("ppo.clip=0.1")?.with_setting("network.hidden=[32]")?;
@@ -185,10 +187,14 @@ impl Config {
         })?;
         // a bare word is a string, so that strings need no quotes on the command line
         let value = format!("x = {text}").parse::<Table>().ok().and_then(|mut table| table.remove("x"));
-        self.with_value(key.trim(), value.unwrap_or_else(|| Value::String(text.trim().into())))
+        let settings = self.settings();
+        let known: Vec<&str> = settings.iter().map(|(name, _)| name.as_str()).collect();
+        let key = key.trim();
+        let key = if known.contains(&key) { key } else { names::without_section(key, &known).unwrap_or(key) };
+        self.with_value(key, value.unwrap_or_else(|| Value::String(text.trim().into())))
     }
 
-    /// Changes one setting to the TOML value `value`.
+    /// Changes one setting to the TOML value `value`. A whole number may be a text such as `500k` or `2m`.
     pub fn with_value(self, key: &str, value: Value) -> Result<Self, Error> {
         if let ("agent", Value::String(name)) = (key, &value)
             && *name != self.agent
@@ -203,8 +209,7 @@ impl Config {
         flatten("", &table, &mut known);
         if !known.iter().any(|(name, _)| name == key) {
             let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
-            let hint = format::renamed(key).map_or_else(|| names::hint(key, &names), |new| format!("it is called `{new}` now"));
-            return Err(Error::Unknown { what: "setting", name: key.into(), hint });
+            return Err(Error::Unknown { what: "setting", name: key.into(), hint: names::hint(key, &self.agent, &names) });
         }
         let got = value.to_string();
         let mut parts: Vec<&str> = key.split('.').collect();
@@ -215,6 +220,10 @@ impl Config {
         // accepts 1 for 1.0
         let value = match (&inner[last], value) {
             (Value::Float(_), Value::Integer(whole)) => Value::Float(whole as f64),
+            (Value::Integer(_), Value::String(text)) => match parse_steps(&text) {
+                Ok(steps) => Value::Integer(steps as i64),
+                Err(_) => Value::String(text),
+            },
             (_, value) => value,
         };
         let kind = match &inner[last] {
@@ -362,6 +371,15 @@ impl Config {
         let is_fraction = (0.0..=1.0).contains(&reward_discount);
         ConfigError::unless(is_fraction, "wrappers.reward_discount", "a number from 0 to 1", reward_discount)?;
         ConfigError::unless(clip_reward > 0.0, "wrappers.clip_reward", "a number above 0, or inf", clip_reward)
+    }
+
+    /// Returns warnings of settings that are allowed but hardly meant.
+    pub fn warnings(&self) -> Vec<String> {
+        let rates = [("optimiser.learning_rate", self.optimiser.learning_rate)];
+        let rates = rates.into_iter().filter(|(_, rate)| *rate > 1.0);
+        rates
+            .map(|(key, rate)| format!("{key}: {rate:e} is far above the usual 1e-5 to 1e-1, so the training will hardly succeed"))
+            .collect()
     }
 
     /// Builds the agent for `world`, to which the wrappers are already applied. Returns an error if a setting is invalid.

@@ -57,7 +57,7 @@ pub use violins::{Violin, Violins};
 use gradus_drawing::pixels::Pixels;
 use page::Page;
 
-use crate::files::replace;
+use crate::files::{create_parents, replace};
 
 /// One chart of any kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -180,7 +180,7 @@ pub fn write(figure: &Figure, path: &Path) -> Result<(), FigureError> {
     };
     check(figure, path)?;
     let bytes = draw(figure).map_err(|reason| FigureError::Draw { path: path.into(), reason })?;
-    replace(path, &bytes).map_err(|source| FigureError::Write { path: path.into(), source })
+    create_parents(path).and_then(|()| replace(path, &bytes)).map_err(|source| FigureError::Write { path: path.into(), source })
 }
 
 /// Whether a number can be drawn. With this limit, the difference of two numbers and the sum of a hundred numbers are still finite.

@@ -177,6 +177,9 @@ fn errors_are_one_line_that_names_the_file() {
     let study = Lines { x_scale: Scale::Log10, series: vec![Series::new("ucb", vec![(0.0, 1.0)])], ..Lines::default() };
     let error = Figure::of(Chart::Lines(study)).svg(Path::new("a.svg")).unwrap_err().to_string();
     assert_eq!(error, "a.svg: \"ucb\": expected numbers above 0 on a logarithmic axis, got 0");
-    assert!(message(&[], None, "missing/a.svg").starts_with("missing/a.svg: cannot write: "));
     assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 0, "nothing was written");
+    fs::write(folder.path().join("file"), "").expect("a file");
+    assert_eq!(message(&[], None, "file/a.svg"), "file/a.svg: cannot write: file is not a folder");
+    write(&LearningCurves { title: "t".into(), curves: &[], threshold: None }.figure(), &folder.path().join("new/folder/a.svg"))
+        .expect("folders are created");
 }

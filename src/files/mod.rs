@@ -100,7 +100,10 @@ pub(crate) fn create_folder(dir: &Path, fill: impl Fn(&Path) -> Result<(), Error
 }
 
 /// Creates the folders above `path` that are missing.
-fn create_parents(path: &Path) -> io::Result<()> {
+pub(crate) fn create_parents(path: &Path) -> io::Result<()> {
+    if let Some(file) = path.ancestors().skip(1).find(|folder| folder.exists() && !folder.is_dir()) {
+        return Err(io::Error::new(ErrorKind::NotADirectory, format!("{} is not a folder", file.display())));
+    }
     let missing: Vec<&Path> = path.ancestors().skip(1).take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists()).collect();
     fs::create_dir_all(folder_of(path))?;
     missing.into_iter().try_for_each(|folder| sync_folder(folder_of(folder)))

@@ -355,7 +355,7 @@ pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
         let advice = format!("holds another run; continue it with `{name} train --resume {shown}`, or choose another folder");
         return Err(Error::folder(&dir, advice));
     }
-    if dir.is_file() {
+    if dir.exists() && !dir.is_dir() {
         return Err(Error::folder(&dir, "expected a folder that is new or empty, got a file"));
     }
     if dir.exists() && !is_empty() {

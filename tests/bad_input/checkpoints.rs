@@ -29,7 +29,7 @@ fn a_configuration_that_was_edited_after_the_run_is_refused() {
 fn parameters_that_overflow_stop_the_run() {
     let dir = crate::temporary::tempdir().unwrap();
     let settings = ["ppo.epochs=1", "ppo.minibatch_size=256", "optimiser.learning_rate=3e38", "optimiser.critic_learning_rate_ratio=100"];
-    let mut arguments = vec!["train", "ppo", "cartpole", "--steps", "256", "--out", "run"];
+    let mut arguments = vec!["train", "ppo", "cartpole", "--steps", "256", "--quiet", "--out", "run"];
     settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
     let error = error_of(&gradus(dir.path(), &arguments));
     assert!(error.starts_with("the parameter is ") && error.contains("of the run with seed 1: expected a finite number"), "{error}");

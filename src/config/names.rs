@@ -1,0 +1,174 @@
+//! Finds the setting that a name means: a name without its section, or the name that another toolkit uses.
+
+use gradus_envs::names::nearest;
+
+use crate::files::format;
+
+/// The names of Stable-Baselines3, CleanRL and TRL, each with our names for the same thing. `AGENT` stands for the agent's section. Of several names,
+/// the first that the configuration has is meant.
+const FOREIGN: [(&str, &[&str]); 66] = [
+    ("adam_epsilon", &["optimiser.epsilon"]),
+    ("advantage_normalization", &["AGENT.normalise_advantages"]),
+    ("anneal_lr", &["optimiser.schedule"]),
+    ("batch_size", &["AGENT.minibatch_size", "AGENT.minibatches", "AGENT.critic_minibatch_size"]),
+    ("beta", &["reference.coefficient"]),
+    ("cg_max_steps", &["AGENT.cg_iterations"]),
+    ("clip_coef", &["AGENT.clip"]),
+    ("clip_range", &["AGENT.clip"]),
+    ("clip_range_vf", &["AGENT.clip_value"]),
+    ("clip_vloss", &["AGENT.clip_value"]),
+    ("cuda", &["device"]),
+    ("end_e", &["AGENT.exploration_final_eps"]),
+    ("ent_coef", &["AGENT.entropy_coefficient"]),
+    ("entropy_coef", &["AGENT.entropy_coefficient"]),
+    ("env", &["environment"]),
+    ("env_id", &["environment"]),
+    ("epsilon_high", &["AGENT.clip_high"]),
+    ("eval_freq", &["evaluate_every"]),
+    ("gradient_steps", &["AGENT.updates_per_step"]),
+    ("init_kl_coef", &["reference.coefficient"]),
+    ("kl_coef", &["reference.coefficient"]),
+    ("lam", &["AGENT.gae_lambda"]),
+    ("line_search_max_iter", &["AGENT.line_search_steps"]),
+    ("line_search_shrinking_factor", &["AGENT.line_search_shrink"]),
+    ("loss_type", &["AGENT.aggregation", "AGENT.loss"]),
+    ("lr", &["optimiser.learning_rate"]),
+    ("lr_scheduler_type", &["optimiser.schedule"]),
+    ("max_completion_length", &["text.max_new_tokens"]),
+    ("max_kl", &["AGENT.max_kl", "AGENT.target_kl"]),
+    ("max_tokens", &["text.max_new_tokens"]),
+    ("n_critic_updates", &["AGENT.critic_epochs"]),
+    ("n_envs", &["envs"]),
+    ("n_epochs", &["AGENT.epochs"]),
+    ("n_eval_episodes", &["evaluate_episodes"]),
+    ("n_quantiles", &["AGENT.quantiles"]),
+    ("n_stack", &["wrappers.frame_stack"]),
+    ("n_steps", &["AGENT.rollout_steps", "AGENT.episodes_per_env"]),
+    ("net_arch", &["network.hidden"]),
+    ("noise_clip", &["AGENT.target_noise_clip"]),
+    ("norm_adv", &["AGENT.normalise_advantages"]),
+    ("norm_obs", &["wrappers.normalise_observations"]),
+    ("norm_reward", &["wrappers.normalise_rewards"]),
+    ("normalize_advantage", &["AGENT.normalise_advantages"]),
+    ("num_envs", &["envs"]),
+    ("num_generations", &["AGENT.group_size"]),
+    ("num_iterations", &["AGENT.epochs"]),
+    ("num_minibatches", &["AGENT.minibatches", "AGENT.minibatch_size"]),
+    ("num_ppo_epochs", &["AGENT.epochs"]),
+    ("num_steps", &["AGENT.rollout_steps", "AGENT.episodes_per_env"]),
+    ("num_timesteps", &["steps"]),
+    ("ortho_init", &["network.orthogonal"]),
+    ("policy_frequency", &["AGENT.policy_delay"]),
+    ("policy_noise", &["AGENT.target_policy_noise"]),
+    ("q_lr", &["optimiser.critic_learning_rate_ratio"]),
+    ("rms_prop_eps", &["optimiser.epsilon"]),
+    ("sde_sample_freq", &["network.gsde_sample_every"]),
+    ("start_e", &["AGENT.exploration_initial_eps"]),
+    ("sub_sampling_factor", &["AGENT.fisher_stride"]),
+    ("target_network_frequency", &["AGENT.target_update_interval"]),
+    ("temperature", &["transformer.temperature"]),
+    ("total_timesteps", &["steps"]),
+    ("train_freq", &["AGENT.rollout_steps"]),
+    ("train_frequency", &["AGENT.rollout_steps"]),
+    ("update_epochs", &["AGENT.epochs"]),
+    ("use_sde", &["network.gsde"]),
+    ("vf_coef", &["AGENT.value_coefficient"]),
+];
+
+/// Returns the only key of `known` that `name` names without its section, such as `ppo.clip` for `clip`.
+pub(super) fn without_section<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    match ends_with(name, known)[..] {
+        [only] => Some(only),
+        _ => None,
+    }
+}
+
+/// Returns the keys of `known` whose last part is `name`.
+fn ends_with<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
+    known.iter().copied().filter(|key| key.rsplit_once('.').is_some_and(|(_, last)| last == name)).collect()
+}
+
+/// Returns the second half of the error message for the unknown setting `name` of `agent`.
+pub(super) fn hint(name: &str, agent: &str, known: &[&str]) -> String {
+    if let Some(new) = format::renamed(name) {
+        return format!("it is called `{new}` now");
+    }
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let is_other_spelling = |key: &str| last.len() > 1 && key == last.replace("normalize", "normalise").replace("optimizer", "optimiser");
+    let ends = ends_with(last, known);
+    if !ends.is_empty() {
+        let all: Vec<String> = ends.iter().map(|key| format!("`{key}`")).collect();
+        return format!("did you mean {}?", all.join(" or "));
+    }
+    let foreign = FOREIGN.iter().find(|(theirs, _)| *theirs == last).and_then(|(_, ours)| {
+        let ours = ours.iter().map(|key| key.replace("AGENT", agent));
+        ours.into_iter().find(|key| known.contains(&key.as_str()))
+    });
+    if let Some(ours) = foreign {
+        return format!("here it is called `{ours}`");
+    }
+    if let Some(key) = known.iter().find(|key| is_other_spelling(key.rsplit('.').next().unwrap_or(key))) {
+        return format!("did you mean `{key}`?");
+    }
+    // a name without a section is compared with the names in all sections
+    let names = known.iter().map(|key| if name.contains('.') { key } else { key.rsplit('.').next().unwrap_or(key) });
+    match nearest(name, names.clone()) {
+        Some(near) => {
+            let place = names.clone().position(|other| other == near).expect("the nearest name is one of them");
+            format!("did you mean `{}`?", known[place])
+        }
+        None => format!("`{} list --settings` explains all settings", crate::program_name()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    #[test]
+    fn every_foreign_name_means_a_setting_of_an_agent() {
+        assert!(FOREIGN.is_sorted());
+        let on = |world: &'static str| {
+            let agents = gradus_agents::registry::all();
+            agents.into_iter().map(move |entry| (entry.name, Config::preset(entry.name, world, None).unwrap().settings()))
+        };
+        let all: Vec<(&str, Vec<(String, String)>)> = on("cartpole").chain(on("addition")).collect();
+        for (theirs, ours) in FOREIGN {
+            for key in ours {
+                let has = |(agent, settings): &(&str, Vec<(String, String)>)| {
+                    settings.iter().any(|(name, _)| *name == key.replace("AGENT", agent))
+                };
+                assert!(all.iter().any(has), "{theirs}: no agent has the setting {key}");
+            }
+        }
+    }
+
+    #[test]
+    fn hints_are_short_and_name_the_setting() {
+        let config = Config::preset("ppo", "cartpole", None).unwrap();
+        let settings = config.settings();
+        let known: Vec<&str> = settings.iter().map(|(name, _)| name.as_str()).collect();
+        for (name, expected) in [
+            ("clip_range", "here it is called `ppo.clip`"),
+            ("ppo.ent_coef", "here it is called `ppo.entropy_coefficient`"),
+            ("n_steps", "here it is called `ppo.rollout_steps`"),
+            ("n_envs", "here it is called `envs`"),
+            ("lr", "here it is called `optimiser.learning_rate`"),
+            ("normalize_advantages", "did you mean `ppo.normalise_advantages`?"),
+            ("clib", "did you mean `ppo.clip`?"),
+            ("a2c.gamma", "did you mean `ppo.gamma`?"),
+            ("ppo.clib", "did you mean `ppo.clip`?"),
+            ("slots", "it is called `max_concurrent` now"),
+            ("quux", "`gradus list --settings` explains all settings"),
+        ] {
+            assert_eq!(hint(name, "ppo", &known), expected, "{name}");
+        }
+        assert_eq!(without_section("clip", &known), Some("ppo.clip"));
+        assert_eq!(without_section("steps", &known), None, "it is a key itself");
+        assert_eq!(
+            hint("learning_rate", "x", &["a.learning_rate", "b.learning_rate"]),
+            "did you mean `a.learning_rate` or `b.learning_rate`?"
+        );
+    }
+}
