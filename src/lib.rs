@@ -79,7 +79,6 @@ pub use config::Config;
 pub use error::Error;
 pub use evaluate::{Evaluation, Mode};
 pub use gradus_agents as agents;
-pub use gradus_envs as envs;
 pub use gradus_envs::make;
 pub use gradus_nets as nets;
 pub use gradus_rollouts as rollouts;
@@ -88,6 +87,12 @@ pub use policy::Policy;
 pub use program::{program, program_name};
 pub use run::{Run, Show, Update};
 pub use train::{Iteration, LearnedReward, Trainer};
+
+/// Environments, and the [`checker`](envs::checker) of their interface.
+pub mod envs {
+    pub use gradus_checker as checker;
+    pub use gradus_envs::*;
+}
 
 /// Tests the code blocks of the README as doctests.
 #[cfg(all(doctest, feature = "cli"))]

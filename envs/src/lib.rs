@@ -28,7 +28,6 @@
 
 pub mod bandits;
 mod batch;
-pub mod checker;
 mod classic;
 mod column_batch;
 mod columns;

@@ -210,26 +210,3 @@ pub fn find(name: &str) -> Result<World, EnvError> {
     let hint = names::nearest(name, known).map_or_else(|| format!("expected one of: {}", ours()), |near| format!("did you mean `{near}`?"));
     Err(EnvError::Unknown { name: name.into(), hint })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::CartPoleBatch;
-    use crate::checker;
-    use crate::wrappers::TimeAware;
-
-    #[test]
-    fn the_checker_finds_a_vector_that_differs_from_single_environments() {
-        let cartpole = cartpole();
-        let shorter = World { many: Arc::new(|n| Box::new(CartPoleBatch::new(n, 11))), ..cartpole.clone() };
-        let findings = checker::check_world(&shorter);
-        let step = "expected reward 1.0 and Terminated, got reward 1.0 and Both";
-        assert_eq!(
-            findings.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            [format!("lockstep: environment 0 of 5, step 11: {step}")]
-        );
-        let wider = World { many: cartpole.clone().wrapped(|env| TimeAware::new(env, 500)).many, ..cartpole };
-        let findings = checker::check_world(&wider);
-        assert!(findings.len() == 1 && findings[0].message.starts_with("expected the spaces of one environment"), "{findings:?}");
-    }
-}

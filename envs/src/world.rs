@@ -110,6 +110,11 @@ impl World {
         self.is_one_hot
     }
 
+    /// Makes vectors as `other` does. Both must give the same numbers; the crate gradus-checker tests this.
+    pub fn with_vectors_of(self, other: &World) -> Self {
+        Self { many: other.many.clone(), ..self }
+    }
+
     /// The title of a figure: Gymnasium's name if there is one, otherwise ours.
     pub fn title(&self) -> &str {
         self.gymnasium_id.as_deref().unwrap_or(&self.name)

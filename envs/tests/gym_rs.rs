@@ -1,6 +1,6 @@
 //! Environments of gym-rs with our interface, and the errors of its CartPole. Needs the feature `gym-rs`.
 
-use gradus_envs::checker::check_world;
+use gradus_checker::check_world;
 use gradus_envs::gym_rs::GymRs;
 use gradus_envs::gym_rs::core::Env as _;
 use gradus_envs::gym_rs::envs::classical_control::cartpole::{CartPoleEnv, CartPoleObservation};

@@ -19,7 +19,7 @@ fn unknown_names_and_values_out_of_range_are_refused() {
         (&["ppo", "cartpole", "--set", "clib=0.1"], "unknown setting `clib`; did you mean `ppo.clip`?"),
         (&["ppo", "cartpole", "--set", "quux=1"], "unknown setting `quux`; `gradus list --settings` explains all settings"),
         (&["ppo", "cartpole", "--set", "steps=1.5"], "steps: expected a whole number from 0 up, got 1.5"),
-        (&["ppo", "ppo"], "unknown environment `ppo`; did you mean `copy`?"),
+        (&["ppo", "ppo"], "unknown environment `ppo`; expected one of: cartpole, mountain-car, "),
         (&["cartpole", "cartpole"], "unknown agent `cartpole`; did you mean `trpo`?"),
         (&["ppo", "cartpole", "--out", "/dev/null"], "/dev/null: expected a folder that is new or empty, got a file"),
         (&["ppo", "cartpole", "--set", "ppo.clip"], "--set: expected key=value, got `ppo.clip`"),

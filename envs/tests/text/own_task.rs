@@ -1,8 +1,9 @@
 //! A custom task passes the checker, and a task that violates its contract ends the run with an error that names the task.
 
+use gradus_checker as checker;
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Division, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};
-use gradus_envs::{Actions, EnvError, World, checker};
+use gradus_envs::{Actions, EnvError, World};
 
 use super::{GOES_ON, ends_with, play, scores, text_of};
 

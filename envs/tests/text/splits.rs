@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use gradus_checker as checker;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::text::{Division, ProblemList, Split, Task, TextWorld};
-use gradus_envs::{World, checker, registry};
+use gradus_envs::{World, registry};
 
 use super::{levels, task};
 

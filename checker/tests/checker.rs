@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use gradus_envs::checker::{Severity, Topic, check, check_world};
+use gradus_checker::{Severity, Topic, check, check_world};
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::wrappers::{ActionMask, FrameStack, TimeAware};
 use gradus_envs::{Action, CartPole, Env, EnvError, Ink, Scene, Shape, Space, Step, TimeLimit, World, registry};
@@ -341,4 +341,14 @@ fn topics_have_names() {
         "spaces observations rewards seeding determinism checkpoints ends actions masks dynamics pictures lockstep"
     );
     assert_eq!(format!("[{:<8}]", Topic::Ends), "[ends    ]");
+}
+
+#[test]
+fn a_vector_that_differs_from_single_environments_is_found() {
+    let cartpole = registry::find("cartpole").unwrap();
+    let findings = check_world(&cartpole.clone().with_vectors_of(&World::limited("short", 11, CartPole::default)));
+    let step = "expected reward 1.0 and Terminated, got reward 1.0 and Both";
+    assert_eq!(findings.iter().map(ToString::to_string).collect::<Vec<_>>(), [format!("lockstep: environment 0 of 5, step 11: {step}")]);
+    let findings = check_world(&cartpole.clone().with_vectors_of(&cartpole.time_aware(500)));
+    assert!(findings.len() == 1 && findings[0].message.starts_with("expected the spaces of one environment"), "{findings:?}");
 }

@@ -1,22 +1,25 @@
 //! Checks that an environment satisfies the contract of [`Env`].
 //!
 //! ```
-//! use gradus_envs::{CartPole, TimeLimit, checker};
+//! use gradus_envs::{CartPole, TimeLimit};
 //!
-//! let findings = checker::check(|| Box::new(TimeLimit::new(CartPole::default(), 500)));
+//! let findings = gradus_checker::check(|| Box::new(TimeLimit::new(CartPole::default(), 500)));
 //! assert!(findings.is_empty(), "{findings:?}");
 //! ```
 //!
 //! A *fault* violates the contract: results would be wrong or not reproducible. A *note* reports unusual behaviour that may be intended.
 //! Every message gives the expected and the observed behaviour. The checker cannot tell whether the rewards are the ones that you intended.
 
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
+
 mod episode;
 mod topics;
 
 use std::fmt;
 
-use crate::{Actions, Env, Space, World, panics};
 use episode::Player;
+use gradus_envs::{Actions, Env, EnvError, Space, Transition, VecEnv, World, panics};
 
 /// The property that a check tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,10 +204,10 @@ fn examine(topic: Topic, check: impl FnOnce() -> Outcome, place: impl FnOnce() -
 
 fn lockstep(world: &World) -> Outcome {
     const ENVS: usize = 5;
-    let wrong = |error: crate::EnvError| format!("expected a step, got an error: {error}");
+    let wrong = |error: EnvError| format!("expected a step, got an error: {error}");
     let mut many = world.vec_env(0..ENVS, 1).map_err(wrong)?;
     let mut alone = world.clone().scalar().vec_env(0..ENVS, 1).map_err(wrong)?;
-    let spaces = |envs: &crate::VecEnv| (envs.observation_space(), envs.action_space());
+    let spaces = |envs: &VecEnv| (envs.observation_space(), envs.action_space());
     if spaces(&many) != spaces(&alone) {
         return Err(format!("expected the spaces of one environment, {:?}, got {:?}", spaces(&alone), spaces(&many)));
     }
@@ -228,7 +231,7 @@ fn lockstep(world: &World) -> Outcome {
         };
         let (expected, got) = (alone.step(actions).map_err(wrong)?, many.step(actions).map_err(wrong)?);
         for env in 0..ENVS {
-            let shown = |step: &crate::Transition| format!("reward {:?} and {:?}", step.rewards[env], step.endings[env]);
+            let shown = |step: &Transition| format!("reward {:?} and {:?}", step.rewards[env], step.endings[env]);
             if shown(expected) != shown(got) {
                 return Err(format!("environment {env} of {ENVS}, step {}: expected {}, got {}", t + 1, shown(expected), shown(got)));
             }
@@ -236,3 +239,8 @@ fn lockstep(world: &World) -> Outcome {
     }
     Ok(Vec::new())
 }
+
+/// Tests the code block of the README as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 
-use crate::random::{Purpose, Stream};
-use crate::{Action, Env, Space, Step};
+use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::{Action, Env, Space, Step};
 
 /// Replaces infinite bounds: actions of an unbounded dimension are drawn from -10 to 10.
 const UNBOUNDED: f32 = 10.0;

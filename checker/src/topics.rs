@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::episode::{Chosen, Player, StepRecord, difference, within};
-use crate::{Env, Scene, Shape, Space};
+use gradus_envs::{Env, Scene, Shape, Space};
 
 /// The seeds of the played episodes.
 const SEEDS: std::ops::Range<u64> = 0..8;
@@ -61,7 +61,7 @@ fn fits(space: &Space, row: &[f32]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that the reward is finite as an f32, which is its type in [`crate::VecEnv`].
+/// Checks that the reward is finite as an f32, which is its type in [`gradus_envs::VecEnv`].
 fn check_reward(record: &StepRecord) -> Result<(), String> {
     let reward = record.step.map_or(0.0, |step| step.reward);
     unless((reward as f32).is_finite(), || format!("reward: expected a finite f32, got {reward:?}"))
