@@ -164,14 +164,15 @@ const DIGITS: usize = 64;
 /// Returns the bytes of a safetensors file: the tensors, and a note under the key `gradus` of the header's metadata. The note follows the
 /// two lines that mark a file with a hash.
 pub fn encode(tensors: &Tensors, note: &str) -> Vec<u8> {
-    let bytes: Vec<(&String, Dtype, &[usize], Vec<u8>)> = tensors
-        .iter()
-        .map(|(name, tensor)| match &tensor.data {
-            Data::F32(data) => (name, Dtype::F32, tensor.shape.as_slice(), data.iter().flat_map(|x| x.to_le_bytes()).collect()),
-            Data::F64(data) => (name, Dtype::F64, tensor.shape.as_slice(), data.iter().flat_map(|x| x.to_le_bytes()).collect()),
-            Data::U64(data) => (name, Dtype::U64, tensor.shape.as_slice(), data.iter().flat_map(|x| x.to_le_bytes()).collect()),
-        })
-        .collect();
+    let bytes = tensors.iter().map(|(name, tensor)| {
+        let (dtype, bytes) = match &tensor.data {
+            Data::F32(data) => (Dtype::F32, data.iter().map(|x| x.to_le_bytes()).collect::<Vec<_>>().into_flattened()),
+            Data::F64(data) => (Dtype::F64, data.iter().map(|x| x.to_le_bytes()).collect::<Vec<_>>().into_flattened()),
+            Data::U64(data) => (Dtype::U64, data.iter().map(|x| x.to_le_bytes()).collect::<Vec<_>>().into_flattened()),
+        };
+        (name, dtype, tensor.shape.as_slice(), bytes)
+    });
+    let bytes: Vec<(&String, Dtype, &[usize], Vec<u8>)> = bytes.collect();
     let views = bytes.iter().map(|(name, dtype, shape, bytes)| {
         (name.as_str(), TensorView::new(*dtype, shape.to_vec(), bytes).expect("the shape fits the number of elements"))
     });

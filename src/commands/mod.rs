@@ -11,6 +11,8 @@ mod play;
 mod reward_model;
 mod sample;
 mod sft;
+#[cfg(feature = "shell")]
+mod shell;
 mod signals;
 mod verify;
 
@@ -100,6 +102,10 @@ enum Command {
         #[arg(long, conflicts_with = "settings")]
         presets: bool,
     },
+    /// Write the completions of shells and the manual pages to a folder.
+    #[cfg(feature = "shell")]
+    #[command(hide = true)]
+    Shell(shell::Shell),
     /// Show libtorch, CUDA and the available devices, and how to fix what does not work.
     Doctor(doctor::Doctor),
     /// Measure speed.
@@ -194,6 +200,8 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::List { settings: true, .. } => list_settings(),
         Command::List { presets: true, .. } => list_presets(),
         Command::List { .. } => list(),
+        #[cfg(feature = "shell")]
+        Command::Shell(arguments) => shell::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments),
     }

@@ -1,0 +1,314 @@
+
+using namespace System.Management.Automation
+using namespace System.Management.Automation.Language
+
+Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
+    param($wordToComplete, $commandAst, $cursorPosition)
+
+    $commandElements = $commandAst.CommandElements
+    $command = @(
+        'gradus'
+        for ($i = 1; $i -lt $commandElements.Count; $i++) {
+            $element = $commandElements[$i]
+            if ($element -isnot [StringConstantExpressionAst] -or
+                $element.StringConstantType -ne [StringConstantType]::BareWord -or
+                $element.Value.StartsWith('-') -or
+                $element.Value -eq $wordToComplete) {
+                break
+        }
+        $element.Value
+    }) -join ';'
+
+    $completions = @(switch ($command) {
+        'gradus' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('train', 'train', [CompletionResultType]::ParameterValue, 'Train an agent and write a run folder')
+            [CompletionResult]::new('eval', 'eval', [CompletionResultType]::ParameterValue, 'Evaluate trained policies')
+            [CompletionResult]::new('play', 'play', [CompletionResultType]::ParameterValue, 'Play an episode in the terminal, or write it as an animated GIF')
+            [CompletionResult]::new('sft', 'sft', [CompletionResultType]::ParameterValue, 'Supervised warm start: train a fresh policy on the known answers of a text task')
+            [CompletionResult]::new('reward-model', 'reward-model', [CompletionResultType]::ParameterValue, 'Train a reward model of a text task from preferences')
+            [CompletionResult]::new('inspect', 'inspect', [CompletionResultType]::ParameterValue, 'Compare the advantages and gradients of all estimators on one set of rollouts')
+            [CompletionResult]::new('sample', 'sample', [CompletionResultType]::ParameterValue, 'Complete a prompt and show every token''s log-probability, entropy, value and advantage')
+            [CompletionResult]::new('compare', 'compare', [CompletionResultType]::ParameterValue, 'Compare agents on environments over several seeds, and write tables, figures and a report')
+            [CompletionResult]::new('plot', 'plot', [CompletionResultType]::ParameterValue, 'Draw the learning curves or other metrics of run folders, or all figures of a comparison from its results.csv')
+            [CompletionResult]::new('pages', 'pages', [CompletionResultType]::ParameterValue, 'Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs')
+            [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check that an environment implements its interface correctly. Exit code 1 if it does not')
+            [CompletionResult]::new('new', 'new', [CompletionResultType]::ParameterValue, 'Create a crate with an environment and an agent of its own, and with all of these commands')
+            [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Check that the files of runs, policies and comparisons are as they were written. Exit code 1 if one is damaged')
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List agents, environments and presets')
+            [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Show libtorch, CUDA and the available devices, and how to fix what does not work')
+            [CompletionResult]::new('bench', 'bench', [CompletionResultType]::ParameterValue, 'Measure speed')
+            break
+        }
+        'gradus;train' {
+            [CompletionResult]::new('--steps', '--steps', [CompletionResultType]::ParameterName, 'Total environment steps (text tasks: tokens), such as 500k or 2m [default: the preset''s]')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed [default: 1]')
+            [CompletionResult]::new('--envs', '--envs', [CompletionResultType]::ParameterName, 'Number of environments in lockstep [default: the preset''s]')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads; does not affect the results [default: all cores]')
+            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'Device: cpu; with the feature `tch` also torch-cpu, cuda, cuda:N or mps [default: cpu]')
+            [CompletionResult]::new('--preset', '--preset', [CompletionResultType]::ParameterName, 'Preset; `gradus list` shows them [default: default]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'TOML file of settings, applied after the preset')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'One setting, applied after the preset and the --config file; may be repeated. `gradus list --settings` explains all settings')
+            [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Run folder [default: the first free runs/AGENT-ENV-N]')
+            [CompletionResult]::new('--resume', '--resume', [CompletionResultType]::ParameterName, 'Resume the run in this folder; with --steps, train until this number of steps is done in all, even if the run is finished')
+            [CompletionResult]::new('--checkpoint-every', '--checkpoint-every', [CompletionResultType]::ParameterName, 'Approximate seconds between checkpoints')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print only errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;eval' {
+            [CompletionResult]::new('--episodes', '--episodes', [CompletionResultType]::ParameterName, 'Number of episodes; on text tasks, number of problems from the test split (all of its problems if it has fewer)')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the episodes and of sampled actions; text tasks have the same problems for every seed')
+            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'Device, which may differ from the one used in training: cpu, torch-cpu, cuda, cuda:N or mps')
+            [CompletionResult]::new('--best-of', '--best-of', [CompletionResultType]::ParameterName, 'Text tasks: sample this many completions of each problem and take the best, for every power of two up to this number')
+            [CompletionResult]::new('--judge', '--judge', [CompletionResultType]::ParameterName, 'Folder of the judge of --best-of: a reward model by its scores, or the policy of a run by its log-likelihoods [default: the run''s reward model, or the task''s verifier if it has none]')
+            [CompletionResult]::new('--sampled', '--sampled', [CompletionResultType]::ParameterName, 'Sample actions, as in training, instead of taking the most probable one')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print a JSON object with every return; for several runs, with all evaluations and differences')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;play' {
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the episode')
+            [CompletionResult]::new('--gif', '--gif', [CompletionResultType]::ParameterName, 'Write an animated GIF instead of playing in the terminal')
+            [CompletionResult]::new('--record', '--record', [CompletionResultType]::ParameterName, 'Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;sft' {
+            [CompletionResult]::new('--steps', '--steps', [CompletionResultType]::ParameterName, 'Maximum number of optimiser steps')
+            [CompletionResult]::new('--batch', '--batch', [CompletionResultType]::ParameterName, 'Answers per optimiser step')
+            [CompletionResult]::new('--until-exact', '--until-exact', [CompletionResultType]::ParameterName, 'Stop when this fraction of the validation problems, 0 to 1, is answered exactly [default: never]')
+            [CompletionResult]::new('--evaluate-every', '--evaluate-every', [CompletionResultType]::ParameterName, 'Optimiser steps between evaluations')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads; does not affect the results [default: all cores]')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'One setting of [transformer], [optimiser] or [text]; may be repeated')
+            [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Output folder [default: the first free runs/sft-TASK-N]')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print only errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;reward-model' {
+            [CompletionResult]::new('--init', '--init', [CompletionResultType]::ParameterName, 'Run folder of the policy that generates the completions and initialises the reward model [default: a fresh policy]')
+            [CompletionResult]::new('--pairs', '--pairs', [CompletionResultType]::ParameterName, 'Number of problems whose completions are ranked or labelled, or a file of preferences, one JSON object per line: {"prompt": "3+4=", "chosen": "7", "rejected": "8"}, or {"prompt": "3+4=", "ranking": ["7", "8", "9"]} from the best to the worst')
+            [CompletionResult]::new('--judge', '--judge', [CompletionResultType]::ParameterName, 'Folder of a judge that ranks the completions instead of the task''s verifier: a reward model by its scores, or the policy of a run by its log-likelihoods')
+            [CompletionResult]::new('--completions', '--completions', [CompletionResultType]::ParameterName, 'Completions per problem; for rankings, two make a pair [default: 2]')
+            [CompletionResult]::new('--held-out', '--held-out', [CompletionResultType]::ParameterName, 'Number of held-out problems used to measure the model''s accuracy [default: 500]')
+            [CompletionResult]::new('--labels', '--labels', [CompletionResultType]::ParameterName, 'Labels of steps: hard (1 if one of the completions sampled from the end of the step succeeds), soft (the fraction of them that succeed) or verifier (1 if the task''s reward of the step is above 0) [default: hard]')
+            [CompletionResult]::new('--rollouts', '--rollouts', [CompletionResultType]::ParameterName, 'Completions sampled from the end of each step for its label [default: 8]')
+            [CompletionResult]::new('--success', '--success', [CompletionResultType]::ParameterName, 'The task''s score that is 1 for a completion that succeeds [default: exact]')
+            [CompletionResult]::new('--epochs', '--epochs', [CompletionResultType]::ParameterName, 'Epochs over the examples [default: 3]')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads; does not affect the results [default: all cores]')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'One setting of [transformer], [optimiser] or [text], or a training setting of [reward_model]; may be repeated')
+            [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Output folder [default: the first free runs/reward-model-TASK-N]')
+            [CompletionResult]::new('--process', '--process', [CompletionResultType]::ParameterName, 'Train a process reward model, which scores the steps of a solution instead of the whole text')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print only errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;inspect' {
+            [CompletionResult]::new('--groups', '--groups', [CompletionResultType]::ParameterName, 'Number of groups; the episodes of a group have the same start')
+            [CompletionResult]::new('--group-size', '--group-size', [CompletionResultType]::ParameterName, 'Episodes per group')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the episodes')
+            [CompletionResult]::new('--show', '--show', [CompletionResultType]::ParameterName, 'Number of groups whose advantages are listed, one line per decision')
+            [CompletionResult]::new('--reward-model', '--reward-model', [CompletionResultType]::ParameterName, 'Folder written by `gradus reward-model`, whose model gives the rewards [default: the run''s reward model, if it has one]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;sample' {
+            [CompletionResult]::new('--prompt', '--prompt', [CompletionResultType]::ParameterName, 'Prompt, such as `37+45=`')
+            [CompletionResult]::new('-n', '-n', [CompletionResultType]::ParameterName, 'Number of completions')
+            [CompletionResult]::new('--n', '--n', [CompletionResultType]::ParameterName, 'Number of completions')
+            [CompletionResult]::new('--temperature', '--temperature', [CompletionResultType]::ParameterName, 'Sampling temperature, by which the logits are divided; 0: always the most probable token')
+            [CompletionResult]::new('--top-k', '--top-k', [CompletionResultType]::ParameterName, 'Sample only from this many of the most probable tokens; 0: all tokens')
+            [CompletionResult]::new('--top-p', '--top-p', [CompletionResultType]::ParameterName, 'Sample only from the most probable tokens that together have this probability; 1: all tokens')
+            [CompletionResult]::new('--min-p', '--min-p', [CompletionResultType]::ParameterName, 'Sample only from tokens with at least this fraction of the highest probability; 0: all tokens')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the completions')
+            [CompletionResult]::new('--reward-model', '--reward-model', [CompletionResultType]::ParameterName, 'Folder written by `gradus reward-model`, whose model gives the rewards [default: the run''s reward model, if it has one]')
+            [CompletionResult]::new('--greedy', '--greedy', [CompletionResultType]::ParameterName, 'Always take the most probable token')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;compare' {
+            [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Results folder [default: runs/NAME, where NAME is the file''s name without its extension]')
+            [CompletionResult]::new('--jobs', '--jobs', [CompletionResultType]::ParameterName, 'Number of simultaneous runs, each on one thread; does not affect the results [default: one per core]')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print only errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;plot' {
+            [CompletionResult]::new('--metric', '--metric', [CompletionResultType]::ParameterName, 'Column of metrics.csv to draw instead of the learning curve, such as train/approx_kl; may be repeated, for one panel per column')
+            [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Figure to write, .svg or .png [default: curve.svg and curve.png, or with --metric metrics.svg and metrics.png; these are in the run folder if only one run folder is given, otherwise in the current folder]. For a table: folder of the figures [default: the table''s folder]')
+            [CompletionResult]::new('--mean', '--mean', [CompletionResultType]::ParameterName, 'For a table: show the mean instead of the interquartile mean')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;pages' {
+            [CompletionResult]::new('--write', '--write', [CompletionResultType]::ParameterName, 'Replace the numbers that differ by the numbers in the tables')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;check' {
+            [CompletionResult]::new('--trace', '--trace', [CompletionResultType]::ParameterName, 'Instead, replay the episodes recorded in this file and compare the results with the recorded ones. The file has one JSON object per line, from `gradus play --record` or from Gymnasium')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;new' {
+            [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'Name of the crate [default: the folder''s name]')
+            [CompletionResult]::new('--path', '--path', [CompletionResultType]::ParameterName, 'Folder of Gradus''s source, for the dependency [default: the source that this program was built from]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;verify' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;list' {
+            [CompletionResult]::new('--settings', '--settings', [CompletionResultType]::ParameterName, 'List the key, default and meaning of every setting instead')
+            [CompletionResult]::new('--presets', '--presets', [CompletionResultType]::ParameterName, 'List the presets and where they are from instead')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;doctor' {
+            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'Fail with exit code 2 unless this device works: cpu, torch-cpu, cuda, cuda:N or mps')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;bench' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('solve', 'solve', [CompletionResultType]::ParameterValue, 'Time that PPO takes to solve CartPole')
+            [CompletionResult]::new('roofline', 'roofline', [CompletionResultType]::ParameterValue, 'Training speed of an agent, relative to the machine''s peak multiplication rate')
+            [CompletionResult]::new('train', 'train', [CompletionResultType]::ParameterValue, 'Environment steps per second of a training, including rollouts and updates')
+            [CompletionResult]::new('growth', 'growth', [CompletionResultType]::ParameterValue, 'Time per step and memory use during one long run, written as a table and a figure')
+            [CompletionResult]::new('seeds', 'seeds', [CompletionResultType]::ParameterValue, 'Steps per second of several simultaneous single-threaded trainings, both in one process and with one process per training')
+            [CompletionResult]::new('busy', 'busy', [CompletionResultType]::ParameterValue, 'Steps per second of trainings on all cores, relative to one thread, on a busy machine: next to a process that uses a core, and with two and four trainings at once')
+            [CompletionResult]::new('text', 'text', [CompletionResultType]::ParameterValue, 'Completion tokens per second of GRPO with a transformer, generation and update together')
+            [CompletionResult]::new('device', 'device', [CompletionResultType]::ParameterValue, 'Steps per second of PPO on CartPole or GRPO on a text task, including rollouts and updates. The policy is on one device, and the environments are on the same device or on the host')
+            [CompletionResult]::new('env', 'env', [CompletionResultType]::ParameterValue, 'Steps per second of an environment with random actions, on one core')
+            [CompletionResult]::new('cartpole', 'cartpole', [CompletionResultType]::ParameterValue, 'Same as `env cartpole`')
+            break
+        }
+        'gradus;bench;solve' {
+            [CompletionResult]::new('--seeds', '--seeds', [CompletionResultType]::ParameterName, 'Number of seeds N; the seeds are 1 to N')
+            [CompletionResult]::new('--preset', '--preset', [CompletionResultType]::ParameterName, 'Preset [default: default]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;bench;roofline' {
+            [CompletionResult]::new('--agent', '--agent', [CompletionResultType]::ParameterName, 'Agent: ppo, dqn, ddpg, td3 or sac')
+            [CompletionResult]::new('--env', '--env', [CompletionResultType]::ParameterName, 'Environment [default: the first that the agent has presets for]')
+            [CompletionResult]::new('--preset', '--preset', [CompletionResultType]::ParameterName, 'Preset')
+            [CompletionResult]::new('--envs', '--envs', [CompletionResultType]::ParameterName, 'Number of environments in lockstep [default: the preset''s]; the minibatch size changes in proportion, which keeps the number of minibatches the same')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'One setting, applied last, such as network.hidden=[256]; may be repeated')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads [default: all cores]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;bench;train' {
+            [CompletionResult]::new('--preset', '--preset', [CompletionResultType]::ParameterName, 'Preset [default: default]')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'One setting, applied after the preset, such as device=cuda; may be repeated')
+            [CompletionResult]::new('--rounds', '--rounds', [CompletionResultType]::ParameterName, 'Number of measurements, half a second each')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads [default: all cores]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;bench;growth' {
+            [CompletionResult]::new('--steps', '--steps', [CompletionResultType]::ParameterName, 'Environment steps of the run, at least 10k')
+            [CompletionResult]::new('--agent', '--agent', [CompletionResultType]::ParameterName, 'Agent')
+            [CompletionResult]::new('--env', '--env', [CompletionResultType]::ParameterName, 'Environment [default: the first that the agent has presets for]')
+            [CompletionResult]::new('--preset', '--preset', [CompletionResultType]::ParameterName, 'Preset')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'One setting, applied after the preset, such as dqn.buffer_size=1000000; may be repeated')
+            [CompletionResult]::new('--to', '--to', [CompletionResultType]::ParameterName, 'Folder for growth.csv, growth.svg and growth.png; also holds the run folder until the run ends')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads [default: all cores]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;bench;seeds' {
+            [CompletionResult]::new('--seeds', '--seeds', [CompletionResultType]::ParameterName, 'Number of simultaneous trainings [default: one per core]')
+            [CompletionResult]::new('--preset', '--preset', [CompletionResultType]::ParameterName, 'Preset')
+            [CompletionResult]::new('--rounds', '--rounds', [CompletionResultType]::ParameterName, 'Number of measurements in one process, and as many in several processes; each takes half a second')
+            [CompletionResult]::new('--serve', '--serve', [CompletionResultType]::ParameterName, 'Run as one of the measured processes, with this seed')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Threads of the measured process')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;bench;busy' {
+            [CompletionResult]::new('--preset', '--preset', [CompletionResultType]::ParameterName, 'Preset')
+            [CompletionResult]::new('--rounds', '--rounds', [CompletionResultType]::ParameterName, 'Number of measurements of each situation with all cores, and as many with one thread; each takes half a second')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;bench;text' {
+            [CompletionResult]::new('--layers', '--layers', [CompletionResultType]::ParameterName, 'Number of transformer layers')
+            [CompletionResult]::new('--width', '--width', [CompletionResultType]::ParameterName, 'Embedding width')
+            [CompletionResult]::new('--heads', '--heads', [CompletionResultType]::ParameterName, 'Attention heads per layer')
+            [CompletionResult]::new('--feed-forward-width', '--feed-forward-width', [CompletionResultType]::ParameterName, 'Hidden width of the feed-forward layers')
+            [CompletionResult]::new('--prompts', '--prompts', [CompletionResultType]::ParameterName, 'Prompts per update')
+            [CompletionResult]::new('--group', '--group', [CompletionResultType]::ParameterName, 'Completions per prompt')
+            [CompletionResult]::new('--prompt-tokens', '--prompt-tokens', [CompletionResultType]::ParameterName, 'Tokens per prompt')
+            [CompletionResult]::new('--new-tokens', '--new-tokens', [CompletionResultType]::ParameterName, 'Tokens per completion')
+            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'Device: cpu, torch-cpu, cuda, cuda:N or mps')
+            [CompletionResult]::new('--precision', '--precision', [CompletionResultType]::ParameterName, 'Precision of libtorch''s matrix products: f32, tf32 or bf16')
+            [CompletionResult]::new('--micro-batch', '--micro-batch', [CompletionResultType]::ParameterName, 'Tokens per micro-batch on libtorch; 0: all tokens of a minibatch')
+            [CompletionResult]::new('--updates', '--updates', [CompletionResultType]::ParameterName, 'Number of measured updates')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads [default: all cores]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;bench;device' {
+            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'Device: cpu, torch-cpu, cuda, cuda:N or mps')
+            [CompletionResult]::new('--env', '--env', [CompletionResultType]::ParameterName, 'Environment: cartpole, or a text task such as target-sum')
+            [CompletionResult]::new('--envs', '--envs', [CompletionResultType]::ParameterName, 'Number of environments in lockstep')
+            [CompletionResult]::new('--steps', '--steps', [CompletionResultType]::ParameterName, 'Steps of each environment in a rollout; ignored on text tasks')
+            [CompletionResult]::new('--epochs', '--epochs', [CompletionResultType]::ParameterName, 'Epochs per rollout')
+            [CompletionResult]::new('--minibatches', '--minibatches', [CompletionResultType]::ParameterName, 'Minibatches per epoch')
+            [CompletionResult]::new('--worlds', '--worlds', [CompletionResultType]::ParameterName, 'Where the environments run: device, host or auto')
+            [CompletionResult]::new('--updates', '--updates', [CompletionResultType]::ParameterName, 'Number of measured updates')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads [default: all cores]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;bench;env' {
+            [CompletionResult]::new('--envs', '--envs', [CompletionResultType]::ParameterName, 'Number of environments in lockstep')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;bench;cartpole' {
+            [CompletionResult]::new('--envs', '--envs', [CompletionResultType]::ParameterName, 'Number of environments in lockstep')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+    })
+
+    $completions.Where{ $_.CompletionText -like "$wordToComplete*" } |
+        Sort-Object -Property ListItemText
+}

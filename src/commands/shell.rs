@@ -1,0 +1,40 @@
+//! `gradus shell`: writes the completions of shells and the manual pages, which are also in the folder `docs/shell`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{Error, program_name};
+use clap::{Args, Command, CommandFactory};
+use clap_complete::{Shell as Kind, generate_to};
+
+use super::{Arguments, say};
+
+#[derive(Args)]
+pub(super) struct Shell {
+    /// Folder for the files.
+    dir: PathBuf,
+}
+
+pub(super) fn run(arguments: &Shell) -> Result<u8, Error> {
+    let dir = &arguments.dir;
+    let io = |path: &Path| {
+        let path = path.to_path_buf();
+        move |source| Error::Io { action: "write", path, source }
+    };
+    fs::create_dir_all(dir).map_err(io(dir))?;
+    // without this command, which most builds do not have
+    let all = Arguments::command();
+    let others = all.get_subcommands().filter(|command| command.get_name() != "shell").cloned();
+    let about = all.get_about().cloned().unwrap_or_default();
+    let version = env!("CARGO_PKG_VERSION");
+    let mut command = Command::new(program_name()).version(version).about(about).subcommands(others).disable_help_subcommand(true);
+    for kind in [Kind::Bash, Kind::Zsh, Kind::Fish, Kind::PowerShell] {
+        let path = generate_to(kind, &mut command, program_name(), dir).map_err(io(dir))?;
+        say(path.display().to_string());
+    }
+    let pages = dir.join("man");
+    fs::create_dir_all(&pages).map_err(io(&pages))?;
+    clap_mangen::generate_to(command, &pages).map_err(io(&pages))?;
+    say(pages.display().to_string());
+    Ok(0)
+}
