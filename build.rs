@@ -33,7 +33,7 @@ const NOT_CODE: [&str; 29] = [
     "src/policy.rs",
     "src/program.rs",
     "src/run/curves.rs",
-    "src/run/metric_curves.rs",
+    "src/run/plot.rs",
     "src/run/progress",
     "src/run/progress.rs",
     "src/run/tensorboard.rs",

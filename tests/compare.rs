@@ -399,10 +399,11 @@ fn errors_in_tables_name_the_place() {
     assert_eq!(error(dir.path(), &["plot", "results.csv"]), expected);
     let expected = "plot: expected one table of results, or only run folders, got results.csv and others";
     assert_eq!(error(dir.path(), &["plot", "results.csv", "run"]), expected);
-    assert_eq!(
-        error(dir.path(), &["plot", "run", "--mean"]),
-        "--mean: expected a table of results, because --mean does not apply to run folders, got run folders"
-    );
+    for option in [&["--label", "A"][..], &["--window", "3"], &["--x", "time"], &["--each"]] {
+        let expected =
+            format!("{}: expected run folders, because the comparison's file determines its figures, got results.csv", option[0]);
+        assert_eq!(error(dir.path(), &[&["plot", "results.csv"], option].concat()), expected);
+    }
     let expected = "--metric: expected run folders, because a table of results has no metrics, got results.csv";
     assert_eq!(error(dir.path(), &["plot", "results.csv", "--metric", "train/loss"]), expected);
     assert!(!dir.path().join("out").exists(), "expected no figures");

@@ -216,7 +216,11 @@ fn mutated_run_folders_are_refused_in_one_line() {
         let bytes = fs::read(dir.join(name)).unwrap();
         let draw = |mutated| {
             fs::write(dir.join(name), mutated).unwrap();
-            run::plot(&[&dir], &[&figure]).and_then(|()| run::plot_metrics(&[&dir], &["train/loss".into()], &[&figure])).map_err(shown)
+            run::plot(&[&dir], &[&figure])
+                .and_then(|()| {
+                    run::plot_runs(&[&dir], &run::Plot { metrics: vec!["train/loss".into()], ..run::Plot::default() }, &[&figure])
+                })
+                .map_err(shown)
         };
         sweep(name, &bytes, draw);
         fs::write(dir.join(name), &bytes).unwrap();

@@ -33,7 +33,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('inspect', 'inspect', [CompletionResultType]::ParameterValue, 'Compare the advantages and gradients of all estimators on one set of rollouts')
             [CompletionResult]::new('sample', 'sample', [CompletionResultType]::ParameterValue, 'Complete a prompt and show every token''s log-probability, entropy, value and advantage')
             [CompletionResult]::new('compare', 'compare', [CompletionResultType]::ParameterValue, 'Compare agents on environments over several seeds, and write tables, figures and a report')
-            [CompletionResult]::new('plot', 'plot', [CompletionResultType]::ParameterValue, 'Draw the learning curves or other metrics of run folders, or all figures of a comparison from its results.csv')
+            [CompletionResult]::new('plot', 'plot', [CompletionResultType]::ParameterValue, 'Draw the learning curves or other metrics of run folders, or all figures of a comparison from its results.csv. Runs that differ only in their seed are drawn as one line with a band')
             [CompletionResult]::new('pages', 'pages', [CompletionResultType]::ParameterValue, 'Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs')
             [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check that an environment implements its interface correctly. Exit code 1 if it does not')
             [CompletionResult]::new('new', 'new', [CompletionResultType]::ParameterValue, 'Create a crate with an environment and an agent of its own, and with all of these commands')
@@ -148,9 +148,13 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             break
         }
         'gradus;plot' {
-            [CompletionResult]::new('--metric', '--metric', [CompletionResultType]::ParameterName, 'Column of metrics.csv to draw instead of the learning curve, such as train/approx_kl; may be repeated, for one panel per column')
+            [CompletionResult]::new('--metric', '--metric', [CompletionResultType]::ParameterName, 'Column of metrics.csv to draw instead of the return, such as train/approx_kl; may be repeated, for one panel per column')
+            [CompletionResult]::new('--label', '--label', [CompletionResultType]::ParameterName, 'Name in the legend; repeated for each line, in the order of the folders [default: the folders'' names]')
+            [CompletionResult]::new('--window', '--window', [CompletionResultType]::ParameterName, 'Length of the trailing mean, in episodes or, with --metric, in updates [default: 100 episodes, or a fiftieth of the updates]')
+            [CompletionResult]::new('--x', '--x', [CompletionResultType]::ParameterName, 'The x axis: environment steps, or seconds of training')
             [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Figure to write, .svg or .png [default: curve.svg and curve.png, or with --metric metrics.svg and metrics.png; these are in the run folder if only one run folder is given, otherwise in the current folder]. For a table: folder of the figures [default: the table''s folder]')
-            [CompletionResult]::new('--mean', '--mean', [CompletionResultType]::ParameterName, 'For a table: show the mean instead of the interquartile mean')
+            [CompletionResult]::new('--mean', '--mean', [CompletionResultType]::ParameterName, 'Show the mean over seeds instead of the interquartile mean')
+            [CompletionResult]::new('--each', '--each', [CompletionResultType]::ParameterName, 'Draw one line per run instead of a band over seeds')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

@@ -671,7 +671,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__plot)
-            opts="-h --metric --out --mean --help"
+            opts="-h --metric --label --window --x --mean --each --out --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -679,6 +679,18 @@ _gradus() {
             case "${prev}" in
                 --metric)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --label)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --window)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --x)
+                    COMPREPLY=($(compgen -W "steps time" -- "${cur}"))
                     return 0
                     ;;
                 --out)

@@ -34,7 +34,7 @@ complete -c gradus -n "__fish_gradus_needs_command" -f -a "reward-model" -d 'Tra
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "inspect" -d 'Compare the advantages and gradients of all estimators on one set of rollouts'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "sample" -d 'Complete a prompt and show every token\'s log-probability, entropy, value and advantage'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "compare" -d 'Compare agents on environments over several seeds, and write tables, figures and a report'
-complete -c gradus -n "__fish_gradus_needs_command" -f -a "plot" -d 'Draw the learning curves or other metrics of run folders, or all figures of a comparison from its results.csv'
+complete -c gradus -n "__fish_gradus_needs_command" -f -a "plot" -d 'Draw the learning curves or other metrics of run folders, or all figures of a comparison from its results.csv. Runs that differ only in their seed are drawn as one line with a band'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "pages" -d 'Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "check" -d 'Check that an environment implements its interface correctly. Exit code 1 if it does not'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "new" -d 'Create a crate with an environment and an agent of its own, and with all of these commands'
@@ -113,9 +113,14 @@ complete -c gradus -n "__fish_gradus_using_subcommand compare" -l out -d 'Result
 complete -c gradus -n "__fish_gradus_using_subcommand compare" -l jobs -d 'Number of simultaneous runs, each on one thread; does not affect the results [default: one per core]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand compare" -l quiet -d 'Print only errors'
 complete -c gradus -n "__fish_gradus_using_subcommand compare" -s h -l help -d 'Print help'
-complete -c gradus -n "__fish_gradus_using_subcommand plot" -l metric -d 'Column of metrics.csv to draw instead of the learning curve, such as train/approx_kl; may be repeated, for one panel per column' -r
+complete -c gradus -n "__fish_gradus_using_subcommand plot" -l metric -d 'Column of metrics.csv to draw instead of the return, such as train/approx_kl; may be repeated, for one panel per column' -r
+complete -c gradus -n "__fish_gradus_using_subcommand plot" -l label -d 'Name in the legend; repeated for each line, in the order of the folders [default: the folders\' names]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand plot" -l window -d 'Length of the trailing mean, in episodes or, with --metric, in updates [default: 100 episodes, or a fiftieth of the updates]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand plot" -l x -d 'The x axis: environment steps, or seconds of training' -r -f -a "steps\t''
+time\t''"
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l out -d 'Figure to write, .svg or .png [default: curve.svg and curve.png, or with --metric metrics.svg and metrics.png; these are in the run folder if only one run folder is given, otherwise in the current folder]. For a table: folder of the figures [default: the table\'s folder]' -r -F
-complete -c gradus -n "__fish_gradus_using_subcommand plot" -l mean -d 'For a table: show the mean instead of the interquartile mean'
+complete -c gradus -n "__fish_gradus_using_subcommand plot" -l mean -d 'Show the mean over seeds instead of the interquartile mean'
+complete -c gradus -n "__fish_gradus_using_subcommand plot" -l each -d 'Draw one line per run instead of a band over seeds'
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand pages" -l write -d 'Replace the numbers that differ by the numbers in the tables'
 complete -c gradus -n "__fish_gradus_using_subcommand pages" -s h -l help -d 'Print help'

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::compare::{Code, Comparison, Execution, Statistic, compare, plot_results};
+use crate::compare::{Code, Comparison, Execution, compare};
 use crate::nets::threads;
 use crate::{Error, Show, program_name};
 use clap::Args;
@@ -54,29 +54,4 @@ pub(super) fn run(arguments: &Compare) -> Result<u8, Error> {
 fn command() -> String {
     let words = std::env::args().skip(1).map(|word| quoted(&word));
     std::iter::once(program_name().to_owned()).chain(words).collect::<Vec<_>>().join(" ")
-}
-
-/// Draws the figures of a table of results. If `paths` has only run folders, returns `None`, or an error if `mean` is set.
-pub(super) fn plot_table(paths: &[PathBuf], out: Option<&Path>, mean: bool, metrics: &[String]) -> Option<Result<u8, Error>> {
-    let table = paths.iter().find(|path| path.is_file() || path.extension().is_some_and(|ending| ending == "csv"));
-    let Some(table) = table else {
-        let expected = "a table of results, because --mean does not apply to run folders";
-        return mean.then(|| Err(Error::Parse { what: "--mean".into(), expected: expected.into(), got: "run folders".into() }));
-    };
-    if paths.len() > 1 {
-        let expected = "one table of results, or only run folders".into();
-        return Some(Err(Error::Parse { what: "plot".into(), expected, got: format!("{} and others", table.display()) }));
-    }
-    if !metrics.is_empty() {
-        let expected = "run folders, because a table of results has no metrics".into();
-        return Some(Err(Error::Parse { what: "--metric".into(), expected, got: table.display().to_string() }));
-    }
-    let folder = table.parent().map_or_else(PathBuf::new, Path::to_path_buf);
-    let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
-    let statistic = if mean { Statistic::Mean } else { Statistic::Iqm };
-    let files = plot_results(table, out.unwrap_or(&folder), statistic, Show::Progress);
-    Some(files.map(|files| {
-        files.iter().for_each(|file| say(file.display().to_string()));
-        0
-    }))
 }

@@ -8,6 +8,7 @@ mod inspect;
 mod new;
 mod pages;
 mod play;
+mod plot;
 mod reward_model;
 mod sample;
 mod sft;
@@ -30,7 +31,6 @@ use crate::envs::checker::{Severity, Topic, check_world};
 use crate::envs::registry;
 use crate::nets::{Device, NetworkError, UnknownDevice, threads};
 use crate::numbers::short;
-use crate::run::{plot, plot_metrics};
 use crate::{Config, Error, Run, Show, evaluate::trace, program_name};
 use clap::{Args, Parser, Subcommand};
 
@@ -60,24 +60,9 @@ enum Command {
     Sample(sample::Sample),
     /// Compare agents on environments over several seeds, and write tables, figures and a report.
     Compare(compare::Compare),
-    /// Draw the learning curves or other metrics of run folders, or all figures of a comparison from its results.csv.
-    Plot {
-        /// Run folders, or one table of results.
-        #[arg(required = true)]
-        dirs: Vec<PathBuf>,
-        /// Column of metrics.csv to draw instead of the learning curve, such as train/approx_kl; may be repeated, for one panel per
-        /// column.
-        #[arg(long = "metric", value_name = "NAME")]
-        metrics: Vec<String>,
-        /// Figure to write, .svg or .png [default: curve.svg and curve.png, or with --metric metrics.svg and metrics.png; these are in the
-        /// run folder if only one run folder is given, otherwise in the current folder]. For a table: folder of the figures [default: the
-        /// table's folder]
-        #[arg(long)]
-        out: Option<PathBuf>,
-        /// For a table: show the mean instead of the interquartile mean.
-        #[arg(long)]
-        mean: bool,
-    },
+    /// Draw the learning curves or other metrics of run folders, or all figures of a comparison from its results.csv. Runs that differ only
+    /// in their seed are drawn as one line with a band.
+    Plot(plot::Draw),
     /// Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs.
     Pages(pages::Pages),
     /// Check that an environment implements its interface correctly. Exit code 1 if it does not.
@@ -190,9 +175,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Pages(arguments) => pages::run(&arguments),
-        Command::Plot { dirs, metrics, out, mean } => {
-            compare::plot_table(&dirs, out.as_deref(), mean, &metrics).unwrap_or_else(|| draw(&dirs, &metrics, out))
-        }
+        Command::Plot(arguments) => plot::run(arguments),
         Command::Check { env, trace: Some(path) } => replay(&env, &path),
         Command::Check { env, trace: None } => check(&env),
         Command::New(arguments) => new::run(&arguments),
@@ -369,21 +352,6 @@ fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error>
         config.envs = number("--envs", envs, 1)? as usize;
     }
     Ok(config)
-}
-
-fn draw(dirs: &[PathBuf], metrics: &[String], out: Option<PathBuf>) -> Result<u8, Error> {
-    let names = if metrics.is_empty() { ["curve.svg", "curve.png"] } else { ["metrics.svg", "metrics.png"] };
-    let files = match (out, dirs) {
-        (Some(out), _) => vec![out],
-        (None, [dir]) => names.map(|name| dir.join(name)).into(),
-        (None, _) => names.map(PathBuf::from).into(),
-    };
-    match metrics {
-        [] => plot(dirs, &files)?,
-        _ => plot_metrics(dirs, metrics, &files)?,
-    }
-    files.iter().for_each(|file| say(file.display().to_string()));
-    Ok(0)
 }
 
 fn check(env: &str) -> Result<u8, Error> {

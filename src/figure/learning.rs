@@ -84,8 +84,13 @@ impl LearningCurves<'_> {
 /// assert_eq!(gradus::figure::smooth(&[(10.0, 1.0), (20.0, 3.0), (30.0, 8.0)]), [(10.0, 1.0), (20.0, 2.0), (30.0, 4.0)]);
 /// ```
 pub fn smooth(episodes: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    smooth_over(episodes, WINDOW)
+}
+
+/// As [`smooth`], with the mean of `window` returns, at least 1.
+pub fn smooth_over(episodes: &[(f64, f64)], window: usize) -> Vec<(f64, f64)> {
     let mean = |last: usize| {
-        let window = &episodes[(last + 1).saturating_sub(WINDOW)..=last];
+        let window = &episodes[(last + 1).saturating_sub(window.max(1))..=last];
         (episodes[last].0, window.iter().map(|(_, value)| value).sum::<f64>() / window.len() as f64)
     };
     let ([(first, _), ..], [.., (end, _)]) = (episodes, episodes) else { return Vec::new() };

@@ -49,7 +49,7 @@ use std::path::{Path, PathBuf};
 pub use axis::Scale;
 pub use grid::{Arrow, Cell, Grid};
 pub use intervals::{Interval, Intervals};
-pub use learning::{Curve, LearningCurves, WINDOW, smooth};
+pub use learning::{Curve, LearningCurves, WINDOW, smooth, smooth_over};
 pub use lines::{Lines, Series, Threshold};
 pub use style::solid;
 pub use violins::{Violin, Violins};
@@ -189,7 +189,7 @@ fn usable(number: f64) -> bool {
 }
 
 /// Makes a gap of every point of a line that cannot be drawn. Returns their number.
-fn make_gaps(points: &mut [(f64, f64)]) -> usize {
+pub(crate) fn make_gaps(points: &mut [(f64, f64)]) -> usize {
     let bad = points.iter_mut().filter(|(_, y)| !usable(*y));
     bad.map(|point| point.1 = f64::NAN).count()
 }

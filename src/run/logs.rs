@@ -285,7 +285,15 @@ impl MetricTable {
 
 /// Reads the `metrics.csv` of a run folder.
 pub(crate) fn read_metrics(dir: &Path) -> Result<MetricTable, Error> {
-    let path = dir.join(METRICS);
+    read_numbers(dir.join(METRICS))
+}
+
+/// Reads the environment steps and the seconds of training at the end of every update of a run folder.
+pub(crate) fn read_timing(dir: &Path) -> Result<Vec<(f64, f64)>, Error> {
+    Ok(read_numbers(dir.join(TIMING))?.column("time/time_elapsed"))
+}
+
+fn read_numbers(path: PathBuf) -> Result<MetricTable, Error> {
     let text = read_to_string(&path)?;
     let mut lines = text.lines();
     let names: Vec<String> = lines.next().map_or_else(Vec::new, |line| line.split(',').map(Into::into).collect());

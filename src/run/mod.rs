@@ -7,9 +7,9 @@ pub mod best_of;
 #[cfg(feature = "figures")]
 mod curves;
 mod logs;
-#[cfg(feature = "figures")]
-mod metric_curves;
 mod pages;
+#[cfg(feature = "figures")]
+mod plot;
 mod progress;
 pub mod reward_model;
 pub mod sft;
@@ -40,9 +40,9 @@ use crate::{Config, Error, Policy};
 #[cfg(feature = "figures")]
 pub use curves::plot;
 use logs::{Covered, LOGS, Logs, METRICS};
-#[cfg(feature = "figures")]
-pub use metric_curves::plot_metrics;
 use pages::Pages;
+#[cfg(feature = "figures")]
+pub use plot::{Plot, Seeds, plot_runs};
 use progress::Progress;
 pub use progress::Show;
 #[cfg(feature = "figures")]

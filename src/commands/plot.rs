@@ -1,0 +1,95 @@
+//! `gradus plot`: draws run folders, or a table of results.
+
+use std::path::{Path, PathBuf};
+
+use crate::compare::{Statistic, plot_results};
+use crate::run::{Plot, Seeds, plot_runs};
+use crate::{Error, Show};
+use clap::{Args, ValueEnum};
+
+use super::{number, say};
+
+#[derive(Args)]
+pub(super) struct Draw {
+    /// Run folders, or one table of results.
+    #[arg(required = true)]
+    dirs: Vec<PathBuf>,
+    /// Column of metrics.csv to draw instead of the return, such as train/approx_kl; may be repeated, for one panel per column.
+    #[arg(long = "metric", value_name = "NAME")]
+    metrics: Vec<String>,
+    /// Name in the legend; repeated for each line, in the order of the folders [default: the folders' names]
+    #[arg(long = "label", value_name = "NAME")]
+    labels: Vec<String>,
+    /// Length of the trailing mean, in episodes or, with --metric, in updates [default: 100 episodes, or a fiftieth of the updates]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    window: Option<String>,
+    /// The x axis: environment steps, or seconds of training.
+    #[arg(long, value_enum, default_value_t = X::Steps)]
+    x: X,
+    /// Show the mean over seeds instead of the interquartile mean.
+    #[arg(long)]
+    mean: bool,
+    /// Draw one line per run instead of a band over seeds.
+    #[arg(long, conflicts_with = "mean")]
+    each: bool,
+    /// Figure to write, .svg or .png [default: curve.svg and curve.png, or with --metric metrics.svg and metrics.png; these are in the
+    /// run folder if only one run folder is given, otherwise in the current folder]. For a table: folder of the figures [default: the
+    /// table's folder]
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum X {
+    Steps,
+    Time,
+}
+
+pub(super) fn run(arguments: Draw) -> Result<u8, Error> {
+    let is_table = |path: &&PathBuf| path.is_file() || path.extension().is_some_and(|ending| ending == "csv");
+    if let Some(table) = arguments.dirs.iter().find(is_table) {
+        return draw_table(&arguments, table);
+    }
+    let window = arguments.window.as_deref().map(|text| number("--window", text, 1)).transpose()?;
+    let seeds = match (arguments.mean, arguments.each) {
+        (true, _) => Seeds::Mean,
+        (_, true) => Seeds::Each,
+        _ => Seeds::Iqm,
+    };
+    let names = if arguments.metrics.is_empty() { ["curve.svg", "curve.png"] } else { ["metrics.svg", "metrics.png"] };
+    let files = match (&arguments.out, &arguments.dirs[..]) {
+        (Some(out), _) => vec![out.clone()],
+        (None, [dir]) => names.map(|name| dir.join(name)).into(),
+        (None, _) => names.map(PathBuf::from).into(),
+    };
+    let Draw { metrics, labels, dirs, x, .. } = arguments;
+    let plot = Plot { metrics, labels, window: window.map(|window| window as usize), over_seconds: x == X::Time, seeds };
+    plot_runs(&dirs, &plot, &files)?;
+    files.iter().for_each(|file| say(file.display().to_string()));
+    Ok(0)
+}
+
+/// Draws the figures of a table of results.
+fn draw_table(arguments: &Draw, table: &Path) -> Result<u8, Error> {
+    let Draw { dirs, metrics, labels, window, x, each, .. } = arguments;
+    let got = table.display().to_string();
+    let wrong = |what: &str, expected: &str| Err(Error::Parse { what: what.into(), expected: expected.into(), got: got.clone() });
+    if dirs.len() > 1 {
+        let expected = "one table of results, or only run folders".into();
+        return Err(Error::Parse { what: "plot".into(), expected, got: format!("{got} and others") });
+    }
+    if !metrics.is_empty() {
+        return wrong("--metric", "run folders, because a table of results has no metrics");
+    }
+    for (option, is_given) in [("--label", !labels.is_empty()), ("--window", window.is_some()), ("--x", *x != X::Steps), ("--each", *each)]
+    {
+        if is_given {
+            return wrong(option, "run folders, because the comparison's file determines its figures");
+        }
+    }
+    let folder = table.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let statistic = if arguments.mean { Statistic::Mean } else { Statistic::Iqm };
+    let files = plot_results(table, arguments.out.as_deref().unwrap_or(folder), statistic, Show::Progress)?;
+    files.iter().for_each(|file| say(file.display().to_string()));
+    Ok(0)
+}

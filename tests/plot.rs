@@ -1,0 +1,72 @@
+//! `gradus plot` of run folders: groups of seeds, names, windows, axes and panels.
+
+#[path = "../src/temporary.rs"]
+mod temporary;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn gradus(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_gradus")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+/// Returns the SVG that `gradus plot` draws with these arguments.
+fn drawn(folder: &Path, arguments: &[&str]) -> String {
+    let output = gradus(folder, &[&["plot"], arguments, &["--out", "figures/figure.svg"]].concat());
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    std::fs::read_to_string(folder.join("figures/figure.svg")).unwrap()
+}
+
+/// Trains three seeds of PPO on CartPole, and one run each of A2C there and of PPO on Pendulum.
+fn train(folder: &Path) {
+    let runs =
+        [("ppo", "cartpole", "1"), ("ppo", "cartpole", "2"), ("ppo", "cartpole", "3"), ("a2c", "cartpole", "1"), ("ppo", "pendulum", "1")];
+    for (agent, environment, seed) in runs {
+        let name = format!("{agent}-{environment}-{seed}");
+        let output = gradus(folder, &["train", agent, environment, "--steps", "6k", "--seed", seed, "--quiet", "--out", &name]);
+        assert!(output.status.success(), "{output:?}");
+    }
+}
+
+#[test]
+fn seeds_are_one_line_with_a_band() {
+    let folder = temporary::tempdir().unwrap();
+    train(folder.path());
+    let seeds = ["ppo-cartpole-1", "ppo-cartpole-2", "ppo-cartpole-3"];
+    let bands = |svg: &str| svg.matches("<polygon").count();
+    let svg = drawn(folder.path(), &[&seeds[..], &["a2c-cartpole-1"]].concat());
+    for text in [
+        "ppo-cartpole (3 seeds)",
+        "a2c-cartpole-1",
+        "interquartile mean over seeds with 95 % bootstrap intervals, mean of the last 100 episodes",
+    ] {
+        assert!(svg.contains(text), "{text}");
+    }
+    assert_eq!(bands(&svg), 1, "a single run has no band");
+    let each = drawn(folder.path(), &[&seeds[..], &["--each"]].concat());
+    assert!(bands(&each) == 0 && each.contains("one line per seed"));
+    let mean = drawn(folder.path(), &[&seeds[..], &["--mean", "--window", "7", "--label", "Ours", "--x", "time"]].concat());
+    for text in ["mean over seeds with 95 % bootstrap intervals, mean of the last 7 episodes", "seconds of training"] {
+        assert!(mean.contains(text), "{text}");
+    }
+    assert!(!mean.contains("interquartile") && bands(&mean) == 1);
+    let both = ["ppo-cartpole-1", "ppo-pendulum-1", "--metric", "train/loss", "--metric", "train/approx_kl"];
+    let panels = drawn(folder.path(), &both);
+    for text in ["train/loss, CartPole-v1", "train/loss, Pendulum-v1", "train/approx_kl, CartPole-v1", "train/approx_kl, Pendulum-v1"] {
+        assert!(panels.contains(text), "{text}");
+    }
+
+    for (arguments, expected) in [
+        (
+            vec!["ppo-cartpole-1", "a2c-cartpole-1", "--label", "A"],
+            "--label: expected 2, one for each of: ppo-cartpole-1, a2c-cartpole-1, got 1",
+        ),
+        (vec!["ppo-cartpole-1", "--window", "0"], "--window: expected a whole number from 1 up, got 0"),
+        (vec!["ppo-cartpole-1", "--x", "hours"], "invalid value 'hours' for '--x <X>'; [possible values: steps, time]"),
+        (vec!["ppo-cartpole-1", "--each", "--mean"], "the argument '--each' cannot be used with '--mean'"),
+    ] {
+        let output = gradus(folder.path(), &[&["plot"], &arguments[..]].concat());
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("error: {expected}\n"));
+        assert_eq!(output.status.code(), Some(2));
+    }
+}
