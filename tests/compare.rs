@@ -115,6 +115,15 @@ fn a_comparison_writes_tables_figures_and_a_report() {
     assert_eq!(report.matches("http").count(), report.matches("xmlns=\"http://www.w3.org/2000/svg\"").count());
     let summary = fs::read_to_string(out.join("summary.md")).unwrap();
     assert!(summary.contains("| PPO, clip | 2 |") && summary.contains("| PPO, clip | PPO, no clip |"), "{summary}");
+    // the same tables in LaTeX
+    let latex = fs::read_to_string(out.join("summary.tex")).unwrap();
+    let tables = summary.matches("\n## ").count();
+    for part in ["\\begin{table}", "\\toprule", "\\midrule", "\\bottomrule", "\\end{tabular}"] {
+        assert_eq!(latex.matches(part).count(), tables, "{part}");
+    }
+    assert!(latex.contains("    PPO, clip & 2 & ") && latex.contains("agent & runs & interquartile mean & mean & "), "{latex}");
+    assert!(latex.contains("\\begin{tabular}{lrrrrrr") && !latex.contains(" > "), "{latex}");
+    assert_eq!(latex.matches('{').count(), latex.matches('}').count());
 }
 
 #[test]

@@ -69,6 +69,11 @@ pub(super) fn run(arguments: &Sample) -> Result<u8, Error> {
         let symbols: Vec<(String, &Token)> = completion.tokens.iter().map(|token| (vocabulary.symbol(token.token), token)).collect();
         print(&prompt, &symbols, completion, &names, paint);
     }
+    // for example that addition's digits begin with the least significant one
+    let about = world.about.split(" (").next().unwrap_or_default();
+    if !about.is_empty() {
+        say(paint.dim(&format!("{}: {about}", world.name)));
+    }
     if let (1, Compared::Group(..) | Compared::Others { .. }) = (n, compared) {
         say(paint.dim(&format!("{} compares completions with each other: -n 8, for example, shows advantages", config.agent)));
     }

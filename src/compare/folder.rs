@@ -34,7 +34,7 @@ fn outputs() -> impl Iterator<Item = String> {
 }
 
 /// The files whose hashes are in [`SUMS`].
-const TABLES: [&str; 6] = [COMPARISON, RESULTS, PROBLEMS, "summary.csv", "summary.md", TIMING];
+const TABLES: [&str; 7] = [COMPARISON, RESULTS, PROBLEMS, "summary.csv", "summary.md", "summary.tex", TIMING];
 
 /// The file with the SHA-256 of the tables, in the format of the command `sha256sum`.
 pub(super) const SUMS: &str = "SHA256SUMS";

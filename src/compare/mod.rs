@@ -39,7 +39,7 @@
 //! | `results.csv` | one row per evaluation of each run |
 //! | `timing.csv` | the seconds of training before each evaluation; a separate file, because they are not reproducible |
 //! | `problems.csv` | on text tasks, the return of every problem in the last evaluation, one row per run |
-//! | `summary.csv`, `summary.md` | aggregates with 95 % intervals, tests for pairs of agents, the steps at which runs were solved, the runs that fell afterwards |
+//! | `summary.csv`, `summary.md`, `summary.tex` | as data, in Markdown, and in LaTeX with the package booktabs: aggregates with 95 % intervals, tests for pairs of agents, the steps at which runs were solved, the runs that fell afterwards |
 //! | `*.svg`, `*.png` | the figures |
 //! | `report.html` | everything on one page |
 //! | `SHA256SUMS` | hashes of `comparison.toml` and the tables, for [`verify`](crate::verify) and the command `sha256sum -c` |
@@ -141,6 +141,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
         begin("tables and figures");
         write(&dir.join("summary.csv"), &analysis.summary_csv())?;
         write(&dir.join("summary.md"), &analysis.summary_md(&comparison.name))?;
+        write(&dir.join("summary.tex"), &analysis.summary_tex(&comparison.name))?;
         let figures = analysis.figures();
         let files = draw(&figures, dir)?;
         let seconds = outcomes.iter().filter_map(|run| run.evaluated.last()).map(|at| at.seconds).sum();
@@ -150,7 +151,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     let (files, page) = threads::with(jobs, || with_steps(show, analyse))?;
     write(&dir.join("report.html"), &page)?;
     write(&dir.join(folder::SUMS), &folder::sums(dir)?)?;
-    let tables = [RESULTS, TIMING, "summary.csv", "summary.md"].map(|name| dir.join(name));
+    let tables = [RESULTS, TIMING, "summary.csv", "summary.md", "summary.tex"].map(|name| dir.join(name));
     Ok(tables.into_iter().chain(files).chain([dir.join("report.html")]).collect())
 }
 

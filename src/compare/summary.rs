@@ -1,4 +1,4 @@
-//! The tables of aggregates, as CSV and as Markdown. They have no measured times.
+//! The tables of aggregates, as CSV, in Markdown and in LaTeX. They have no measured times.
 
 use std::fmt::Write;
 
@@ -305,6 +305,48 @@ impl Analysis<'_> {
         }
         text
     }
+
+    /// Returns `summary.tex`: a table environment for each table, for a paper that uses the package booktabs. Columns of numbers are aligned at
+    /// the right.
+    pub(super) fn summary_tex(&self, name: &str) -> String {
+        let mut text =
+            format!("% {}\n% Needs \\usepackage{{booktabs}}. Brackets: 95 % stratified bootstrap intervals.\n", name.replace('\n', " "));
+        for Sheet { heading, note, columns, rows } in self.sheets() {
+            let line = |cells: &[String]| format!("    {} \\\\\n", cells.iter().map(|cell| latex(cell)).collect::<Vec<_>>().join(" & "));
+            let is_number = |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || "\u{2212}+<".contains(c));
+            let has_numbers = |column: usize| rows.iter().all(|row| is_number(&row[column]));
+            let kinds: String = (0..columns.len()).map(|column| if has_numbers(column) { 'r' } else { 'l' }).collect();
+            let caption = latex(format!("{heading}. {note}").trim());
+            let rows: String = rows.iter().map(|row| line(row)).collect();
+            let head = line(&columns);
+            write!(
+                text,
+                "\n\\begin{{table}}\n  \\centering\\footnotesize\\setlength{{\\tabcolsep}}{{3pt}}\n  \\caption{{{caption}}}\n  \\begin{{tabular}}{{{kinds}}}\n    \\toprule\n{head}    \\midrule\n{rows}    \
+                 \\bottomrule\n  \\end{{tabular}}\n\\end{{table}}\n"
+            )
+            .expect("writing to a string does not fail");
+        }
+        text
+    }
+}
+
+/// Returns a text as LaTeX shows it.
+fn latex(text: &str) -> String {
+    let mut escaped = String::new();
+    for letter in text.chars() {
+        match letter {
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => escaped.extend(['\\', letter]),
+            '<' | '>' | '|' => escaped.extend(['$', letter, '$']),
+            '\u{2212}' => escaped.push_str("$-$"),
+            '\\' => escaped.push_str(r"\textbackslash{}"),
+            // after the end of a row, a bracket would begin an argument
+            '[' if escaped.is_empty() => escaped.push_str("{[}"),
+            '~' => escaped.push_str(r"\textasciitilde{}"),
+            '^' => escaped.push_str(r"\textasciicircum{}"),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
 }
 
 /// Formats a p-value with three decimals, or as `< 0.001`.
@@ -312,5 +354,19 @@ fn p_value(p: f64) -> String {
     match p {
         small if small < 0.0005 => "< 0.001".into(),
         p => format!("{p:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::latex;
+
+    #[test]
+    fn every_character_that_latex_reserves_is_escaped() {
+        assert_eq!(latex("50 % of $3 & a_b #1 {x}"), r"50 \% of \$3 \& a\_b \#1 \{x\}");
+        assert_eq!(
+            latex("P(X > Y) < \u{2212}1 | \\ ~ ^"),
+            r"P(X $>$ Y) $<$ $-$1 $|$ \textbackslash{} \textasciitilde{} \textasciicircum{}"
+        );
     }
 }
