@@ -113,8 +113,14 @@ impl Saved {
     /// with, because damaged settings can describe a network of any size.
     fn read(path: &Path, world: Option<World>) -> Result<Self, Error> {
         let (dir, path) = if path.is_file() {
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            (parent.unwrap_or(Path::new(".")), path.to_path_buf())
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            if !parent.join(CONFIG).exists() {
+                return Err(Error::folder(
+                    path,
+                    format!("expected a run folder, or a policy file in one, got a file without a {CONFIG} next to it"),
+                ));
+            }
+            (parent, path.to_path_buf())
         } else {
             (path, path.join(if path.join(POLICY).exists() { POLICY } else { STATE }))
         };

@@ -59,7 +59,7 @@ fn seeds_are_one_line_with_a_band() {
     for (arguments, expected) in [
         (
             vec!["ppo-cartpole-1", "a2c-cartpole-1", "--label", "A"],
-            "--label: expected 2, one for each of: ppo-cartpole-1, a2c-cartpole-1, got 1",
+            "--label: expected 2, one for each of `ppo-cartpole-1`, `a2c-cartpole-1`, got 1",
         ),
         (vec!["ppo-cartpole-1", "--window", "0"], "--window: expected a whole number from 1 up, got 0"),
         (vec!["ppo-cartpole-1", "--x", "hours"], "invalid value 'hours' for '--x <X>'; [possible values: steps, time]"),

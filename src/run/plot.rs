@@ -71,7 +71,7 @@ pub fn plot_runs<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], plot: &Plot, files:
     }
     let mut labels = labels(&runs, &groups, count);
     if !plot.labels.is_empty() {
-        let expected = format!("{count}, one for each of: {}", labels.join(", "));
+        let expected = format!("{count}, one for each of `{}`", labels.join("`, `"));
         ConfigError::unless(plot.labels.len() == count, "--label", &expected, plot.labels.len())?;
         labels.clone_from(&plot.labels);
     }
