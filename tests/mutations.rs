@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gradus::compare::{Comparison, Statistic, plot_results};
 use gradus::evaluate::{Mode, evaluate, trace};
+use gradus::figure::Format;
 use gradus::nets::tensors::decode;
 use gradus::saved::load_behaviour;
 use gradus::{Config, Run, Show, pages, run};
@@ -182,7 +183,8 @@ fn mutated_texts_are_refused_in_one_line() {
     };
     sweep("table of a page", RESULTS.as_bytes(), table_of_page);
     let out = folder.path().join("figures");
-    let table = |bytes| plot_results(&file("results.csv", bytes), &out, Statistic::Iqm, Show::Nothing).map(|_| ()).map_err(shown);
+    let table =
+        |bytes| plot_results(&file("results.csv", bytes), &out, Statistic::Iqm, &Format::USUAL, Show::Nothing).map(|_| ()).map_err(shown);
     assert!(sweep("results", RESULTS.as_bytes(), table) > 0);
 }
 

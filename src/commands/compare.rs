@@ -7,6 +7,7 @@ use crate::nets::threads;
 use crate::{Error, Show, program_name};
 use clap::Args;
 
+use super::plot::warn_of_letters;
 use super::signals::Signals;
 use super::{complain, number_within, quoted, say};
 
@@ -47,6 +48,8 @@ pub(super) fn run(arguments: &Compare) -> Result<u8, Error> {
         files => files?,
     };
     files.iter().for_each(|file| show(&file.display().to_string()));
+    let pictures: Vec<PathBuf> = files.into_iter().filter(|file| file.extension().is_some_and(|ending| ending == "png")).collect();
+    warn_of_letters(&comparison.agents.iter().map(|agent| agent.name.as_str()).collect::<String>(), &pictures);
     Ok(0)
 }
 

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use crate::compare::{Statistic, plot_results};
+use crate::figure::{Format, missing_letters};
 use crate::run::{Plot, Seeds, plot_runs};
 use crate::{Error, Show};
 use clap::{Args, ValueEnum};
 
-use super::{number, say};
+use super::{complain, number, say};
 
 #[derive(Args)]
 pub(super) struct Draw {
@@ -32,11 +33,19 @@ pub(super) struct Draw {
     /// Draw one line per run instead of a band over seeds.
     #[arg(long, conflicts_with = "mean")]
     each: bool,
-    /// Figure to write, .svg or .png [default: curve.svg and curve.png, or with --metric metrics.svg and metrics.png; these are in the
-    /// run folder if only one run folder is given, otherwise in the current folder]. For a table: folder of the figures [default: the
+    /// Figure to write, .svg, .png or .pdf [default: curve.svg and curve.png, or with --metric metrics.svg and metrics.png; these are in
+    /// the run folder if only one run folder is given, otherwise in the current folder]. For a table: folder of the figures [default: the
     /// table's folder]
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Formats of the figures, such as pdf or svg,pdf [default: svg,png, or the ending of --out]
+    #[arg(long = "format", value_name = "FORMAT", value_parser = format, value_delimiter = ',')]
+    formats: Vec<Format>,
+}
+
+fn format(text: &str) -> Result<Format, String> {
+    let named = Format::ALL.into_iter().find(|format| format.ending() == text.to_lowercase());
+    named.ok_or_else(|| "expected svg, png or pdf".to_owned())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -56,17 +65,40 @@ pub(super) fn run(arguments: Draw) -> Result<u8, Error> {
         (_, true) => Seeds::Each,
         _ => Seeds::Iqm,
     };
-    let names = if arguments.metrics.is_empty() { ["curve.svg", "curve.png"] } else { ["metrics.svg", "metrics.png"] };
-    let files = match (&arguments.out, &arguments.dirs[..]) {
-        (Some(out), _) => vec![out.clone()],
-        (None, [dir]) => names.map(|name| dir.join(name)).into(),
-        (None, _) => names.map(PathBuf::from).into(),
+    if let (Some(out), [_, ..]) = (&arguments.out, &arguments.formats[..]) {
+        let expected = "no --out, or a table of results: the ending of --out is the format of the figure".into();
+        return Err(Error::Parse { what: "--format".into(), expected, got: format!("--out {}", out.display()) });
+    }
+    let stem = if arguments.metrics.is_empty() { "curve" } else { "metrics" };
+    let folder = if let [dir] = &arguments.dirs[..] { dir } else { Path::new("") };
+    let files: Vec<PathBuf> = match &arguments.out {
+        Some(out) => vec![out.clone()],
+        None => arguments.formats().iter().map(|format| folder.join(format!("{stem}.{}", format.ending()))).collect(),
     };
     let Draw { metrics, labels, dirs, x, .. } = arguments;
+    let names = dirs.iter().map(|dir| dir.display().to_string()).collect::<String>();
+    let names = if labels.is_empty() && dirs.len() > 1 { names } else { labels.concat() };
     let plot = Plot { metrics, labels, window: window.map(|window| window as usize), over_seconds: x == X::Time, seeds };
     plot_runs(&dirs, &plot, &files)?;
     files.iter().for_each(|file| say(file.display().to_string()));
+    warn_of_letters(&names, &files);
     Ok(0)
+}
+
+impl Draw {
+    fn formats(&self) -> &[Format] {
+        if self.formats.is_empty() { &Format::USUAL } else { &self.formats }
+    }
+}
+
+/// Warns of letters in `text` that the bundled font lacks, if a file among `files` shows a box instead.
+pub(super) fn warn_of_letters(text: &str, files: &[PathBuf]) {
+    let missing = missing_letters(text);
+    let boxed = files.iter().find(|file| file.extension().is_some_and(|ending| !ending.eq_ignore_ascii_case("svg")));
+    if let (false, Some(file)) = (missing.is_empty(), boxed) {
+        let advice = "an SVG shows them in the fonts of its viewer";
+        complain(format!("warning: {}: the bundled font lacks `{missing}` and shows boxes instead; {advice}", file.display()));
+    }
 }
 
 /// Draws the figures of a table of results.
@@ -89,7 +121,9 @@ fn draw_table(arguments: &Draw, table: &Path) -> Result<u8, Error> {
     }
     let folder = table.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let statistic = if arguments.mean { Statistic::Mean } else { Statistic::Iqm };
-    let files = plot_results(table, arguments.out.as_deref().unwrap_or(folder), statistic, Show::Progress)?;
+    let files = plot_results(table, arguments.out.as_deref().unwrap_or(folder), statistic, arguments.formats(), Show::Progress)?;
     files.iter().for_each(|file| say(file.display().to_string()));
+    // the names of agents are the only words in a table that may not be English
+    warn_of_letters(&String::from_utf8_lossy(&std::fs::read(table).unwrap_or_default()), &files);
     Ok(0)
 }

@@ -8,6 +8,7 @@ use hmac_sha256::Hash;
 use super::run::{Unusable, read_run};
 use super::{Comparison, PROBLEMS, RESULTS, TIMING};
 use crate::Error;
+use crate::figure::Format;
 use crate::files::{hexadecimal, read, read_to_string, remove_leftovers};
 use crate::run::verify::tensors;
 use crate::saved::CONFIG;
@@ -29,7 +30,7 @@ pub(super) const FIGURES: [&str; 7] = [
 
 /// Names of all files that a comparison may write, except those in `runs`.
 fn outputs() -> impl Iterator<Item = String> {
-    let figures = FIGURES.iter().flat_map(|name| ["svg", "png"].map(|ending| format!("{name}.{ending}")));
+    let figures = FIGURES.iter().flat_map(|name| Format::ALL.map(|format| format!("{name}.{}", format.ending())));
     TABLES.into_iter().chain([SUMS, "report.html"]).map(String::from).chain(figures)
 }
 

@@ -1,7 +1,7 @@
 //! Comparisons of agents x environments x seeds, described in one file and reported with confidence intervals and tests.
 //!
 //! [`Comparison::read`] reads the file. [`compare`] makes the missing runs and writes tables, figures and a report. [`plot_results`] draws
-//! the figures again from the table of results, without the comparison file.
+//! the figures again from the table of results, without the comparison file, in any [`Format`].
 //!
 //! ```toml
 //! name = "cartpole"                       # title of the report
@@ -77,7 +77,7 @@ pub use code::Code;
 pub use file::{Comparison, Contender, Statistic};
 pub(crate) use folder::verify;
 
-use crate::figure;
+use crate::figure::{self, Format};
 use crate::files::{self, read_named_to_string, read_to_string, replace};
 use crate::memory;
 use crate::run::with_steps;
@@ -143,7 +143,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
         write(&dir.join("summary.md"), &analysis.summary_md(&comparison.name))?;
         write(&dir.join("summary.tex"), &analysis.summary_tex(&comparison.name))?;
         let figures = analysis.figures();
-        let files = draw(&figures, dir)?;
+        let files = draw(&figures, dir, &Format::USUAL)?;
         let seconds = outcomes.iter().filter_map(|run| run.evaluated.last()).map(|at| at.seconds).sum();
         let facts = Facts { comparison, command, jobs, cores: threads::cores(), seconds };
         Ok::<_, Error>((files, report::html(&facts, &analysis, &figures, &dir.join("report.html"))?))
@@ -166,9 +166,9 @@ pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
     Ok([analysis.summary_csv(), analysis.summary_md(&comparison.name)])
 }
 
-/// Draws every figure into the folder `out` and returns the paths of the files. Does not read the comparison file, so no interval resamples
+/// Draws every figure into the folder `out`, in each of `formats`, and returns the paths of the files. Does not read the comparison file, so no interval resamples
 /// the environments. Figures over seconds need a column `seconds` in the table at `path`, or a `timing.csv` next to the table.
-pub fn plot_results(path: &Path, out: &Path, statistic: Statistic, show: Show) -> Result<Vec<PathBuf>, Error> {
+pub fn plot_results(path: &Path, out: &Path, statistic: Statistic, formats: &[Format], show: Show) -> Result<Vec<PathBuf>, Error> {
     let plot = |begin: &dyn Fn(&str)| {
         begin("reading the results");
         let table = read_table(path)?;
@@ -176,7 +176,7 @@ pub fn plot_results(path: &Path, out: &Path, statistic: Statistic, show: Show) -
         let analysis = Analysis::new(&table, &wanted, begin).map_err(|error| Error::folder(path, error.to_string()))?;
         begin("figures");
         fs::create_dir_all(out).map_err(Error::io("create", out))?;
-        draw(&analysis.figures(), out)
+        draw(&analysis.figures(), out, formats)
     };
     threads::with_default(|| with_steps(show, plot))
 }
@@ -198,8 +198,9 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     replace(path, text.as_bytes()).map_err(Error::io("write", path))
 }
 
-fn draw(figures: &[Named], dir: &Path) -> Result<Vec<PathBuf>, Error> {
-    let files = figures.iter().flat_map(|named| ["svg", "png"].map(|ending| (&named.figure, dir.join(format!("{}.{ending}", named.name)))));
+fn draw(figures: &[Named], dir: &Path, formats: &[Format]) -> Result<Vec<PathBuf>, Error> {
+    let name = |named: &Named, format: &Format| dir.join(format!("{}.{}", named.name, format.ending()));
+    let files = figures.iter().flat_map(|named| formats.iter().map(move |format| (&named.figure, name(named, format))));
     files
         .map(|(figure, path)| {
             figure::write(figure, &path)?;

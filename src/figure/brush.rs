@@ -1,4 +1,4 @@
-//! Two drawing backends: SVG by plotters, and pixels by our own rasteriser. plotters' bitmap backend is not used because it turns lines
+//! The drawing backends: SVG by plotters, and pixels by our own rasteriser; PDF is in `pdf.rs`. plotters' bitmap backend is not used because it turns lines
 //! with narrow corners into polygons with spikes and holes.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Figures for lectures and papers, as SVG and as PNG.
+//! Figures for lectures and papers, as SVG, PNG and PDF.
 //!
 //! A [`Figure`] has a title, a note and panels; a panel has a title and a [`Chart`]: [`Lines`], [`Intervals`], [`Violins`] or a
 //! [`Grid`]. Series of the same name look the same in every panel and appear once in the legend above the panels.
@@ -27,10 +27,11 @@
 //!
 //! [`Figure::of`] makes a figure of one chart. [`Violin::normal`] and [`Violin::of_samples`] make distributions. A [`Grid`] has [`Cell`]s
 //! with a shade, a text and [`Arrow`]s. The first colours are Okabe and Ito's. Series also differ in their dashes, so that a print without
-//! colour can be read. Characters that Open Sans lacks, such as subscripts, are empty boxes in the PNG.
+//! colour can be read.
 //!
-//! SVG and PNG have the same layout. plotters writes the SVG. The rasteriser of the crate `gradus-drawing` draws the PNG, with the bundled
-//! font. System fonts are not used, and the same input gives the same bytes.
+//! SVG, PNG and PDF have the same layout. plotters writes the SVG, pdf-writer the PDF. The rasteriser of the crate `gradus-drawing` draws
+//! the PNG. The font of PNG and PDF is the bundled one, Open Sans. Letters that it lacks ([`missing_letters`]), such as Chinese ones, are
+//! empty boxes there; the viewer of an SVG takes them from another font. System fonts are not used, and the same input gives the same bytes.
 
 mod axis;
 mod brush;
@@ -40,6 +41,7 @@ mod intervals;
 mod learning;
 mod lines;
 mod page;
+mod pdf;
 mod style;
 mod violins;
 
@@ -47,6 +49,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use axis::Scale;
+pub use gradus_drawing::fonts::missing_letters;
 pub use grid::{Arrow, Cell, Grid};
 pub use intervals::{Interval, Intervals};
 pub use learning::{Curve, LearningCurves, WINDOW, smooth, smooth_over};
@@ -107,11 +110,39 @@ impl Figure {
     }
 }
 
+/// The format of a figure's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Vectors for pages in a browser.
+    Svg,
+    /// Pixels.
+    Png,
+    /// Vectors for papers.
+    Pdf,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Format; 3] = [Format::Svg, Format::Png, Format::Pdf];
+
+    /// The formats that commands write unless others are chosen.
+    pub const USUAL: [Format; 2] = [Format::Svg, Format::Png];
+
+    /// Returns the ending of its files' names, such as `svg`.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Format::Svg => "svg",
+            Format::Png => "png",
+            Format::Pdf => "pdf",
+        }
+    }
+}
+
 /// Why a figure could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum FigureError {
-    /// The file name ends in neither `.svg` nor `.png`.
-    #[error("{}: expected a name ending in .svg or .png, got {}", path.display(), ending(extension))]
+    /// The file name ends in none of `.svg`, `.png` and `.pdf`.
+    #[error("{}: expected a name ending in .svg, .png or .pdf, got {}", path.display(), ending(extension))]
     Extension {
         /// The file.
         path: PathBuf,
@@ -170,16 +201,19 @@ fn ending(extension: &Option<String>) -> String {
     extension.as_ref().map_or_else(|| "no extension".to_owned(), |extension| format!(".{extension}"))
 }
 
-/// Writes the figure to `path`, as SVG or PNG according to the extension. The file appears complete or not at all.
+/// Writes the figure to `path`, in the format of the extension. The file appears complete or not at all.
 pub fn write(figure: &Figure, path: &Path) -> Result<(), FigureError> {
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
-    let draw = match extension.as_deref() {
-        Some("svg") => |figure: &Figure| svg(figure).map(String::into_bytes),
-        Some("png") => png,
-        _ => return Err(FigureError::Extension { path: path.into(), extension }),
+    let Some(format) = Format::ALL.into_iter().find(|format| Some(format.ending()) == extension.as_deref()) else {
+        return Err(FigureError::Extension { path: path.into(), extension });
     };
     check(figure, path)?;
-    let bytes = draw(figure).map_err(|reason| FigureError::Draw { path: path.into(), reason })?;
+    let bytes = match format {
+        Format::Svg => svg(figure).map(String::into_bytes),
+        Format::Png => png(figure),
+        Format::Pdf => pdf(figure),
+    };
+    let bytes = bytes.map_err(|reason| FigureError::Draw { path: path.into(), reason })?;
     create_parents(path).and_then(|()| replace(path, &bytes)).map_err(|source| FigureError::Write { path: path.into(), source })
 }
 
@@ -231,6 +265,11 @@ fn png(figure: &Figure) -> Result<Vec<u8>, String> {
     let mut pixels = Pixels::new(page.size);
     page.draw(&mut pixels)?;
     pixels.png().map_err(|error| error.to_string())
+}
+
+fn pdf(figure: &Figure) -> Result<Vec<u8>, String> {
+    let page = Page::new(figure);
+    pdf::pdf(page.size, |brush| page.draw(brush))
 }
 
 #[cfg(test)]

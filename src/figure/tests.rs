@@ -61,11 +61,41 @@ fn an_svg_contains_its_labels_and_stays_small() {
     assert!(text.len() < 300_000, "{} bytes", text.len());
 }
 
+/// The letters' glyphs are those of the font file's character map, which a test of the crate `gradus-drawing` checks.
+#[test]
+fn a_pdf_is_well_formed_and_embeds_its_letters() {
+    let curves = [run("a漢", 300, 500.0)];
+    let file = bytes(&LearningCurves { title: "CartPole-v1".into(), curves: &curves, threshold: None }.figure(), "curve.pdf");
+    let at = |what: &[u8], from: usize| from + file[from..].windows(what.len()).position(|part| part == what).expect("the text");
+    let end = String::from_utf8_lossy(&file[at(b"startxref", 0)..]).into_owned();
+    let table: usize = end.lines().nth(1).and_then(|line| line.parse().ok()).expect("the position of the table");
+    let table = String::from_utf8_lossy(&file[table..]).into_owned();
+    let offsets: Vec<&str> = table.lines().skip(3).take_while(|line| line.trim_end().ends_with('n')).collect();
+    assert_eq!(offsets.len(), 9);
+    for (number, line) in (1..).zip(offsets) {
+        let offset: usize = line[..10].parse().expect("a number");
+        assert!(file[offset..].starts_with(format!("{number} 0 obj").as_bytes()), "{line}");
+    }
+    let whole = String::from_utf8_lossy(&file);
+    assert!(whole.starts_with("%PDF-1.7") && whole.contains("/MediaBox [0 0 960 600]"), "three quarters of 1280 x 800");
+    let stream = |object: &[u8]| {
+        let from = at(b"stream\n", at(object, 0)) + 7;
+        miniz_oxide::inflate::decompress_to_vec_zlib(&file[from..at(b"\nendstream", from)]).expect("a compressed stream")
+    };
+    let content = String::from_utf8_lossy(&stream(b"4 0 obj")).into_owned();
+    assert!(content.starts_with("0.75 0 0 -0.75 0 600 cm\n") && content.contains("\n0 0.45 0.7 RG\n"), "a blue line");
+    assert_eq!(stream(b"8 0 obj"), gradus_drawing::fonts::file());
+    // the title's first letter, and no letter for the box that stands for 漢
+    let letters = &whole[whole.find("beginbfchar").expect("the letters")..];
+    let glyph = gradus_drawing::fonts::glyph_number('C');
+    assert!(letters.contains(&format!("<{glyph:04X}> <0043>")) && !letters.contains("<0000>"));
+}
+
 #[test]
 fn the_same_figure_has_the_same_bytes() {
     let curves = [run("a", 500, 500.0), run("b", 400, 200.0), run("c", 300, -200.0)];
     let figure = LearningCurves { title: "three".into(), curves: &curves, threshold: Some(475.0) }.figure();
-    for name in ["curve.svg", "curve.png"] {
+    for name in ["curve.svg", "curve.png", "curve.pdf"] {
         assert_eq!(bytes(&figure, name), bytes(&figure, name), "{name}");
     }
 }
@@ -138,7 +168,7 @@ fn every_kind_of_chart_is_drawn_with_the_same_bytes_each_time() {
     for columns in [0, 1, 3, 9] {
         for charts in [&charts, &empty] {
             let figure = Figure { title: "all".into(), note: "note".into(), columns, panels: panels(charts.clone()) };
-            for name in ["a.svg", "a.png"] {
+            for name in ["a.svg", "a.png", "a.pdf"] {
                 assert_eq!(bytes(&figure, name), bytes(&figure, name), "{name}");
             }
         }
@@ -169,8 +199,8 @@ fn errors_are_one_line_that_names_the_file() {
         let error = write(&figure, &folder.path().join(name)).expect_err("an error").to_string();
         error.replace(&format!("{}/", folder.path().display()), "")
     };
-    assert_eq!(message(&[], None, "curve.pdf"), "curve.pdf: expected a name ending in .svg or .png, got .pdf");
-    assert_eq!(message(&[], None, "curve"), "curve: expected a name ending in .svg or .png, got no extension");
+    assert_eq!(message(&[], None, "curve.eps"), "curve.eps: expected a name ending in .svg, .png or .pdf, got .eps");
+    assert_eq!(message(&[], None, "curve"), "curve: expected a name ending in .svg, .png or .pdf, got no extension");
     let broken = [Curve::new("ppo", vec![(1.0, 1.0), (2.0, f64::INFINITY)])];
     assert_eq!(message(&broken, None, "a.svg"), "a.svg: \"ppo, mean of the last 100 episodes\": expected finite numbers, got inf at 2");
     assert_eq!(message(&[], Some(f64::INFINITY), "a.svg"), "a.svg: expected a finite threshold, got inf");

@@ -49,7 +49,7 @@ pub use progress::Show;
 pub(crate) use progress::with_steps;
 
 /// Names of the files that a run replaces in its folder.
-const OUTPUTS: [&str; 8] = [CONFIG, STATE, POLICY, BEST, CURVES[0], CURVES[1], "metrics.svg", "metrics.png"];
+const OUTPUTS: [&str; 10] = [CONFIG, STATE, POLICY, BEST, CURVES[0], CURVES[1], "curve.pdf", "metrics.svg", "metrics.png", "metrics.pdf"];
 /// Figures of the learning curve.
 const CURVES: [&str; 2] = ["curve.svg", "curve.png"];
 

@@ -13,6 +13,9 @@ const FAMILY: &str = "Open Sans, sans-serif";
 
 const FILE: &[u8] = include_bytes!("OpenSans-Regular.ttf");
 
+/// Left side bearing of the box that is drawn instead of a letter that the font lacks, in ems.
+const MISSING_BEARING: f64 = 0.2;
+
 /// Subpixels per pixel in each direction, for filling glyphs.
 const FINE: i32 = 4;
 
@@ -42,8 +45,13 @@ fn table(tag: &[u8; 4]) -> &'static [u8] {
     found.and_then(|record| FILE.get(u32_at(FILE, record + 8)..)).unwrap_or(&[])
 }
 
-/// Looks up the glyph number of `letter` in the character map (format 4); 0 if the font lacks the letter.
-fn glyph_number(letter: char) -> usize {
+/// Returns the bytes of the font file, in the format TrueType.
+pub fn file() -> &'static [u8] {
+    FILE
+}
+
+/// Returns the glyph number of `letter` from the character map (format 4), or 0 if the font lacks the letter.
+pub fn glyph_number(letter: char) -> usize {
     let (map, code) = (table(b"cmap"), letter as usize);
     let map = map.get(u32_at(map, 8)..).unwrap_or(&[]);
     let twice_segments = u16_at(map, 6);
@@ -58,9 +66,24 @@ fn glyph_number(letter: char) -> usize {
     (number + u16_at(map, delta)) & 0xffff
 }
 
-/// Returns the advance width and the left side bearing of a letter, in ems.
+/// Returns the letters of `text` that the font lacks, each once. Control characters, such as line ends, do not count.
+pub fn missing_letters(text: &str) -> String {
+    let mut missing = String::new();
+    for letter in text.chars().filter(|letter| !letter.is_control() && glyph_number(*letter) == 0) {
+        if !missing.contains(letter) {
+            missing.push(letter);
+        }
+    }
+    missing
+}
+
+/// Returns the advance width and the left side bearing of a letter, in ems. The width of a letter that the font lacks is one em, that of
+/// Chinese and Japanese letters in the font with which the viewer of an SVG shows them.
 fn horizontal_metrics(letter: char) -> (f64, f64) {
     let (widths, count, glyph) = (table(b"hmtx"), u16_at(table(b"hhea"), 34), glyph_number(letter));
+    if glyph == 0 {
+        return (1.0, MISSING_BEARING);
+    }
     let with_width = glyph.min(count.saturating_sub(1));
     let bearing = if glyph < count { 4 * glyph + 2 } else { 4 * count + 2 * (glyph - count) };
     let em = u16_at(table(b"head"), 18) as f64;
@@ -167,7 +190,8 @@ mod tests {
         for (letter, advance, bearing) in [('0', 1171, 102), ('i', 518, 162), ('−', 1171, 104), ('W', 1896, 27)] {
             assert_eq!(horizontal_metrics(letter), (f64::from(advance) / 2048.0, f64::from(bearing) / 2048.0), "{letter}");
         }
-        assert_eq!(glyph_number('漢'), 0);
+        assert_eq!((glyph_number('漢'), horizontal_metrics('漢').0), (0, 1.0));
+        assert_eq!(missing_letters("a 漢字\nand a 漢"), "漢字");
     }
 
     #[test]
