@@ -109,23 +109,30 @@ struct Saved {
 }
 
 impl Saved {
-    /// Reads the run folder `path`, or a policy file in a run folder. Checks first that the settings are those that the policy was made
+    /// Reads the run folder `path`, or a policy file. The settings are those of the folder; outside of a run folder, those in the file.
+    /// Checks first that the settings are those that the policy was made
     /// with, because damaged settings can describe a network of any size.
     fn read(path: &Path, world: Option<World>) -> Result<Self, Error> {
-        let (dir, path) = if path.is_file() {
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            if !parent.join(CONFIG).exists() {
-                return Err(Error::folder(
-                    path,
-                    format!("expected a run folder, or a policy file in one, got a file without a {CONFIG} next to it"),
-                ));
-            }
-            (parent, path.to_path_buf())
+        let (dir, path, is_file) = if path.is_file() {
+            (path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")), path.to_path_buf(), true)
         } else {
-            (path, path.join(if path.join(POLICY).exists() { POLICY } else { STATE }))
+            (path, path.join(if path.join(POLICY).exists() { POLICY } else { STATE }), false)
         };
-        let config = read_config(dir)?;
+        let is_alone = is_file && !dir.join(CONFIG).exists();
+        if is_alone && path.extension().is_none_or(|ending| ending != "safetensors") {
+            return Err(Error::folder(&path, "expected a run folder or a policy file (.safetensors), got neither"));
+        }
+        let config = if is_alone { None } else { Some(read_config(dir)?) };
         let (tensors, note) = read_tensors(&path)?;
+        let config = match config {
+            Some(config) => config,
+            None if note.is_empty() => {
+                let expected = "a run folder, or a policy with its settings";
+                let problem = format!("expected {expected}, got a file without settings and without a {CONFIG} next to it");
+                return Err(Error::folder(&path, problem));
+            }
+            None => Config::from_toml(&note).map_err(|problem| Error::folder(&path, problem))?,
+        };
         check_note(&path, &note, &config)?;
         let world = match world {
             Some(world) => config.wrap(world)?,

@@ -102,7 +102,8 @@ fn a_comparison_writes_tables_figures_and_a_report() {
     assert_eq!((timing.lines().next(), timing.lines().count()), (Some("agent,env,seed,step,seconds"), 17));
 
     let report = fs::read_to_string(out.join("report.html")).unwrap();
-    assert_eq!(report.matches("<svg ").count(), 5, "expected curves over steps and seconds, final scores, profile, improvement");
+    let figures = "expected curves over steps and seconds, final scores, profile, improvement, episodes";
+    assert_eq!(report.matches("<svg ").count(), 6, "{figures}");
     for part in
         ["<h1>small &amp; &lt;simple&gt;</h1>", "gradus compare small.toml", "ppo.clip", "2 agents x 1 environment x 2 seeds = 4 runs"]
     {
@@ -126,6 +127,42 @@ fn a_comparison_writes_tables_figures_and_a_report() {
     assert_eq!(latex.matches('{').count(), latex.matches('}').count());
 }
 
+/// The policy in the folder `policies` gives the return that the table has for the last evaluation of its run.
+#[test]
+fn the_final_policies_are_kept() {
+    let dir = folder(SMALL);
+    lines(dir.path(), &["compare", "small.toml"]);
+    let out = dir.path().join("runs/small");
+    let names = || {
+        let entries = fs::read_dir(out.join("policies")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<std::collections::BTreeSet<String>>()
+    };
+    let name = |agent: &str, seed: u64| format!("{agent}-cartpole-{seed}.safetensors");
+    let all = [("ppo-clip", 1), ("ppo-clip", 2), ("ppo-no-clip", 1), ("ppo-no-clip", 2)].map(|(agent, seed)| name(agent, seed));
+    assert_eq!(names(), all.clone().into());
+    let results = fs::read_to_string(out.join("results.csv")).unwrap();
+    for (file, row) in all.iter().zip([4, 8, 12, 16]) {
+        let policy = gradus::Policy::load(out.join("policies").join(file)).unwrap();
+        let mean = policy.evaluate(4, gradus::Mode::Greedy).unwrap().mean.to_string();
+        let row = results.lines().nth(row).unwrap();
+        let cells: Vec<&str> = row.split(',').collect();
+        assert_eq!(cells[5], mean, "{file}: {row}");
+    }
+    let played = lines(dir.path(), &["play", "runs/small/policies/ppo-clip-cartpole-1.safetensors", "--gif", "a.gif"]);
+    assert!(played[0].starts_with("ppo on CartPole-v1: return "), "{played:?}");
+
+    // a kept run without a policy is told, and the policies of an agent that the study no longer has are removed
+    let of = |agent: &str| out.join("policies").join(name(agent, 1));
+    let bytes = fs::read(of("ppo-clip")).unwrap();
+    let stored = fs::read_dir(out.join("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let stored = stored.filter(|path| path.extension().is_some_and(|ending| ending == "safetensors"));
+    stored.filter(|path| fs::read(path).unwrap() == bytes).for_each(|path| fs::remove_file(path).unwrap());
+    fs::write(dir.path().join("small.toml"), &SMALL[..SMALL.rfind("[[agents]]").unwrap()]).unwrap();
+    let printed = lines(dir.path(), &["compare", "small.toml"]);
+    assert!(printed.iter().any(|line| line == "1 of 2 kept runs have no policy, because an older version made them"), "{printed:?}");
+    assert_eq!(names(), [name("ppo-clip", 2)].into());
+}
+
 #[test]
 fn figures_are_reproduced_from_the_table() {
     let dir = folder(SMALL);
@@ -134,6 +171,8 @@ fn figures_are_reproduced_from_the_table() {
     let pictures = |name: &str| -> BTreeMap<String, Vec<u8>> {
         let entries = fs::read_dir(dir.path().join(name)).unwrap().map(|entry| entry.unwrap().path());
         let pictures = entries.filter(|path| path.extension().is_some_and(|ending| ending == "svg" || ending == "png"));
+        // the episodes are from the policies, not from the table
+        let pictures = pictures.filter(|path| path.file_stem().is_none_or(|name| name != "episodes"));
         pictures.map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(path).unwrap())).collect()
     };
     assert_eq!(pictures("out").len(), 10);

@@ -124,7 +124,7 @@ fn wrong_observations_are_errors() {
     let mut policy = Policy::train(small("sac", "pendulum", 8)).unwrap();
     assert_eq!(message(&mut policy, &[0.0; 3], Some(&[true])), "action mask: expected none, because actions are continuous, got one");
     let file = Policy::load("Cargo.toml").err().unwrap().to_string();
-    assert_eq!(file, "Cargo.toml: expected a run folder, or a policy file in one, got a file without a config.toml next to it");
+    assert_eq!(file, "Cargo.toml: expected a run folder or a policy file (.safetensors), got neither");
     assert!(Policy::load("missing").is_err_and(|error| error.to_string().contains("expected a run folder")));
 }
 

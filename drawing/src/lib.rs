@@ -27,7 +27,7 @@ pub mod terminal;
 
 #[cfg(feature = "gif")]
 pub use animation::{Animation, AnimationError};
-pub use frame::Frame;
+pub use frame::{Frame, ink_colour};
 
 /// Tests the code block of the README as a doctest.
 #[cfg(all(doctest, feature = "gif"))]

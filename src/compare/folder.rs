@@ -18,7 +18,7 @@ use crate::verify::Checked;
 pub(super) const COMPARISON: &str = "comparison.toml";
 
 /// File names of all figures that a comparison may write, without extension.
-pub(super) const FIGURES: [&str; 7] = [
+pub(super) const FIGURES: [&str; 8] = [
     "sample_efficiency",
     "wall_clock",
     "aggregate_efficiency",
@@ -26,6 +26,7 @@ pub(super) const FIGURES: [&str; 7] = [
     "aggregate_scores",
     "performance_profile",
     "probability_of_improvement",
+    "episodes",
 ];
 
 /// Names of all files that a comparison may write, except those in `runs`.
@@ -73,7 +74,7 @@ pub(crate) fn verify(dir: &Path) -> Result<Vec<Checked>, Error> {
     for path in stored {
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("csv") => all.push(of_run(&path)),
-            Some("state") => all.push(tensors(&path, None)),
+            Some("state" | "safetensors") => all.push(tensors(&path, None)),
             _ => {}
         }
     }
@@ -146,7 +147,7 @@ pub(super) fn remove_outputs(dir: &Path) -> Result<(), Error> {
 /// Removes the temporary files that killed processes left behind.
 pub(super) fn remove_unfinished(dir: &Path, runs: &Path) {
     remove_leftovers(dir, |name| outputs().any(|own| own == name));
-    let endings = ["csv", "timing", "problems", "state"];
+    let endings = ["csv", "timing", "problems", "state", "safetensors"];
     remove_leftovers(runs, |name| name.split_once('.').is_some_and(|(_, ending)| endings.contains(&ending)));
 }
 

@@ -36,11 +36,12 @@
 //! | --- | --- |
 //! | `comparison.toml` | the comparison file |
 //! | `runs/KEY.csv`, `runs/KEY.timing`; on text tasks also `runs/KEY.problems` | one finished run; KEY is a hash of all its settings, so that only changed runs are made again |
+//! | `policies/AGENT-ENVIRONMENT-SEED.safetensors` | the final policy of each run, for `gradus play`, `eval` and `sample` |
 //! | `results.csv` | one row per evaluation of each run |
 //! | `timing.csv` | the seconds of training before each evaluation; a separate file, because they are not reproducible |
 //! | `problems.csv` | on text tasks, the return of every problem in the last evaluation, one row per run |
 //! | `summary.csv`, `summary.md`, `summary.tex` | as data, in Markdown, and in LaTeX with the package booktabs: aggregates with 95 % intervals, tests for pairs of agents, the steps at which runs were solved, the runs that fell afterwards |
-//! | `*.svg`, `*.png` | the figures |
+//! | `*.svg`, `*.png` | the figures; `episodes` shows moments of an episode of every agent |
 //! | `report.html` | everything on one page |
 //! | `SHA256SUMS` | hashes of `comparison.toml` and the tables, for [`verify`](crate::verify) and the command `sha256sum -c` |
 //!
@@ -60,6 +61,7 @@ mod figures;
 mod file;
 mod folder;
 mod machine;
+mod policies;
 mod report;
 mod run;
 mod summary;
@@ -128,6 +130,10 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     // writes the file that identifies the study before the other outputs
     write(&dir.join(folder::COMPARISON), &folder::named(comparison))?;
     folder::remove_outputs(dir)?;
+    let without = policies::publish(dir, &runs, &all)?;
+    if without > 0 {
+        say(&format!("{without} of {} kept runs have no policy, because an older version made them", all.len()));
+    }
     write(&dir.join(RESULTS), &results_csv(comparison, &all, &outcomes))?;
     write(&dir.join(TIMING), &timing_csv(&all, &outcomes))?;
     let problems = problems_csv(&all, &outcomes);
@@ -138,11 +144,14 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
         let table = read_table(&dir.join(RESULTS))?;
         let unsound = |error: crate::statistics::ScoresError| Error::folder(&dir.join(RESULTS), error.to_string());
         let analysis = Analysis::new(&table, &Wanted::of(comparison), begin).map_err(unsound)?;
-        begin("tables and figures");
+        begin("tables");
         write(&dir.join("summary.csv"), &analysis.summary_csv())?;
         write(&dir.join("summary.md"), &analysis.summary_md(&comparison.name))?;
         write(&dir.join("summary.tex"), &analysis.summary_tex(&comparison.name))?;
-        let figures = analysis.figures();
+        let mut figures = analysis.figures();
+        begin("episodes");
+        figures.extend(policies::sheet(comparison, &runs, &all, &outcomes));
+        begin("figures");
         let files = draw(&figures, dir, &Format::USUAL)?;
         let seconds = outcomes.iter().filter_map(|run| run.evaluated.last()).map(|at| at.seconds).sum();
         let facts = Facts { comparison, command, jobs, cores: threads::cores(), seconds };

@@ -2,7 +2,7 @@
 //!
 //! A run is identified by its key, a hash of its settings. `runs/KEY.csv` has the run's settings, its origin (the code that made it and a
 //! hash of each file that it read) and its evaluations. `runs/KEY.timing` has the seconds, and on text tasks `runs/KEY.problems` the return of
-//! every problem. The first lines of `KEY.csv` and `KEY.timing` are hashes. A stored run is kept only if settings, origin and hashes are
+//! every problem. `runs/KEY.safetensors` has the final policy. The first lines of `KEY.csv` and `KEY.timing` are hashes. A stored run is kept only if settings, origin and hashes are
 //! unchanged. `runs/KEY.csv` is written atomically at the end of the run. A long run saves
 //! `runs/KEY.state` regularly and resumes from it.
 
@@ -91,6 +91,11 @@ impl Job<'_> {
 
     fn path(&self, dir: &Path, ending: &str) -> PathBuf {
         dir.join(format!("{}.{ending}", self.key()))
+    }
+
+    /// Returns the file of the final policy.
+    pub(super) fn policy(&self, dir: &Path) -> PathBuf {
+        self.path(dir, "safetensors")
     }
 
     /// Reads the result that an earlier comparison stored for this run in `dir`.
@@ -187,6 +192,8 @@ impl Job<'_> {
             }
         }
         let outcome = Outcome { evaluated, problems };
+        let path = self.policy(dir);
+        replace(&path, &tensors::encode(&trainer.export(), &self.config.to_file())).map_err(Error::io("write", &path))?;
         self.store(dir, &outcome)?;
         Ok(outcome)
     }

@@ -1,7 +1,7 @@
 //! Figures for lectures and papers, as SVG, PNG and PDF.
 //!
-//! A [`Figure`] has a title, a note and panels; a panel has a title and a [`Chart`]: [`Lines`], [`Intervals`], [`Violins`] or a
-//! [`Grid`]. Series of the same name look the same in every panel and appear once in the legend above the panels.
+//! A [`Figure`] has a title, a note and panels; a panel has a title and a [`Chart`]: [`Lines`], [`Intervals`], [`Violins`], a
+//! [`Grid`] or [`Episodes`]. Series of the same name look the same in every panel and appear once in the legend above the panels.
 //!
 //! ```
 //! use gradus::figure::{Chart, Figure, Lines, Panel, Scale, Series, Threshold, write};
@@ -35,6 +35,7 @@
 
 mod axis;
 mod brush;
+mod episodes;
 mod frame;
 mod grid;
 mod intervals;
@@ -49,6 +50,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use axis::Scale;
+pub use episodes::{Episode, Episodes};
 pub use gradus_drawing::fonts::missing_letters;
 pub use grid::{Arrow, Cell, Grid};
 pub use intervals::{Interval, Intervals};
@@ -73,6 +75,8 @@ pub enum Chart {
     Violins(Violins),
     /// Cells with shades and arrows.
     Grid(Grid),
+    /// Moments of episodes side by side.
+    Episodes(Episodes),
 }
 
 /// A chart with a title.
@@ -235,6 +239,7 @@ fn check(figure: &Figure, path: &Path) -> Result<(), FigureError> {
             Chart::Intervals(intervals) => (owned(intervals.numbers()), intervals.reference.into_iter().collect()),
             Chart::Violins(violins) => (owned(violins.numbers()), violins.reference.into_iter().collect()),
             Chart::Grid(grid) => (owned(grid.numbers()), Vec::new()),
+            Chart::Episodes(_) => (Vec::new(), Vec::new()),
         };
         if let Some(threshold) = lines.into_iter().find(|threshold| !usable(*threshold)) {
             return Err(FigureError::Threshold { path: path.into(), threshold });

@@ -182,6 +182,7 @@ impl<'a> Page<'a> {
                 Chart::Intervals(intervals) => intervals.draw(*rect, looks, *named, brush)?,
                 Chart::Violins(violins) => violins.draw(*rect, looks, brush)?,
                 Chart::Grid(grid) => grid.draw(*rect, brush)?,
+                Chart::Episodes(episodes) => episodes.draw(*rect, brush)?,
             }
         }
         Ok(())
@@ -224,7 +225,7 @@ impl Chart {
         match self {
             Chart::Lines(lines) => lines.series.iter().map(|series| series.label.as_str()).collect(),
             Chart::Intervals(intervals) => intervals.rows.iter().map(|row| row.label.as_str()).collect(),
-            Chart::Violins(_) | Chart::Grid(_) => Vec::new(),
+            Chart::Violins(_) | Chart::Grid(_) | Chart::Episodes(_) => Vec::new(),
         }
     }
 
@@ -246,7 +247,7 @@ impl Chart {
                 intervals.rows.iter().map(|row| look(if intervals.plain { 0 } else { place(&row.label) })).collect()
             }
             Chart::Violins(violins) => (0..violins.violins.len()).map(look).collect(),
-            Chart::Grid(_) => Vec::new(),
+            Chart::Grid(_) | Chart::Episodes(_) => Vec::new(),
         }
     }
 
@@ -256,6 +257,7 @@ impl Chart {
             Chart::Intervals(intervals) => intervals.margins(named),
             Chart::Violins(violins) => violins.margins(size),
             Chart::Grid(grid) => grid.margins(),
+            Chart::Episodes(episodes) => episodes.margins(),
         }
     }
 
@@ -273,6 +275,7 @@ impl Chart {
             Chart::Lines(_) | Chart::Violins(_) => None,
             Chart::Intervals(intervals) => Some(intervals.height()),
             Chart::Grid(grid) => Some(grid.size(width)[1]),
+            Chart::Episodes(episodes) => Some(episodes.height(width)),
         }
     }
 }

@@ -6,10 +6,10 @@
 use gif::{DisposalMethod, Encoder, Frame as GifFrame, Repeat};
 use gradus_envs::{Ink, Scene, Shape};
 
-use crate::Frame;
 use crate::fonts::{self, Lettering};
 use crate::numbers::{common_decimals, rounded};
 use crate::raster::{View, coverage};
+use crate::{Frame, ink_colour};
 
 /// Width of the picture. The height of the scene in it follows from the scene's aspect ratio, within `SCENE_HEIGHTS`.
 const WIDTH: usize = 480;
@@ -30,9 +30,16 @@ const LETTERS: usize = 6;
 /// Colour index that leaves a pixel unchanged.
 const TRANSPARENT: u8 = 255;
 
-/// The colours of the paper, the five inks and the letters. Blue, orange and green are those of the figures' palette.
-const PALETTE: [[u8; 3]; COLOURS] =
-    [[255, 255, 255], [170, 176, 184], [0, 114, 178], [230, 159, 0], [45, 55, 70], [0, 158, 115], [70, 70, 70]];
+/// The colours of the paper, the five inks and the letters.
+const PALETTE: [[u8; 3]; COLOURS] = [
+    [255, 255, 255],
+    ink_colour(Ink::Ground),
+    ink_colour(Ink::Body),
+    ink_colour(Ink::Limb),
+    ink_colour(Ink::Joint),
+    ink_colour(Ink::Goal),
+    [70, 70, 70],
+];
 
 fn colour(ink: Ink) -> usize {
     match ink {

@@ -1,0 +1,140 @@
+//! The final policies of a comparison's runs: a file for each, and a sheet with moments of their episodes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use gradus_envs::random::episode_seed;
+use gradus_envs::text::Split;
+
+use super::Comparison;
+use super::figures::{Named, title};
+use super::run::{Job, Outcome};
+use super::summary::short;
+use crate::Error;
+use crate::draw::Frame;
+use crate::evaluate::play::play;
+use crate::figure::{Chart, Episode, Episodes, Figure, Panel};
+use crate::files::{read, replace};
+use crate::saved::load_behaviour;
+
+/// The folder of the policies.
+const POLICIES: &str = "policies";
+
+/// Moments of an episode on the sheet.
+const MOMENTS: usize = 6;
+
+/// Makes the folder `policies`, with a file for each run that has a policy, and returns the number of runs that have none.
+pub(super) fn publish(dir: &Path, runs: &Path, all: &[Job]) -> Result<usize, Error> {
+    let folder = dir.join(POLICIES);
+    fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    let (mut names, mut missing) = (BTreeSet::new(), 0);
+    for job in all {
+        let (name, from) = (name(job, &names), job.policy(runs));
+        if !from.exists() {
+            missing += 1;
+            continue;
+        }
+        let to = folder.join(&name);
+        names.insert(name);
+        let _ = fs::remove_file(&to);
+        // a second name for the same file needs no space, but not every file system has it
+        if fs::hard_link(&from, &to).is_err() {
+            replace(&to, &read(&from)?).map_err(Error::io("write", &to))?;
+        }
+    }
+    for entry in fs::read_dir(&folder).map_err(Error::io("read", &folder))?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".safetensors") && !names.contains(&name) {
+            fs::remove_file(entry.path()).map_err(Error::io("remove", &entry.path()))?;
+        }
+    }
+    Ok(missing)
+}
+
+/// Returns the name of the run's file, which none of `taken` has: agent, environment and seed.
+fn name(job: &Job, taken: &BTreeSet<String>) -> String {
+    let plain = |text: &str| {
+        let words: Vec<&str> = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        words.join("-").to_lowercase()
+    };
+    let stem = format!("{}-{}-{}", plain(job.agent), plain(&job.config.environment), job.config.seed);
+    let numbered = (2..).map(|number| format!("{stem}-{number}.safetensors"));
+    std::iter::once(format!("{stem}.safetensors")).chain(numbered).find(|name| !taken.contains(name)).unwrap_or_default()
+}
+
+/// Returns the sheet: for every environment and agent an episode of the run with the median last return. Returns `None` if there are no
+/// policies.
+pub(super) fn sheet(comparison: &Comparison, runs: &Path, all: &[Job], outcomes: &[Outcome]) -> Option<Named> {
+    let last = |outcome: &Outcome| outcome.evaluated.last().map_or(f64::NAN, |at| at.mean);
+    let mut panels = Vec::new();
+    for environment in &comparison.environments {
+        let mut rows = Vec::new();
+        for agent in &comparison.agents {
+            let of = |job: &Job| job.agent == agent.name && job.config.environment == *environment;
+            let mut those: Vec<(&Job, f64)> =
+                all.iter().zip(outcomes).filter(|(job, _)| of(job)).map(|(job, run)| (job, last(run))).collect();
+            those.retain(|(job, _)| job.policy(runs).exists());
+            those.sort_by(|a, b| a.1.total_cmp(&b.1));
+            rows.extend(those.get(those.len().saturating_sub(1) / 2).map(|(job, _)| episode(job, runs)));
+        }
+        if !rows.is_empty() {
+            panels.push(Panel { title: title(environment), chart: Chart::Episodes(Episodes { rows }) });
+        }
+    }
+    let note = format!("the most probable actions in one episode; of {} runs, the one with the median last return", comparison.seeds.len());
+    let note = if comparison.seeds.len() > 1 { note } else { "the most probable actions in one episode".into() };
+    let caption = "Moments of one episode per agent, at equal distances from its start to its end. One episode is not an estimate: the figures above are."
+        .to_owned();
+    let figure = Figure { title: "Episodes of the final policies".into(), note, columns: 1, panels };
+    (!figure.panels.is_empty()).then_some(Named { name: "episodes", caption, figure })
+}
+
+/// Plays the episode that `gradus play` shows.
+fn episode(job: &Job, runs: &Path) -> Episode {
+    let played = load_behaviour(job.policy(runs)).and_then(|(_, world, policy)| {
+        let seed = episode_seed(1, u64::from(u32::MAX), 0);
+        Ok(play(policy.as_ref(), &world.on_split(Split::Test), seed)?)
+    });
+    let label = job.agent.to_owned();
+    match played {
+        Ok(played) => {
+            let result = format!("return {}", short(played.episode_return));
+            let text = played.texts.last().map_or_else(String::new, |text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+            Episode { label, result, frames: moments(played.frames), text }
+        }
+        Err(error) => Episode { label, result: "no episode".into(), text: error.to_string(), ..Episode::default() },
+    }
+}
+
+/// Returns frames at equal distances, with the first and the last.
+fn moments(frames: Vec<Frame>) -> Vec<Frame> {
+    let (count, last) = (frames.len().min(MOMENTS), frames.len().saturating_sub(1));
+    (0..count).map(|number| frames[number * last / count.saturating_sub(1).max(1)].clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    #[test]
+    fn names_are_plain_and_differ() {
+        let config = Config::preset("ppo", "cartpole", None).unwrap();
+        let job = Job { agent: "PPO (clip ε)", config, evaluations: 1, episodes: 1, origin: Vec::new() };
+        let first = name(&job, &BTreeSet::new());
+        assert_eq!(first, "ppo-clip-ε-cartpole-1.safetensors");
+        assert_eq!(name(&job, &BTreeSet::from([first])), "ppo-clip-ε-cartpole-1-2.safetensors");
+    }
+
+    #[test]
+    fn moments_are_at_equal_distances() {
+        let scene = gradus_envs::Scene { x: [0.0, 1.0], y: [0.0, 1.0], shapes: Vec::new() };
+        let steps = |count: usize| {
+            let frames = (0..count).map(|step| Frame { scene: scene.clone(), step, return_so_far: 0.0 });
+            moments(frames.collect()).iter().map(|frame| frame.step).collect::<Vec<_>>()
+        };
+        assert_eq!(steps(501), [0, 100, 200, 300, 400, 500]);
+        assert_eq!((steps(3), steps(1), steps(0)), (vec![0, 1, 2], vec![0], vec![]));
+    }
+}
