@@ -10,7 +10,7 @@ const CODE: [&str; 5] = ["agents/src", "envs/src", "nets/src", "rollouts/src", "
 
 /// Files and folders that show, draw or analyse numbers but do not determine the numbers of a run. All other code in [`CODE`],
 /// except tests, is hashed.
-const NOT_CODE: [&str; 29] = [
+const NOT_CODE: [&str; 30] = [
     "src/app.rs",
     "src/bench",
     "src/commands",
@@ -20,6 +20,7 @@ const NOT_CODE: [&str; 29] = [
     "src/compare/folder.rs",
     "src/compare/machine.rs",
     "src/compare/mod.rs",
+    "src/compare/policies.rs",
     "src/compare/report.rs",
     "src/compare/summary.rs",
     "src/draw",

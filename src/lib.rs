@@ -26,6 +26,7 @@
 //! | `tensorboard` | the metrics of a run for TensorBoard | yes |
 //! | `ndarray` | observations as matrices | yes |
 //! | `app` | the command line for a program of one's own, `gradus::app()` | |
+//! | `watch` | `gradus train --watch`, a dashboard in the terminal | |
 //! | `tch` | the engine `torch`, on a CPU or a GPU | |
 //!
 //! Cargo ignores the profiles of a dependency. In a crate of your own, add these lines to Cargo.toml, without which a debug build trains many times more

@@ -119,7 +119,7 @@ impl Saved {
             (path, path.join(if path.join(POLICY).exists() { POLICY } else { STATE }), false)
         };
         let is_alone = is_file && !dir.join(CONFIG).exists();
-        if is_alone && path.extension().is_none_or(|ending| ending != "safetensors") {
+        if is_file && path.extension().is_none_or(|ending| ending != "safetensors") {
             return Err(Error::folder(&path, "expected a run folder or a policy file (.safetensors), got neither"));
         }
         let config = if is_alone { None } else { Some(read_config(dir)?) };

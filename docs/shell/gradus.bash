@@ -671,7 +671,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__plot)
-            opts="-h --metric --label --window --x --mean --each --out --help"
+            opts="-h --metric --label --window --x --mean --each --out --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -694,6 +694,10 @@ _gradus() {
                     return 0
                     ;;
                 --out)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -867,7 +871,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__train)
-            opts="-h --steps --seed --envs --threads --device --preset --config --set --out --resume --checkpoint-every --quiet --help"
+            opts="-h --steps --seed --envs --threads --device --preset --config --set --out --resume --checkpoint-every --watch --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

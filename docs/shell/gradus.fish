@@ -53,6 +53,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand train" -l set -d 'One sett
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l out -d 'Run folder [default: the first free runs/AGENT-ENV-N]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l resume -d 'Resume the run in this folder; with --steps, train until this number of steps is done in all, even if the run is finished' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l checkpoint-every -d 'Approximate seconds between checkpoints' -r
+complete -c gradus -n "__fish_gradus_using_subcommand train" -l watch -d 'Show a dashboard in the terminal: the learning curve, episodes and metrics. Needs the feature `watch`'
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l quiet -d 'Print only errors'
 complete -c gradus -n "__fish_gradus_using_subcommand train" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand eval" -l episodes -d 'Number of episodes; on text tasks, number of problems from the test split (all of its problems if it has fewer)' -r
@@ -118,7 +119,8 @@ complete -c gradus -n "__fish_gradus_using_subcommand plot" -l label -d 'Name in
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l window -d 'Length of the trailing mean, in episodes or, with --metric, in updates [default: 100 episodes, or a fiftieth of the updates]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l x -d 'The x axis: environment steps, or seconds of training' -r -f -a "steps\t''
 time\t''"
-complete -c gradus -n "__fish_gradus_using_subcommand plot" -l out -d 'Figure to write, .svg or .png [default: curve.svg and curve.png, or with --metric metrics.svg and metrics.png; these are in the run folder if only one run folder is given, otherwise in the current folder]. For a table: folder of the figures [default: the table\'s folder]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand plot" -l out -d 'Figure to write, .svg, .png or .pdf [default: curve.svg and curve.png, or with --metric metrics.svg and metrics.png; these are in the run folder if only one run folder is given, otherwise in the current folder]. For a table: folder of the figures [default: the table\'s folder]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand plot" -l format -d 'Formats of the figures, such as pdf or svg,pdf [default: svg,png, or the ending of --out]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l mean -d 'Show the mean over seeds instead of the interquartile mean'
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l each -d 'Draw one line per run instead of a band over seeds'
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -s h -l help -d 'Print help'

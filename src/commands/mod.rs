@@ -16,6 +16,8 @@ mod sft;
 mod shell;
 mod signals;
 mod verify;
+#[cfg(feature = "watch")]
+mod watch;
 
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
@@ -139,6 +141,9 @@ struct Train {
     /// Approximate seconds between checkpoints.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     checkpoint_every: String,
+    /// Show a dashboard in the terminal: the learning curve, episodes and metrics. Needs the feature `watch`.
+    #[arg(long, conflicts_with = "quiet")]
+    watch: bool,
     /// Print only errors.
     #[arg(long)]
     quiet: bool,
@@ -261,6 +266,10 @@ fn train(arguments: &Train) -> Result<u8, Error> {
         parse_steps(text).map_err(|_| Error::Parse { what: "--steps".into(), expected, got: text.clone() })
     });
     let steps = steps.transpose()?;
+    if arguments.watch && cfg!(not(feature = "watch")) {
+        let expected = "a program with the feature `watch`, such as `cargo run --features watch -- train ppo cartpole --watch`".into();
+        return Err(Error::Parse { what: "--watch".into(), expected, got: "a program without it".into() });
+    }
     let run = || match &arguments.resume {
         Some(dir) => match steps {
             Some(steps) => Run::resume_until(dir, steps),
@@ -296,7 +305,7 @@ fn train(arguments: &Train) -> Result<u8, Error> {
             config.warnings().iter().for_each(|warning| complain(format!("warning: {warning}")));
             say(format!("{agent} on {env}, {} steps, seed {seed}{from}, in {}", run.trainer().total_steps(), run.dir().display()));
         }
-        match run.train(show) {
+        match if arguments.watch { watched(&mut run, &signals) } else { run.train(show) } {
             Err(stopped @ Error::Stopped(_)) => {
                 complain(format!(
                     "{stopped}; continue with: {} train --resume {}",
@@ -324,6 +333,24 @@ fn train(arguments: &Train) -> Result<u8, Error> {
         }
         Ok(0)
     })?
+}
+
+/// Trains with a dashboard, or with a progress bar if standard output is not a terminal.
+#[cfg(feature = "watch")]
+fn watched(run: &mut Run, signals: &Signals) -> Result<(), Error> {
+    let Some(mut watch) = watch::Watch::start(run, signals) else { return run.train(Show::Progress) };
+    run.train_with(Show::Nothing, |update| {
+        watch.update(update);
+        std::ops::ControlFlow::Continue(())
+    })?;
+    watch.finish(run.trainer());
+    Ok(())
+}
+
+/// [`train`] has refused `--watch`.
+#[cfg(not(feature = "watch"))]
+fn watched(run: &mut Run, _: &Signals) -> Result<(), Error> {
+    run.train(Show::Progress)
 }
 
 /// Checks that `--set` and `--config` have not changed the agent or environment named on the command line.

@@ -23,6 +23,7 @@ const STOPPING: &[i32] = &[
 ];
 
 /// The signal that the command has received, if any.
+#[derive(Clone)]
 pub(super) struct Signals {
     /// Whether a signal was received.
     pub(super) stop: Arc<AtomicBool>,
@@ -48,6 +49,13 @@ impl Signals {
     /// Exit code after the signal, as shells define it.
     pub(super) fn exit_code(&self) -> u8 {
         128 + self.number.load(Ordering::Relaxed) as u8
+    }
+
+    /// Does what Ctrl-C does, for a key of the dashboard.
+    #[cfg(feature = "watch")]
+    pub(super) fn interrupt(&self) {
+        self.number.store(SIGINT as usize, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
     }
 
     /// For a command that writes its results only at its end: the first signal already ends it, with one line.

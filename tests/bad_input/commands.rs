@@ -44,6 +44,13 @@ fn bad_arguments_of_eval_play_plot_and_check_are_refused() {
             "--episodes: expected a whole number from 1 to 16777216, got 9223372036854775807",
         ),
         (vec!["eval", "nowhere"], "nowhere: expected a run folder, got none: config.toml is missing"),
+        (
+            vec!["train", "ppo", "cartpole", "--watch"],
+            "--watch: expected a program with the feature `watch`, such as `cargo run --features watch",
+        ),
+        (vec!["plot", "run", "--format", "eps"], "invalid value 'eps' for '--format <FORMAT>': expected svg, png or pdf"),
+        (vec!["plot", "run", "--format", "pdf", "--out", "a.svg"], "--format: expected no --out, or a table of results: "),
+        (vec!["play", "run/curve.png"], "run/curve.png: expected a run folder or a policy file (.safetensors), got neither"),
         (vec!["play", "run", "--gif", "episode.mp4"], "episode.mp4: expected a name ending in .gif"),
         (vec!["plot", "run", "--out", "curve.eps"], "curve.eps: "),
         (vec!["plot", "nowhere"], "nowhere: expected a run folder"),
