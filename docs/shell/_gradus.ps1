@@ -28,6 +28,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('train', 'train', [CompletionResultType]::ParameterValue, 'Train an agent and write a run folder')
             [CompletionResult]::new('eval', 'eval', [CompletionResultType]::ParameterValue, 'Evaluate trained policies')
             [CompletionResult]::new('play', 'play', [CompletionResultType]::ParameterValue, 'Play an episode in the terminal, or write it as an animated GIF')
+            [CompletionResult]::new('export', 'export', [CompletionResultType]::ParameterValue, 'Write a policy with a model card, its evaluation and an animation, to be published')
             [CompletionResult]::new('sft', 'sft', [CompletionResultType]::ParameterValue, 'Supervised warm start: train a fresh policy on the known answers of a text task')
             [CompletionResult]::new('reward-model', 'reward-model', [CompletionResultType]::ParameterValue, 'Train a reward model of a text task from preferences')
             [CompletionResult]::new('inspect', 'inspect', [CompletionResultType]::ParameterValue, 'Compare the advantages and gradients of all estimators on one set of rollouts')
@@ -77,6 +78,14 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the episode')
             [CompletionResult]::new('--gif', '--gif', [CompletionResultType]::ParameterName, 'Write an animated GIF instead of playing in the terminal')
             [CompletionResult]::new('--record', '--record', [CompletionResultType]::ParameterName, 'Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;export' {
+            [CompletionResult]::new('--hub', '--hub', [CompletionResultType]::ParameterName, 'Folder to write, which must be new or empty: README.md (the model card), the policy, its settings, its evaluation, an animation and the learning curve. Nothing is uploaded')
+            [CompletionResult]::new('--episodes', '--episodes', [CompletionResultType]::ParameterName, 'Number of episodes of the evaluation; on a text task, of problems')
+            [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'Name of the model [default: AGENT-ENVIRONMENT]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

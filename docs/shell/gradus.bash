@@ -31,6 +31,9 @@ _gradus() {
             gradus,eval)
                 cmd="gradus__subcmd__eval"
                 ;;
+            gradus,export)
+                cmd="gradus__subcmd__export"
+                ;;
             gradus,inspect)
                 cmd="gradus__subcmd__inspect"
                 ;;
@@ -101,7 +104,7 @@ _gradus() {
 
     case "${cmd}" in
         gradus)
-            opts="-h -V --help --version train eval play sft reward-model inspect sample compare plot pages check new verify list doctor bench"
+            opts="-h -V --help --version train eval play export sft reward-model inspect sample compare plot pages check new verify list doctor bench"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -550,6 +553,32 @@ _gradus() {
                     return 0
                     ;;
                 --judge)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__export)
+            opts="-h --hub --episodes --name --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --hub)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --episodes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -156,7 +156,7 @@ fn say_difference(a: &Evaluated<'_>, b: &Evaluated<'_>, estimate: &Estimate) {
     say(format!("{a} - {b}: {point:+.3}, 95 % interval {low:+.3} to {high:+.3}, paired over the same {problems} problems"));
 }
 
-fn to_json(evaluation: &Evaluation) -> String {
+pub(super) fn to_json(evaluation: &Evaluation) -> String {
     serde_json::to_string(evaluation).expect("numbers and names are JSON")
 }
 

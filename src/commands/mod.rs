@@ -4,6 +4,8 @@ mod bench;
 mod compare;
 mod doctor;
 mod eval;
+mod export;
+mod folder;
 mod inspect;
 mod new;
 mod pages;
@@ -52,6 +54,8 @@ enum Command {
     Eval(eval::Eval),
     /// Play an episode in the terminal, or write it as an animated GIF.
     Play(play::Play),
+    /// Write a policy with a model card, its evaluation and an animation, to be published.
+    Export(export::Export),
     /// Supervised warm start: train a fresh policy on the known answers of a text task.
     Sft(sft::Sft),
     /// Train a reward model of a text task from preferences.
@@ -174,6 +178,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Train(arguments) => train(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Play(arguments) => play::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Sft(arguments) => sft::run(&arguments),
         Command::RewardModel(arguments) => reward_model::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),

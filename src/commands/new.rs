@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf, absolute};
 use crate::Error;
 use clap::Args;
 
+use super::folder::{self, io};
 use super::{quoted, say};
 
 /// The files of the crate, which are those of `examples/own_crate`.
@@ -43,24 +44,7 @@ pub(super) fn run(arguments: &New) -> Result<u8, Error> {
     };
     check_name(&name)?;
     let dependency = dependency(arguments.path.as_deref())?;
-    if dir.is_file() || fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some()) {
-        let got = if dir.is_file() { "a file" } else { "a folder with other files" };
-        let problem = format!("expected a folder that is new or empty, got {got}");
-        return Err(Error::Folder { path: arguments.dir.clone(), problem });
-    }
-    // all files or none: they are written to a folder beside it, which is then renamed
-    let parent = dir.parent().unwrap_or(&dir);
-    let temporary = parent.join(format!(".{name}-{}", std::process::id()));
-    let written = write(&temporary, &name, &dependency).and_then(|()| {
-        if dir.is_dir() {
-            fs::remove_dir(&dir).map_err(|source| io("replace", &dir, source))?;
-        }
-        fs::rename(&temporary, &dir).map_err(|source| io("create", &dir, source))
-    });
-    if written.is_err() {
-        let _ = fs::remove_dir_all(&temporary);
-    }
-    written?;
+    folder::create(&arguments.dir, |temporary| write(temporary, &name, &dependency))?;
     say(format!("{}: a crate with an environment (src/thermostat.rs) and an agent (src/awr.rs) of its own", arguments.dir.display()));
     say(format!("begin with: cd {} && cargo run -- train awr thermostat", quoted(&arguments.dir.display().to_string())));
     Ok(0)
@@ -119,8 +103,4 @@ fn check_name(name: &str) -> Result<(), Error> {
     }
     let expected = "letters, digits, - and _ after a first letter, and no reserved word; choose another name with --name";
     Err(Error::Parse { what: "name of the crate".into(), expected: expected.into(), got: format!("`{name}`") })
-}
-
-fn io(action: &'static str, path: &Path, source: std::io::Error) -> Error {
-    Error::Io { action, path: path.into(), source }
 }
