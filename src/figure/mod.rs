@@ -29,7 +29,7 @@
 //! with a shade, a text and [`Arrow`]s. The first colours are Okabe and Ito's. Series also differ in their dashes, so that a print without
 //! colour can be read.
 //!
-//! SVG, PNG and PDF have the same layout. plotters writes the SVG, pdf-writer the PDF. The rasteriser of the crate `gradus-drawing` draws
+//! SVG, PNG and PDF have the same layout. plotters writes the SVG. The rasteriser of the crate `gradus-drawing` draws
 //! the PNG. The font of PNG and PDF is the bundled one, Open Sans. Letters that it lacks ([`missing_letters`]), such as Chinese ones, are
 //! empty boxes there; the viewer of an SVG takes them from another font. System fonts are not used, and the same input gives the same bytes.
 

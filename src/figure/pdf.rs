@@ -1,138 +1,169 @@
 //! The backend for PDF: one page of vectors, with the bundled font embedded, so that letters look the same everywhere and can be searched.
+//!
+//! The figure needs nine objects of fixed form (ISO 32000-1:2008; the numbers of sections are of this standard) and few operators, so no
+//! library writes them: the first build of a new user would compile it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{Display, Write};
 
 use gradus_drawing::fonts;
 use miniz_oxide::deflate::compress_to_vec_zlib;
-use pdf_writer::types::{CidFontType, FontFlags, LineCapStyle, LineJoinStyle, SystemInfo, UnicodeCmap};
-use pdf_writer::{Content, Filter, Finish, Name, Pdf, Rect, Ref, Str};
 use plotters::prelude::RGBColor;
 use plotters::style::text_anchor::HPos;
 
 use super::brush::{Brush, Text};
 
 /// Points, the unit of PDF, per pixel: a figure of 1280 pixels is as wide as in a browser, 13.3 inches.
-const POINTS: f32 = 0.75;
+const POINTS: f64 = 0.75;
 
 /// Effort of the compression, from 0 to 10.
 const EFFORT: u8 = 6;
 
-const FONT: Name = Name(b"F");
-const FONT_NAME: Name = Name(b"OpenSans");
-const SYSTEM: SystemInfo = SystemInfo { registry: Str(b"Adobe"), ordering: Str(b"Identity"), supplement: 0 };
-
 /// Returns a PDF of one page of `size` pixels on which `draw` draws.
 pub(super) fn pdf(size: [u32; 2], draw: impl FnOnce(&mut PdfBrush) -> Result<(), String>) -> Result<Vec<u8>, String> {
-    let mut brush = PdfBrush { content: Content::new(), letters: BTreeMap::new(), opacities: BTreeSet::new() };
-    let [width, height] = size.map(|side| side as f32 * POINTS);
-    // PDF's y axis points upwards
-    brush.content.transform([POINTS, 0.0, 0.0, -POINTS, 0.0, height]);
-    brush.content.set_line_cap(LineCapStyle::RoundCap).set_line_join(LineJoinStyle::RoundJoin);
+    let [width, height] = size.map(|side| f64::from(side) * POINTS);
+    let mut brush = PdfBrush { content: String::new(), letters: BTreeMap::new(), opacities: BTreeSet::new() };
+    // the origin of a page is its lower left corner; lines have round ends and corners
+    brush.op(&[POINTS, 0.0, 0.0, -POINTS, 0.0, height], "cm\n1 J 1 j");
     draw(&mut brush)?;
+    let PdfBrush { content, letters, opacities } = brush;
 
-    let [catalog, pages, page, content, font, glyphs, descriptor, file, unicode] =
-        std::array::from_fn(|number| Ref::new(number as i32 + 1));
-    let mut pdf = Pdf::new();
-    pdf.catalog(catalog).pages(pages);
-    pdf.pages(pages).kids([page]).count(1);
-    let mut leaf = pdf.page(page);
-    leaf.parent(pages).media_box(Rect::new(0.0, 0.0, width, height)).contents(content);
-    let mut resources = leaf.resources();
-    resources.fonts().pair(FONT, font);
-    let mut states = resources.ext_g_states();
-    for opacity in &brush.opacities {
-        states
-            .insert(Name(state(*opacity).as_bytes()))
-            .start::<pdf_writer::writers::ExtGraphicsState>()
-            .non_stroking_alpha(f32::from(*opacity) / 100.0);
-    }
-    states.finish();
-    resources.finish();
-    leaf.finish();
-    pdf.stream(content, &compress_to_vec_zlib(&brush.content.finish(), EFFORT)).filter(Filter::FlateDecode);
-
-    // "Identity" means that a letter's code is its glyph number
-    pdf.type0_font(font).base_font(FONT_NAME).encoding_predefined(Name(b"Identity-H")).descendant_font(glyphs).to_unicode(unicode);
-    let mut embedded = pdf.cid_font(glyphs);
-    embedded.subtype(CidFontType::Type2).base_font(FONT_NAME).system_info(SYSTEM).font_descriptor(descriptor);
-    embedded.default_width(1000.0).cid_to_gid_map_predefined(Name(b"Identity"));
-    let mut widths = embedded.widths();
-    for (glyph, letter) in &brush.letters {
-        widths.consecutive(*glyph, [1000.0 * fonts::width(letter.encode_utf8(&mut [0; 4]), 1.0) as f32]);
-    }
-    widths.finish();
-    embedded.finish();
-    // the metrics of Open Sans, in thousandths of an em
-    pdf.font_descriptor(descriptor)
-        .name(FONT_NAME)
-        .flags(FontFlags::NON_SYMBOLIC)
-        .bbox(Rect::new(-550.0, -271.0, 1204.0, 1048.0))
-        .italic_angle(0.0)
-        .ascent(1069.0)
-        .descent(-293.0)
-        .cap_height(714.0)
-        .stem_v(88.0)
-        .font_file2(file);
-    let bytes = fonts::file();
-    let compressed = compress_to_vec_zlib(bytes, EFFORT);
-    pdf.stream(file, &compressed).filter(Filter::FlateDecode).pair(Name(b"Length1"), bytes.len() as i32);
-    let mut map = UnicodeCmap::new(Name(b"Letters"), SYSTEM);
-    // glyph 0 is the box that stands for every letter that the font lacks
-    brush.letters.range(1..).for_each(|(glyph, letter)| map.pair(*glyph, *letter));
-    pdf.cmap(unicode, &map.finish());
+    let states: String = opacities.iter().map(|percent| format!("/A{percent} <</ca {}>> ", f64::from(*percent) / 100.0)).collect();
+    let widths: String = letters.iter().map(|(glyph, letter)| format!("{glyph} [{}] ", Fine(1000.0 * advance(*letter)))).collect();
+    let mut pdf = Pdf { bytes: b"%PDF-1.7\n%\x80\x80\x80\x80\n".into(), offsets: Vec::new() };
+    pdf.object("<</Type /Catalog /Pages 2 0 R>>");
+    pdf.object("<</Type /Pages /Kids [3 0 R] /Count 1>>");
+    let resources = format!("<</Font <</F 5 0 R>> /ExtGState <<{states}>>>>");
+    pdf.object(&format!("<</Type /Page /Parent 2 0 R /MediaBox [0 0 {width} {height}] /Contents 4 0 R /Resources {resources}>>"));
+    pdf.stream("", content.as_bytes());
+    // 9.7: with `Identity`, the code of a letter is the number of its glyph
+    pdf.object("<</Type /Font /Subtype /Type0 /BaseFont /OpenSans /Encoding /Identity-H /DescendantFonts [6 0 R] /ToUnicode 9 0 R>>");
+    let system = "/CIDSystemInfo <</Registry (Adobe) /Ordering (Identity) /Supplement 0>>";
+    pdf.object(&format!(
+        "<</Type /Font /Subtype /CIDFontType2 /BaseFont /OpenSans {system} /FontDescriptor 7 0 R /CIDToGIDMap /Identity /DW 1000 /W [{widths}]>>"
+    ));
+    // 9.8: the metrics of Open Sans, in thousandths of an em; flag 32: letters of Latin alphabets
+    let metrics = "/FontBBox [-550 -271 1204 1048] /ItalicAngle 0 /Ascent 1069 /Descent -293 /CapHeight 714 /StemV 88";
+    pdf.object(&format!("<</Type /FontDescriptor /FontName /OpenSans /Flags 32 {metrics} /FontFile2 8 0 R>>"));
+    pdf.stream(&format!("/Length1 {}", fonts::file().len()), fonts::file());
+    pdf.stream("", to_unicode(&letters).as_bytes());
     Ok(pdf.finish())
 }
 
-/// Returns the name of the graphics state with this opacity.
-fn state(percent: u8) -> String {
-    format!("A{percent}")
+/// Returns the width of a letter in ems.
+fn advance(letter: char) -> f64 {
+    fonts::width(letter.encode_utf8(&mut [0; 4]), 1.0)
+}
+
+/// Returns the map from glyphs to letters, with which viewers search and copy text (9.10.3).
+fn to_unicode(letters: &BTreeMap<usize, char>) -> String {
+    let mut map = String::from(
+        "/CIDInit /ProcSet findresource begin\n12 dict begin\nbegincmap\n/CMapName /Letters def\n/CMapType 2 def\n1 begincodespacerange\n<0000> <FFFF>\n\
+         endcodespacerange\n",
+    );
+    // glyph 0 is the box that stands for every letter that the font lacks
+    let known: Vec<_> = letters.range(1..).collect();
+    for part in known.chunks(100) {
+        let pairs = part.iter().map(|(glyph, letter)| format!("<{glyph:04X}> <{:04X}>\n", u32::from(**letter)));
+        map += &format!("{} beginbfchar\n{}endbfchar\n", part.len(), pairs.collect::<String>());
+    }
+    map + "endcmap\nend\nend\n"
+}
+
+/// A file: objects, then a table of their offsets (7.5).
+struct Pdf {
+    bytes: Vec<u8>,
+    offsets: Vec<usize>,
+}
+
+impl Pdf {
+    fn begin(&mut self) {
+        self.offsets.push(self.bytes.len());
+        self.bytes.extend(format!("{} 0 obj\n", self.offsets.len()).into_bytes());
+    }
+
+    fn object(&mut self, text: &str) {
+        self.begin();
+        self.bytes.extend(text.as_bytes());
+        self.bytes.extend(b"\nendobj\n");
+    }
+
+    fn stream(&mut self, entries: &str, bytes: &[u8]) {
+        let compressed = compress_to_vec_zlib(bytes, EFFORT);
+        self.begin();
+        self.bytes.extend(format!("<</Length {} /Filter /FlateDecode {entries}>>\nstream\n", compressed.len()).into_bytes());
+        self.bytes.extend(compressed);
+        self.bytes.extend(b"\nendstream\nendobj\n");
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        let (table, count) = (self.bytes.len(), self.offsets.len() + 1);
+        // every entry has 20 bytes
+        let entries: String = self.offsets.iter().map(|offset| format!("{offset:010} 00000 n \n")).collect();
+        let text =
+            format!("xref\n0 {count}\n0000000000 65535 f \n{entries}trailer\n<</Size {count} /Root 1 0 R>>\nstartxref\n{table}\n%%EOF\n");
+        self.bytes.extend(text.into_bytes());
+        self.bytes
+    }
+}
+
+/// A number with at most two digits after the point; PDF has no exponents.
+struct Fine(f64);
+
+impl Display for Fine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let rounded = (self.0 * 100.0).round() / 100.0;
+        write!(f, "{}", if rounded == 0.0 { 0.0 } else { rounded })
+    }
 }
 
 pub(super) struct PdfBrush {
-    content: Content,
+    content: String,
     /// The letter of every glyph in the figure.
-    letters: BTreeMap<u16, char>,
+    letters: BTreeMap<usize, char>,
     /// The opacities in the figure, in percent.
     opacities: BTreeSet<u8>,
 }
 
-/// Hundredths of a pixel are fine enough.
-fn fine(place: f64) -> f32 {
-    ((place * 100.0).round() / 100.0) as f32
-}
-
 impl PdfBrush {
-    fn path(&mut self, points: &[[f64; 2]]) {
-        for (number, [x, y]) in points.iter().enumerate() {
-            match number {
-                0 => self.content.move_to(fine(*x), fine(*y)),
-                _ => self.content.line_to(fine(*x), fine(*y)),
-            };
-        }
+    /// Adds an operator after its operands.
+    fn op(&mut self, operands: &[f64], operator: &str) {
+        operands.iter().for_each(|number| write!(self.content, "{} ", Fine(*number)).expect("writing to a string does not fail"));
+        self.content.push_str(operator);
+        self.content.push('\n');
     }
 
-    fn ink(&mut self, RGBColor(red, green, blue): RGBColor, opacity: f64) {
+    fn path(&mut self, points: &[[f64; 2]], paint: &str) {
+        for (number, point) in points.iter().enumerate() {
+            self.op(point, if number == 0 { "m" } else { "l" });
+        }
+        self.op(&[], paint);
+    }
+
+    /// Sets the colour and the opacity of areas and letters.
+    fn ink(&mut self, colour: RGBColor, opacity: f64) {
         let percent = (100.0 * opacity).round() as u8;
         self.opacities.insert(percent);
-        self.content.set_parameters(Name(state(percent).as_bytes()));
-        let [red, green, blue] = [red, green, blue].map(|part| fine(f64::from(part) / 255.0));
-        self.content.set_fill_rgb(red, green, blue);
+        self.op(&[], &format!("/A{percent} gs"));
+        self.op(&parts(colour), "rg");
     }
+}
+
+fn parts(RGBColor(red, green, blue): RGBColor) -> [f64; 3] {
+    [red, green, blue].map(|part| f64::from(part) / 255.0)
 }
 
 impl Brush for PdfBrush {
-    fn line(&mut self, points: &[[f64; 2]], width: f64, RGBColor(red, green, blue): RGBColor) -> Result<(), String> {
-        let [red, green, blue] = [red, green, blue].map(|part| fine(f64::from(part) / 255.0));
-        self.content.set_line_width(fine(width)).set_stroke_rgb(red, green, blue);
-        self.path(points);
-        self.content.stroke();
+    fn line(&mut self, points: &[[f64; 2]], width: f64, colour: RGBColor) -> Result<(), String> {
+        self.op(&[width], "w");
+        self.op(&parts(colour), "RG");
+        self.path(points, "S");
         Ok(())
     }
 
     fn area(&mut self, corners: &[[f64; 2]], colour: RGBColor, opacity: f64) -> Result<(), String> {
         self.ink(colour, opacity);
-        self.path(corners);
-        self.content.fill_nonzero();
+        self.path(corners, "f");
         Ok(())
     }
 
@@ -140,34 +171,36 @@ impl Brush for PdfBrush {
     fn dot(&mut self, [x, y]: [f64; 2], radius: f64, colour: RGBColor, opacity: f64) -> Result<(), String> {
         self.ink(colour, opacity);
         let handle = 0.552_284_75 * radius;
-        self.content.move_to(fine(x + radius), fine(y));
+        self.op(&[x + radius, y], "m");
         for (cos, sin) in [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)] {
             // the point at `along` on the axis at this angle, and at `across` from the axis
-            let at = |along: f64, across: f64| (fine(x + along * cos - across * sin), fine(y + along * sin + across * cos));
-            let ((x1, y1), (x2, y2), (x3, y3)) = (at(radius, handle), at(handle, radius), at(0.0, radius));
-            self.content.cubic_to(x1, y1, x2, y2, x3, y3);
+            let at = |along: f64, across: f64| [x + along * cos - across * sin, y + along * sin + across * cos];
+            self.op([at(radius, handle), at(handle, radius), at(0.0, radius)].as_flattened(), "c");
         }
-        self.content.fill_nonzero();
+        self.op(&[], "f");
         Ok(())
     }
 
     fn text(&mut self, text: &Text) -> Result<(), String> {
-        let mut codes = Vec::new();
-        for letter in text.text.chars() {
-            let glyph = fonts::glyph_number(letter) as u16;
-            self.letters.entry(glyph).or_insert(letter);
-            codes.extend(glyph.to_be_bytes());
-        }
         let before = match text.anchor {
             HPos::Left => 0.0,
             HPos::Center => fonts::width(&text.text, text.em) / 2.0,
             HPos::Right => fonts::width(&text.text, text.em),
         };
         let [x, y] = text.at;
-        let place =
-            if text.upwards { [0.0, -1.0, -1.0, 0.0, fine(x), fine(y + before)] } else { [1.0, 0.0, 0.0, -1.0, fine(x - before), fine(y)] };
         self.ink(text.colour, 1.0);
-        self.content.begin_text().set_font(FONT, fine(text.em)).set_text_matrix(place).show(Str(&codes)).end_text();
+        self.op(&[], &format!("BT\n/F {} Tf", Fine(text.em)));
+        // turns the letters up again, because the y axis points downwards
+        let matrix = if text.upwards { [0.0, -1.0, -1.0, 0.0, x, y + before] } else { [1.0, 0.0, 0.0, -1.0, x - before, y] };
+        self.op(&matrix, "Tm");
+        let mut codes = String::new();
+        for letter in text.text.chars() {
+            let glyph = fonts::glyph_number(letter);
+            self.letters.entry(glyph).or_insert(letter);
+            write!(codes, "{glyph:04X}").expect("writing to a string does not fail");
+        }
+        self.op(&[], &format!("<{codes}> Tj"));
+        self.op(&[], "ET");
         Ok(())
     }
 }
