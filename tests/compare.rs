@@ -429,7 +429,7 @@ fn errors_in_tables_name_the_place() {
         ("".to_string(), "results.csv: expected a table, got an empty file"),
         (
             good.replace("return", "reward"),
-            "results.csv: line 1: expected the columns agent, env, seed, step, return, got none called return",
+            "results.csv: line 1: expected the columns agent, env, seed, step, return, got a table without return",
         ),
         (good.replace("90", "NaN"), "results.csv: line 3: return: expected a finite number, got NaN"),
         (good.replace("90", "good"), "results.csv: line 3: return: expected a finite number, got good"),

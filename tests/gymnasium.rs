@@ -270,10 +270,10 @@ fn error_after(change: impl FnOnce(&mut Value)) -> String {
 
 #[test]
 fn malformed_json_is_refused() {
-    assert_eq!(error_on("{\"env\": "), "line: expected a JSON object, got EOF while parsing a value at column 8");
-    assert_eq!(error_on("[1, 2]"), "line: expected a JSON object, got [1,2]");
+    assert_eq!(error_on("{\"env\": "), "episode: expected a JSON object, got EOF while parsing a value at column 8");
+    assert_eq!(error_on("[1, 2]"), "episode: expected a JSON object, got [1,2]");
     let long = error_on(&format!("[{}0]", "0, ".repeat(1000)));
-    assert_eq!(long, format!("line: expected a JSON object, got [{}0...", "0,".repeat(19)));
+    assert_eq!(long, format!("episode: expected a JSON object, got [{}0...", "0,".repeat(19)));
 }
 
 #[test]
@@ -340,5 +340,5 @@ fn a_file_without_episodes_is_refused() {
         assert_eq!(error, format!("{}: expected one episode per line, got an empty file", path.display()));
     }
     let error = trace::read("no/such/file.jsonl").unwrap_err();
-    assert!(matches!(error, TraceError::File { .. }) && error.to_string().starts_with("no/such/file.jsonl: "), "{error}");
+    assert!(matches!(error, TraceError::File { .. }) && error.to_string().starts_with("cannot read no/such/file.jsonl: "), "{error}");
 }

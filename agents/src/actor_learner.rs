@@ -25,7 +25,7 @@ impl ActorLearnerConfig {
     /// Checks that every setting of `agent` is in range.
     pub fn check(&self, agent: &str, setup: &Setup<'_>) -> Result<(), ConfigError> {
         self.off_policy.check(agent, setup)?;
-        ConfigError::unless(self.tau > 0.0 && self.tau <= 1.0, &format!("{agent}.tau"), "a number above 0, to 1", self.tau)
+        ConfigError::unless(self.tau > 0.0 && self.tau <= 1.0, &format!("{agent}.tau"), "a number above 0 and at most 1", self.tau)
     }
 
     /// Returns the agent with this update rule, which explores like this and learns with a network of these parts.

@@ -38,7 +38,7 @@ impl QLearnerConfig {
         let key = |name: &str| format!("{agent}.{name}");
         let fraction = |name: &str, x: f64| ConfigError::unless((0.0..=1.0).contains(&x), &key(name), "a number from 0 to 1", x);
         ConfigError::unless(self.target_update_interval > 0, &key("target_update_interval"), "at least 1", self.target_update_interval)?;
-        ConfigError::unless(self.tau > 0.0 && self.tau <= 1.0, &key("tau"), "a number above 0, to 1", self.tau)?;
+        ConfigError::unless(self.tau > 0.0 && self.tau <= 1.0, &key("tau"), "a number above 0 and at most 1", self.tau)?;
         fraction("exploration_fraction", self.exploration_fraction)?;
         fraction("exploration_initial_eps", self.exploration_initial_eps)?;
         fraction("exploration_final_eps", self.exploration_final_eps)

@@ -21,7 +21,7 @@ mod verify;
 #[cfg(feature = "watch")]
 mod watch;
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -36,6 +36,7 @@ use crate::envs::registry;
 use crate::nets::{Device, NetworkError, UnknownDevice, threads};
 use crate::numbers::short;
 use crate::{Config, Error, Run, Show, evaluate::trace, program_name};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 
 /// Reinforcement-learning toolkit for teaching and research.
@@ -160,10 +161,16 @@ pub(crate) fn main(prepared: Result<(), Error>) -> ExitCode {
             written(error.print());
             std::process::exit(0);
         }
-        if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             error.exit();
         }
-        complain(in_one_line(&error.to_string()));
+        let is_option = |value: &ContextValue| matches!(value, ContextValue::String(name) if name.starts_with("--"));
+        let is_unknown = error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::InvalidArg).is_some_and(is_option);
+        let is_training = std::env::args().nth(1).is_some_and(|command| command == "train");
+        let has_tip = error.get(ContextKind::SuggestedArg).is_some();
+        let advice =
+            if is_unknown && is_training && !has_tip { "; settings of agents are given with --set, such as --set gamma=0.9" } else { "" };
+        complain(in_one_line(&error.to_string()) + advice);
         std::process::exit(2);
     });
     crate::program(|| {
@@ -233,7 +240,7 @@ fn say(line: impl AsRef<str>) {
 /// Ends the program if standard output could not be written. A closed pipe is ignored.
 fn written(result: io::Result<()>) {
     if let Err(error) = result
-        && error.kind() != ErrorKind::BrokenPipe
+        && error.kind() != io::ErrorKind::BrokenPipe
     {
         complain(format!("error: cannot write to standard output: {error}"));
         std::process::exit(2);
@@ -253,6 +260,8 @@ fn complain(line: impl AsRef<str>) {
 /// Returns an error message of the argument parser as one line, without the usage text.
 fn in_one_line(error: &str) -> String {
     let lines = error.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    // the parser's tip to give an unknown option as a value helps nobody here
+    let lines = lines.filter(|line| !line.trim().starts_with("tip: to pass"));
     let parts: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
     parts.join("; ").replace(":; ", ": ")
 }
@@ -285,6 +294,15 @@ fn train(arguments: &Train) -> Result<u8, Error> {
             // `train cartpole ppo` is understood, too
             let is_reversed = agents::find(agent).is_err() && agents::find(env).is_ok() && registry::find(agent).is_ok();
             let (agent, env) = if is_reversed { (env, agent) } else { (agent, env) };
+            let twice = |what: &str, such: &str, got: String| {
+                Err(Error::Parse { what: what.into(), expected: format!("the name of an {what}, such as {such}"), got })
+            };
+            if registry::find(agent).is_ok() && registry::find(env).is_ok() {
+                return twice("agent", "ppo", format!("the environment `{agent}`"));
+            }
+            if agents::find(env).is_ok() && registry::find(env).is_err() {
+                return twice("environment", "cartpole", format!("the agent `{env}`"));
+            }
             let config = configure(arguments, agent, env)?;
             let config = Config { steps: steps.unwrap_or(config.steps), ..config };
             let name = format!("{}-{}", config.agent, config.environment);

@@ -37,16 +37,16 @@ pub(super) fn run(arguments: &Play) -> Result<u8, Error> {
         Some(path) => write_gif(policy.as_ref(), &world, seed, path)?,
         None => play(policy.as_ref(), &world, seed)?,
     };
+    if let Some(path) = &arguments.record {
+        // records the unwrapped environment; the policy acts in the wrapped one
+        write_episode(&config.plain_world()?.on_split(Split::Test), seed, &played.actions, path)?;
+    }
     if arguments.gif.is_none() {
         // each text extends the one before it, so the last one is enough
         played.texts.last().into_iter().for_each(say);
         written(draw::play_in_terminal(&played.frames));
     }
     say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), short(played.episode_return), played.steps));
-    if let Some(path) = &arguments.record {
-        // records the unwrapped environment; the policy acts in the wrapped one
-        write_episode(&config.plain_world()?.on_split(Split::Test), seed, &played.actions, path)?;
-    }
     for path in arguments.gif.iter().chain(&arguments.record) {
         say(path.display().to_string());
     }

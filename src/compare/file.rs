@@ -131,7 +131,11 @@ impl Comparison {
     /// Parses the text of a comparison file. `stem` is the comparison's name if the text has none.
     fn parse(text: &str, stem: &str, tries_out: bool) -> Result<Self, String> {
         // checks the format first, because a newer file may have keys that are unknown to this version
-        let number = toml::from_str::<Table>(text).ok().and_then(|table| table.get("format").and_then(Value::as_integer));
+        let table = toml::from_str::<Table>(text).unwrap_or_default();
+        if table.contains_key("agent") && !table.contains_key("agents") {
+            return Err("expected a comparison, with `environments` and `[[agents]]`, got the settings of a run".into());
+        }
+        let number = table.get("format").and_then(Value::as_integer);
         format::check(number, format::COMPARISON)?;
         let file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
         let environments = environments(&file.environments)?;

@@ -180,7 +180,7 @@ impl Config {
     /// # Ok::<(), gradus::Error>(())
     /// ```
     pub fn with_setting(self, setting: &str) -> Result<Self, Error> {
-        let (key, text) = setting.split_once('=').ok_or_else(|| Error::Parse {
+        let (key, text) = setting.split_once('=').filter(|(key, _)| !key.trim().is_empty()).ok_or_else(|| Error::Parse {
             what: "--set".into(),
             expected: "key=value".into(),
             got: format!("`{setting}`"),

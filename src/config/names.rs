@@ -6,7 +6,7 @@ use crate::files::format;
 
 /// The names of Stable-Baselines3, CleanRL and TRL, each with our names for the same thing. `AGENT` stands for the agent's section. Of several names,
 /// the first that the configuration has is meant.
-const FOREIGN: [(&str, &[&str]); 66] = [
+const FOREIGN: [(&str, &[&str]); 67] = [
     ("adam_epsilon", &["optimiser.epsilon"]),
     ("advantage_normalization", &["AGENT.normalise_advantages"]),
     ("anneal_lr", &["optimiser.schedule"]),
@@ -65,6 +65,7 @@ const FOREIGN: [(&str, &[&str]); 66] = [
     ("sde_sample_freq", &["network.gsde_sample_every"]),
     ("start_e", &["AGENT.exploration_initial_eps"]),
     ("sub_sampling_factor", &["AGENT.fisher_stride"]),
+    ("target_kl", &["AGENT.target_kl", "AGENT.max_kl"]),
     ("target_network_frequency", &["AGENT.target_update_interval"]),
     ("temperature", &["transformer.temperature"]),
     ("total_timesteps", &["steps"]),

@@ -90,6 +90,10 @@ pub fn write_gif(policy: &dyn Behaviour, world: &World, seed: u64, path: impl As
     use crate::draw::{Animation, write_gif};
     let played = play(policy, world, seed)?;
     let title = world.title().into();
+    if played.frames.is_empty() {
+        let problem = format!("expected an environment with pictures, got {title}, which has none");
+        return Err(crate::Error::folder(path.as_ref(), problem));
+    }
     // every other frame, and always the last one
     let last = played.frames.len().saturating_sub(1);
     let frames: Vec<Frame> = played.frames.iter().enumerate().filter(|(i, _)| i % 2 == 0 || *i == last).map(|(_, f)| f.clone()).collect();

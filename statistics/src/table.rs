@@ -90,8 +90,11 @@ fn read_lines(text: &str, columns: &[&str], visit: &mut dyn FnMut(&Line) -> Resu
     let (_, header) = lines.next().ok_or("expected a table, got an empty file")?;
     let header: Vec<String> = cells(header).unwrap_or_default().iter().map(|name| name.trim().to_owned()).collect();
     let missing: Vec<&str> = columns.iter().copied().filter(|column| !header.iter().any(|name| name == column)).collect();
+    if missing.len() == columns.len() {
+        return Err(format!("line 1: expected the columns {}, got none of them", columns.join(", ")));
+    }
     if !missing.is_empty() {
-        return Err(format!("line 1: expected the columns {}, got none called {}", columns.join(", "), missing.join(" or ")));
+        return Err(format!("line 1: expected the columns {}, got a table without {}", columns.join(", "), missing.join(", ")));
     }
     for (number, line) in lines {
         let number = number + 1;
@@ -334,7 +337,7 @@ mod tests {
             (
                 "seed,step,return",
                 "sed,step,value",
-                "line 1: expected the columns agent, env, seed, step, return, got none called seed or return",
+                "line 1: expected the columns agent, env, seed, step, return, got a table without seed, return",
             ),
             ("500,40.5", "500,NaN", "line 3: return: expected a finite number, got NaN"),
             ("500,40.5", "500,inf", "line 3: return: expected a finite number, got inf"),

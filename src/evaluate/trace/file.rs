@@ -39,10 +39,10 @@ fn parse(place: Place, line: &str) -> Result<Episode, TraceError> {
         match ["NaN", "Infinity"].into_iter().find(|token| rest.starts_with(token)) {
             Some(token) => input(&place, &format!("column {}", error.column()), "a finite number", token),
             // the line number of serde_json is always 1; `place` has the line number in the file
-            None => input(&place, "line", "a JSON object", error.to_string().replace(" at line 1 column", " at column")),
+            None => input(&place, "episode", "a JSON object", error.to_string().replace(" at line 1 column", " at column")),
         }
     })?;
-    let object = line.as_object().ok_or_else(|| input(&place, "line", "a JSON object", shown(&line)))?;
+    let object = line.as_object().ok_or_else(|| input(&place, "episode", "a JSON object", shown(&line)))?;
     if let Some(number) = object.get("format") {
         let problem = |expected: &str| input(&place, "format", expected, shown(number));
         let number = number.as_i64().ok_or_else(|| problem("a whole number"))?;

@@ -126,7 +126,7 @@ impl fmt::Display for RecordedAction {
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be read.
-    #[error("{file}: {error}")]
+    #[error("cannot read {file}: {error}")]
     File {
         /// The file.
         file: String,

@@ -118,6 +118,9 @@ pub(crate) fn worlds() -> Vec<World> {
 /// Returns the level called `name`, such as `addition-3`, or the task of a file, `file:PATH`; `None` if `name` has neither form.
 pub(crate) fn find(name: &str) -> Option<Result<World, EnvError>> {
     if let Some(path) = name.strip_prefix("file:") {
+        if path.is_empty() {
+            return Some(Err(EnvError::Text("expected file:PATH, such as file:problems.jsonl, got no path".into())));
+        }
         let world = FileTask::read(Path::new(path)).and_then(|task| World::text(name, task));
         return Some(world.map(|world| World { about: "problems from a file".into(), ..world }));
     }
