@@ -23,15 +23,31 @@ pub(crate) const POLICY: &str = "policy.safetensors";
 pub(crate) const BEST: &str = "best_policy.safetensors";
 /// File with the rankings or the labelled steps that a reward model was trained on, in the model's folder.
 pub(crate) const EXAMPLES_FILE: &str = "rankings.safetensors";
+/// The file that identifies the folder of a comparison.
+pub(crate) const COMPARISON: &str = "comparison.toml";
+/// The folder of a comparison with its runs' policies.
+pub(crate) const POLICIES: &str = "policies";
 /// Prefix of the policy's parameters in a checkpoint.
 pub(crate) const POLICY_PREFIX: &str = "policy.";
 /// Prefix of the reward model's tensors in a checkpoint.
 pub(crate) const REWARD_PREFIX: &str = "reward_model.";
 
+/// Returns the error for a path that is no run folder, because it has no file called `missing`.
+fn no_run(path: &Path, missing: &str) -> Error {
+    let got = if path.join(COMPARISON).exists() {
+        format!("a comparison, whose policies are in {}", path.join(POLICIES).display())
+    } else if path.is_file() {
+        "a file".into()
+    } else {
+        format!("none: {missing} is missing")
+    };
+    Error::folder(path, format!("expected a run folder, got {got}"))
+}
+
 pub(crate) fn read_config(dir: &Path) -> Result<Config, Error> {
     let path = dir.join(CONFIG);
     if !path.exists() {
-        return Err(Error::folder(dir, format!("expected a run folder, got none: {CONFIG} is missing")));
+        return Err(no_run(dir, CONFIG));
     }
     let text = read_to_string(&path)?;
     Config::from_toml(&text).map_err(|problem| Error::folder(&path, problem))
@@ -175,7 +191,7 @@ pub(crate) fn policy_path(path: &Path) -> Result<PathBuf, Error> {
         return Ok(path.to_path_buf());
     }
     let names = [POLICY, STATE].map(|name| path.join(name));
-    let missing = || Error::folder(path, format!("expected a run folder, got none: {POLICY} is missing"));
+    let missing = || no_run(path, POLICY);
     names.into_iter().find(|path| path.exists()).ok_or_else(missing)
 }
 

@@ -16,6 +16,31 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// Returns the candidate whose last part is most similar to the last part of `name` (Jaro-Winkler similarity above 0.75). Parts end at `separator`. Of
+/// equally similar candidates, the first that begins like `name` is meant.
+///
+/// ```
+/// use gradus_envs::names::nearest_key;
+/// assert_eq!(nearest_key("ppo.clib", ["a2c.gamma", "ppo.clip"], '.'), Some("ppo.clip"));
+/// assert_eq!(nearest_key("ppo.nothing", ["a2c.gamma", "ppo.clip"], '.'), None);
+/// ```
+pub fn nearest_key<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, separator: char) -> Option<&'a str> {
+    fn parts(key: &str, separator: char) -> (&str, &str) {
+        key.rsplit_once(separator).unwrap_or(("", key))
+    }
+    let (place, last) = parts(name, separator);
+    let last = last.to_lowercase();
+    let mut best = (0.75, false, None);
+    for candidate in candidates {
+        let (other, end) = parts(candidate, separator);
+        let (similarity, is_here) = (strsim::jaro_winkler(&last, &end.to_lowercase()), place == other);
+        if similarity > best.0 || (similarity == best.0 && is_here && !best.1) {
+            best = (similarity, is_here, Some(candidate));
+        }
+    }
+    best.2
+}
+
 /// Returns the second half of an error message: `did you mean ...?`, or the list of all candidates.
 ///
 /// ```

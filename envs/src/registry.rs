@@ -206,7 +206,8 @@ pub fn find(name: &str) -> Result<World, EnvError> {
         return Ok(world.clone());
     }
     let known: Vec<&str> = worlds.iter().flat_map(|world| [Some(world.name.as_str()), world.gymnasium_id.as_deref()]).flatten().collect();
-    let ours = || worlds.iter().map(|world| world.name.as_str()).collect::<Vec<_>>().join(", ");
-    let hint = names::nearest(name, known).map_or_else(|| format!("expected one of: {}", ours()), |near| format!("did you mean `{near}`?"));
+    let some = || worlds.iter().step_by(8).take(3).map(|world| world.name.as_str()).collect::<Vec<_>>().join(", ");
+    let all = || format!("expected one of {} names, such as {}; the command `list` shows all", worlds.len(), some());
+    let hint = names::nearest(name, known).map_or_else(all, |near| format!("did you mean `{near}`?"));
     Err(EnvError::Unknown { name: name.into(), hint })
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::compare::{Statistic, plot_results};
+use crate::compare::{Statistic, plot_results, table_of};
 use crate::figure::{Format, missing_letters};
 use crate::run::{Plot, Seeds, plot_runs};
 use crate::{Error, Show};
@@ -12,7 +12,7 @@ use super::{complain, number, say};
 
 #[derive(Args)]
 pub(super) struct Draw {
-    /// Run folders, or one table of results.
+    /// Run folders, or one comparison: its folder or its results.csv.
     #[arg(required = true)]
     dirs: Vec<PathBuf>,
     /// Column of metrics.csv to draw instead of the return, such as train/approx_kl; may be repeated, for one panel per column.
@@ -54,7 +54,10 @@ enum X {
     Time,
 }
 
-pub(super) fn run(arguments: Draw) -> Result<u8, Error> {
+pub(super) fn run(mut arguments: Draw) -> Result<u8, Error> {
+    for dir in &mut arguments.dirs {
+        *dir = table_of(dir).unwrap_or_else(|| dir.clone());
+    }
     let is_table = |path: &&PathBuf| path.is_file() || path.extension().is_some_and(|ending| ending == "csv");
     if let Some(table) = arguments.dirs.iter().find(is_table) {
         return draw_table(&arguments, table);

@@ -341,6 +341,20 @@ fn toml_problem(text: &str, error: &toml::de::Error) -> String {
             let known: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
             format!("{place}unknown key `{key}`; {}", names::hint(key, &known))
         }
+        None if message.starts_with("invalid type") => {
+            // the parser's words for types are Rust's
+            let (_, types) = message.split_once(": ").unwrap_or_default();
+            let (got, expected) = types.split_once(", expected ").unwrap_or(("", types));
+            let in_toml = |name: &str| {
+                name.replace("a boolean", "true or false")
+                    .replace("a sequence", "a list")
+                    .replace("a map", "a table")
+                    .replace("map", "a table")
+            };
+            let key = error.span().map(|span| text[..span.start.min(text.len())].rsplit('\n').next().unwrap_or_default());
+            let key = key.and_then(|line| line.split_once('=')).map_or_else(String::new, |(key, _)| format!("{}: ", key.trim()));
+            format!("{place}{key}expected {}, got {}", in_toml(expected), in_toml(got))
+        }
         None => format!("{place}{}", message.replace("missing field", "missing key")),
     }
 }
@@ -406,7 +420,7 @@ mod tests {
                 "fall.cartpole: expected a return below 475, at which the environment is solved, got 480",
             ),
             ("seeds = 3", "seeds = 3\nfall = { acrobot = 1 }", "fall: expected environments of this comparison (cartpole), got acrobot"),
-            ("seeds = 3", "seeds = 3\ntask_bootstrap = 1", "line 3: invalid type: integer `1`, expected a boolean"),
+            ("seeds = 3", "seeds = 3\ntask_bootstrap = 1", "line 3: task_bootstrap: expected true or false, got integer `1`"),
             ("seeds = 3", "seeds = 3\nscore = { cartpol = [0, 5] }", "score: unknown environment `cartpol`; did you mean `cartpole`?"),
             ("\"20k\"", "\"twenty\"", "steps: expected a number of steps above 0, such as 5000, 500k or 2m, got twenty"),
             ("\"20k\"", "0", "steps: expected a number of steps above 0, such as 5000, 500k or 2m, got 0"),

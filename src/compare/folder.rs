@@ -11,11 +11,8 @@ use crate::Error;
 use crate::figure::Format;
 use crate::files::{hexadecimal, read, read_to_string, remove_leftovers};
 use crate::run::verify::tensors;
-use crate::saved::CONFIG;
+use crate::saved::{COMPARISON, CONFIG};
 use crate::verify::Checked;
-
-/// The file that identifies the study of a folder.
-pub(super) const COMPARISON: &str = "comparison.toml";
 
 /// File names of all figures that a comparison may write, without extension.
 pub(super) const FIGURES: [&str; 8] = [

@@ -83,6 +83,7 @@ use crate::figure::{self, Format};
 use crate::files::{self, read_named_to_string, read_to_string, replace};
 use crate::memory;
 use crate::run::with_steps;
+use crate::saved::COMPARISON;
 use crate::statistics::csv::{push_row, quoted};
 use crate::statistics::table::Table;
 use crate::{Config, Error, Show};
@@ -128,7 +129,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
 
     let outcomes = train(&all, &runs, (jobs, stop), &say)?;
     // writes the file that identifies the study before the other outputs
-    write(&dir.join(folder::COMPARISON), &folder::named(comparison))?;
+    write(&dir.join(COMPARISON), &folder::named(comparison))?;
     folder::remove_outputs(dir)?;
     let without = policies::publish(dir, &runs, &all)?;
     if without > 0 {
@@ -164,9 +165,14 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     Ok(tables.into_iter().chain(files).chain([dir.join("report.html")]).collect())
 }
 
+/// Returns the path of the table of results in a comparison's folder, or `None` if `dir` is no such folder.
+pub fn table_of(dir: &Path) -> Option<PathBuf> {
+    dir.join(COMPARISON).exists().then(|| dir.join(RESULTS))
+}
+
 /// Computes `summary.csv` and `summary.md` of the comparison in the folder `dir` from its `results.csv` and `comparison.toml`.
 pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
-    let comparison = Comparison::read_as(&dir.join(folder::COMPARISON), false)?;
+    let comparison = Comparison::read_as(&dir.join(COMPARISON), false)?;
     let path = dir.join(RESULTS);
     let table = read_table(&path)?;
     let wanted = Wanted { parts: Parts::Tables, ..Wanted::of(&comparison) };

@@ -16,10 +16,7 @@ use crate::draw::Frame;
 use crate::evaluate::play::play;
 use crate::figure::{Chart, Episode, Episodes, Figure, Panel};
 use crate::files::{read, replace};
-use crate::saved::load_behaviour;
-
-/// The folder of the policies.
-const POLICIES: &str = "policies";
+use crate::saved::{POLICIES, load_behaviour};
 
 /// Moments of an episode on the sheet.
 const MOMENTS: usize = 6;

@@ -230,7 +230,7 @@ impl Config {
             Value::Float(_) => "a number",
             Value::Integer(_) => "a whole number from 0 up",
             Value::Boolean(_) => "true or false",
-            Value::Array(_) => "a list of whole numbers",
+            Value::Array(_) => "a list of whole numbers, such as [64, 64]",
             _ => "a name",
         };
         inner.insert(last.into(), value);

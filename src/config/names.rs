@@ -1,14 +1,15 @@
 //! Finds the setting that a name means: a name without its section, or the name that another toolkit uses.
 
-use gradus_envs::names::nearest;
+use gradus_envs::names::nearest_key;
 
 use crate::files::format;
 
 /// The names of Stable-Baselines3, CleanRL and TRL, each with our names for the same thing. `AGENT` stands for the agent's section. Of several names,
 /// the first that the configuration has is meant.
-const FOREIGN: [(&str, &[&str]); 67] = [
+const FOREIGN: [(&str, &[&str]); 69] = [
     ("adam_epsilon", &["optimiser.epsilon"]),
     ("advantage_normalization", &["AGENT.normalise_advantages"]),
+    ("alpha", &["AGENT.ent_coef"]),
     ("anneal_lr", &["optimiser.schedule"]),
     ("batch_size", &["AGENT.minibatch_size", "AGENT.minibatches", "AGENT.critic_minibatch_size"]),
     ("beta", &["reference.coefficient"]),
@@ -29,6 +30,7 @@ const FOREIGN: [(&str, &[&str]); 67] = [
     ("init_kl_coef", &["reference.coefficient"]),
     ("kl_coef", &["reference.coefficient"]),
     ("lam", &["AGENT.gae_lambda"]),
+    ("lambda", &["AGENT.gae_lambda", "AGENT.q_lambda"]),
     ("line_search_max_iter", &["AGENT.line_search_steps"]),
     ("line_search_shrinking_factor", &["AGENT.line_search_shrink"]),
     ("loss_type", &["AGENT.aggregation", "AGENT.loss"]),
@@ -111,13 +113,8 @@ pub(super) fn hint(name: &str, agent: &str, known: &[&str]) -> String {
     if let Some(key) = known.iter().find(|key| is_other_spelling(key.rsplit('.').next().unwrap_or(key))) {
         return format!("did you mean `{key}`?");
     }
-    // a name without a section is compared with the names in all sections
-    let names = known.iter().map(|key| if name.contains('.') { key } else { key.rsplit('.').next().unwrap_or(key) });
-    match nearest(name, names.clone()) {
-        Some(near) => {
-            let place = names.clone().position(|other| other == near).expect("the nearest name is one of them");
-            format!("did you mean `{}`?", known[place])
-        }
+    match nearest_key(name, known.iter().copied(), '.') {
+        Some(near) => format!("did you mean `{near}`?"),
         None => format!("`{} list --settings` explains all settings", crate::program_name()),
     }
 }
@@ -161,6 +158,8 @@ mod tests {
             ("a2c.gamma", "did you mean `ppo.gamma`?"),
             ("ppo.clib", "did you mean `ppo.clip`?"),
             ("slots", "it is called `max_concurrent` now"),
+            ("policy", "`gradus list --settings` explains all settings"),
+            ("ppo.nonsense", "`gradus list --settings` explains all settings"),
             ("quux", "`gradus list --settings` explains all settings"),
         ] {
             assert_eq!(hint(name, "ppo", &known), expected, "{name}");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gradus_agents::ConfigError;
-use gradus_envs::names::nearest;
+use gradus_envs::names::nearest_key;
 
 use super::logs::{MetricTable, read_episodes, read_metrics, read_timing};
 use crate::figure::{self, Chart, Figure, Lines, Panel, Series, Threshold, smooth_over};
@@ -104,8 +104,7 @@ fn read<D: AsRef<Path>>(dirs: &[D], plot: &Plot) -> Result<Vec<Logged>, Error> {
     }
     match plot.metrics.iter().find(|metric| !columns.contains(&metric.as_str())) {
         Some(unknown) => {
-            let ends = columns.iter().find(|column| column.rsplit_once('/').is_some_and(|(_, last)| last == unknown));
-            let near = ends.copied().or_else(|| nearest(unknown, columns.iter().copied()));
+            let near = nearest_key(unknown, columns.iter().copied(), '/');
             let hint = near.map_or("the first line of metrics.csv names all".into(), |near| format!("did you mean `{near}`?"));
             Err(Error::Unknown { what: "metric", name: unknown.clone(), hint })
         }
