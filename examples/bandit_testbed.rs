@@ -127,7 +127,7 @@ fn parameter_study() -> Result<(), Error> {
         series,
         ..Lines::default()
     };
-    draw("figure-2.6", "Figure 2.6: a parameter study", vec![Chart::Lines(chart)])
+    draw("figure-2.6", "Figure 2.6: a parameter study, with 95 % intervals", vec![Chart::Lines(chart)])
 }
 
 fn main() -> Result<(), Error> {

@@ -46,11 +46,12 @@ edition = "2024"
 [dependencies]
 gradus = { path = "$source", default-features = false }
 TOML
-warning='warning: this debug build of gradus trains many times more slowly; add these lines to Cargo.toml: \[profile.dev.package."\*"\], opt-level = 3, debug-assertions = false; or use `cargo run --release`'
+warning='warning: this debug build of gradus trains many times more slowly; add these lines to Cargo.toml, or use `cargo run --release`'
 CARGO_TARGET_DIR=$target/slow cargo run --quiet -- slow >out 2>err
-grep -qx "$warning" err && [ "$(wc -l <err)" = 1 ] && [ "$(cat out)" = 10 ] || { echo "dependency: expected one warning and 10 episodes, got:" >&2; cat err out >&2; exit 1; }
+grep -qx "$warning" err && [ "$(grep -c warning err)" = 1 ] && [ "$(cat out)" = 10 ] || { echo "dependency: expected one warning and 10 episodes, got:" >&2; cat err out >&2; exit 1; }
 
-printf '[profile.dev.package."*"]\nopt-level = 3\ndebug-assertions = false\n' >>Cargo.toml
+# the lines that the warning names, as they stand
+tail -n +2 err >>Cargo.toml
 CARGO_TARGET_DIR=$target/fast cargo run --quiet -- fast >out 2>err
 [ ! -s err ] && [ "$(cat out)" = 10 ] || { echo "dependency: expected no warning and 10 episodes, got:" >&2; cat err out >&2; exit 1; }
 # the same bits, and neither figures nor event files

@@ -62,6 +62,7 @@ mkdir -p "$presets/ppo/any"
 echo "steps = 2_000" >"$presets/ppo/any/short.toml"
 expect "ppo on thermostat, 2048 steps" "$own" train ppo thermostat --preset short --out short
 echo "awr.temprature = 2" >"$presets/awr/thermostat/hot.toml"
+expect "hot.toml: unknown setting" "$own" verify new # which needs no presets
 refuse "hot.toml: unknown setting \`awr.temprature\`; did you mean \`awr.temperature\`" "$own" list
 rm "$presets/awr/thermostat/hot.toml"
 cp "$presets/ppo/any/short.toml" "$presets"
@@ -76,6 +77,23 @@ rmdir "$presets/awr/thermostad"
 mkdir -p "$presets/dqn/any"
 echo "steps = 2_000" >"$presets/dqn/any/default.toml"
 refuse "default.toml: preset \`default\` of dqn on any: expected an unused name" "$own" list
-rm -r "$presets"
-refuse "cannot read $presets" "$own" list
+mv "$presets" "$temporary/moved"
+expect "warning: $presets: expected a folder of presets, got none" "$own" list
+mv "$temporary/moved" "$presets"
+rm -r "$presets/dqn"
+
+# runs of one's own agent are made again after its code has changed, the others are kept
+comparison=$temporary/new-crate/compare.toml
+expect "6 made" "$own" compare "$comparison" --out again
+expect "6 kept" "$own" compare "$comparison" --out again
+sed -i 's/Steps(128)/Steps(64)/' new-crate/src/awr.rs
+(cd new-crate && CARGO_TARGET_DIR=$target cargo build --quiet)
+expect "6 made" "$own" compare "$comparison" --out again
+
+# the program \`gradus\` does not have the agent
+cp -r new other
+sed -i 's/^agent = "awr"/agent = "awx"/' other/config.toml
+expect "unknown agent \`awx\`; only a program that has this agent can read the run" "$own" verify other
+refuse "unknown agent \`awx\`; only a program that has this agent can read the run" "$own" eval other
+expect "new-crate play ." bash -c "'$own' export new --hub hub >/dev/null && cat hub/README.md"
 echo "own crate: all commands as expected"

@@ -58,7 +58,8 @@ impl App {
 
     /// Adds the presets in the files `DIR/AGENT/ENVIRONMENT/NAME.toml`, which have settings like a file for `--config`. ENVIRONMENT may be `text`
     /// for all text tasks or `any` for all others. The preset `default` is used without `--preset`. The folder is read by [`run`](App::run); a
-    /// relative path begins in the current folder.
+    /// relative path begins in the current folder. A wrong preset is an error of the commands that read presets, and a warning of the others; so is a missing
+    /// folder a warning, because a program may run where its source is not.
     ///
     /// ```no_run
     /// gradus::app().presets(concat!(env!("CARGO_MANIFEST_DIR"), "/presets")).run();
@@ -72,12 +73,17 @@ impl App {
     /// on standard error.
     pub fn run(self) -> ExitCode {
         program::take_name();
-        commands::main(self.added.and_then(|()| self.presets.iter().try_for_each(|dir| read_presets(dir))))
+        let presets = self.added.as_ref().map_or(Ok(()), |()| self.presets.iter().try_for_each(|dir| read_presets(dir)));
+        commands::main(self.added, presets)
     }
 }
 
 /// Registers the presets in `dir` and checks them.
 fn read_presets(dir: &Path) -> Result<(), Error> {
+    if !dir.exists() {
+        commands::warn(&format!("{}: expected a folder of presets, got none", dir.display()));
+        return Ok(());
+    }
     for agent in folders(dir)? {
         agents::find(&name_of(&agent)).map_err(|error| Error::folder(&agent, error.to_string()))?;
         for environment in folders(&agent)? {

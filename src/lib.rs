@@ -21,21 +21,25 @@
 //! | feature | adds | default |
 //! | --- | --- | --- |
 //! | `cli` | the command `gradus` (with the next three), progress bars, pictures in the terminal | yes |
-//! | `figures` | figures as SVG and PNG; comparisons and benchmarks, which draw them | yes |
+//! | `figures` | figures as SVG, PNG and PDF; comparisons and benchmarks, which draw them | yes |
 //! | `gif` | episodes as animated GIFs | yes |
 //! | `tensorboard` | the metrics of a run for TensorBoard | yes |
 //! | `ndarray` | observations as matrices | yes |
 //! | `app` | the command line for a program of one's own, `gradus::app()` | |
 //! | `watch` | `gradus train --watch`, a dashboard in the terminal | |
-//! | `tch` | the engine `torch`, on a CPU or a GPU | |
+//! | `tch`, `download-libtorch` | the engine `torch`, on a CPU or a GPU; downloads libtorch for the CPU | |
+//! | `gym-rs` | the environments of the crate gym-rs | |
+//! | `shell` | `gradus shell`, which writes completions and manual pages | |
 //!
 //! Cargo ignores the profiles of a dependency. In a crate of your own, add these lines to Cargo.toml, without which a debug build trains many times more
 //! slowly (`gradus new` writes a crate that has them):
 //!
 //! ```toml
-//! [profile.dev.package."*"]
-//! opt-level = 3
-//! debug-assertions = false
+//! [profile.dev.package]
+//! gradus-agents = { opt-level = 3, debug-assertions = false }
+//! gradus-envs = { opt-level = 3, debug-assertions = false }
+//! gradus-nets = { opt-level = 3, debug-assertions = false }
+//! gradus-rollouts = { opt-level = 3, debug-assertions = false }
 //! ```
 //!
 //! [`guide`] has the pages of the folder `docs/`, such as the architecture, custom environments, custom agents, and determinism.
@@ -84,6 +88,8 @@ pub use gradus_envs::make;
 pub use gradus_nets as nets;
 pub use gradus_rollouts as rollouts;
 pub use gradus_statistics as statistics;
+#[cfg(feature = "ndarray")]
+pub use ndarray;
 pub use policy::Policy;
 pub use program::{program, program_name};
 pub use run::{Run, Show, Update};

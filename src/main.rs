@@ -9,5 +9,5 @@ use std::process::ExitCode;
 use gradus::*;
 
 fn main() -> ExitCode {
-    commands::main(Ok(()))
+    commands::main(Ok(()), Ok(()))
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use gradus_agents::ConfigError;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Action, Actions, SingleEnv, Space, World};
 use gradus_nets::{Behaviour, tensors};
@@ -50,7 +51,7 @@ impl Policy {
         saved::load(path.as_ref(), Some(world))
     }
 
-    /// Trains an agent without a run folder, and returns its policy. Nothing is printed.
+    /// Trains an agent without a run folder, and returns its policy. Nothing is printed, except once that Gradus is not optimised.
     ///
     /// ```
     /// use gradus::{Config, Mode, Policy};
@@ -61,6 +62,7 @@ impl Policy {
     /// # Ok::<(), gradus::Error>(())
     /// ```
     pub fn train(config: Config) -> Result<Self, Error> {
+        crate::run::warn_of_a_debug_build();
         let mut trainer = Trainer::new(config)?;
         trainer.finish()?;
         Ok(trainer.into_policy())
@@ -130,6 +132,9 @@ impl Policy {
     ///     let actions = policy.predict_many(envs.observations(), envs.action_masks(), gradus::Mode::Sampled)?;
     ///     envs.step(actions)?;
     /// }
+    /// // or the rows of a slice
+    /// let rows = gradus::ndarray::ArrayView2::from_shape((2, 4), &[0.0, 0.1, 0.0, -0.1, 0.0, 0.2, 0.0, -0.2]).expect("2 x 4 numbers");
+    /// let actions = policy.predict_many(rows, None, gradus::Mode::Greedy)?;
     /// # Ok::<(), gradus::Error>(())
     /// ```
     #[cfg(feature = "ndarray")]
@@ -193,6 +198,7 @@ impl Policy {
 
     /// Evaluates the policy on `episodes` episodes with other seeds than in training; on a text task, on problems of the test split.
     pub fn evaluate(&self, episodes: usize, mode: Mode) -> Result<Evaluation, Error> {
+        ConfigError::unless_at_least_one("episodes", episodes)?;
         let world = self.normalised_world().on_split(gradus_envs::text::Split::Test);
         evaluate(self.behaviour(), &world, episodes, self.seed, mode)
     }

@@ -24,7 +24,7 @@ use crate::saved::CONFIG;
 pub enum Verdict {
     /// The file is as it was written.
     Intact,
-    /// The file has no hash, because an older version or another program wrote it.
+    /// The file has no hash, because an older version or another program wrote it, or its agent is one of another program.
     Unknown,
     /// The file is damaged or missing.
     Damaged,

@@ -231,3 +231,57 @@ fn an_agent_that_panics_is_named_with_its_update() {
     let error = train(Config { seed: 5, ..Config::preset("division", "cartpole", None).unwrap() }, world(Fault::None, 0, 0)).unwrap_err();
     assert_eq!(error.to_string(), "division: panicked in update 2 of the run with seed 5: no advantage");
 }
+
+settings! {
+    /// The settings of an agent that moves a parameter to NaN.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct LostConfig {
+        /// Number of the update that does so.
+        pub at: u64 = 3,
+    }
+}
+
+impl AgentConfig for LostConfig {
+    const NAME: &'static str = "lost";
+    const ABOUT: &'static str = "an agent whose parameters become NaN";
+
+    fn build(&self, _: &Setup<'_>) -> Result<Built, ConfigError> {
+        Ok(LostAgent(self.at).into())
+    }
+}
+
+struct LostAgent(u64);
+
+impl Agent for LostAgent {
+    fn collection(&self) -> Collection {
+        Collection::Steps(4)
+    }
+    fn update(&mut self, policy: &mut dyn Policy, _: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
+        if context.iteration >= self.0 {
+            let mut parameters = policy.parameters().to_vec();
+            parameters[0] = f32::NAN;
+            policy.set_parameters(&parameters);
+        }
+        Ok(Vec::new())
+    }
+}
+
+#[test]
+fn parameters_that_are_not_finite_are_not_saved() {
+    register::<LostConfig>().unwrap();
+    let folder = temporary::tempdir().unwrap();
+    let dir = folder.path().join("run");
+    let config = Config { steps: 4 * 8 * 3, ..Config::preset("lost", "cartpole", None).unwrap() };
+    let mut run = Run::create(config.with_setting("lost.at=2").unwrap(), &dir).unwrap();
+    run.checkpoint_every(Duration::ZERO);
+    let error = run.train(Show::Nothing).unwrap_err().to_string();
+    assert_eq!(error, "lost, at step 96: expected finite parameters, got NaN in actor.0.weight");
+    drop(run);
+    assert_eq!(gradus::Policy::load(&dir).map(|_| ()).map_err(|error| error.to_string()), Ok(()), "the checkpoint before it is kept");
+
+    // an optimiser that is out of range is refused before anything is written, also for an agent that does not check it
+    let wrong = Config::preset("lost", "cartpole", None).unwrap().with_setting("optimiser.learning_rate=nan").unwrap();
+    let error = Run::create(wrong, folder.path().join("other")).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(error, "optimiser.learning_rate: expected a number above 0, got NaN");
+    assert!(!folder.path().join("other").exists());
+}

@@ -222,6 +222,7 @@ fn mutated_run_folders_are_refused_in_one_line() {
                 .and_then(|()| {
                     run::plot_runs(&[&dir], &run::Plot { metrics: vec!["train/loss".into()], ..run::Plot::default() }, &[&figure])
                 })
+                .map(drop)
                 .map_err(shown)
         };
         sweep(name, &bytes, draw);

@@ -38,7 +38,7 @@ fn seeds_are_one_line_with_a_band() {
     for text in [
         "ppo-cartpole (3 seeds)",
         "a2c-cartpole-1",
-        "interquartile mean over seeds with 95 % bootstrap intervals, mean of the last 100 episodes",
+        "interquartile mean over 1 to 3 seeds with 95 % bootstrap intervals, mean of the last 100 episodes",
     ] {
         assert!(svg.contains(text), "{text}");
     }
@@ -46,7 +46,10 @@ fn seeds_are_one_line_with_a_band() {
     let each = drawn(folder.path(), &[&seeds[..], &["--each"]].concat());
     assert!(bands(&each) == 0 && each.contains("one line per seed"));
     let mean = drawn(folder.path(), &[&seeds[..], &["--mean", "--window", "7", "--label", "Ours", "--x", "time"]].concat());
-    for text in ["mean over seeds with 95 % bootstrap intervals, mean of the last 7 episodes", "seconds of training"] {
+    for text in [
+        "mean over 3 seeds with 95 % bootstrap intervals up to the end of the first run, mean of the last 7 episodes",
+        "seconds of training",
+    ] {
         assert!(mean.contains(text), "{text}");
     }
     assert!(!mean.contains("interquartile") && bands(&mean) == 1);
@@ -57,6 +60,10 @@ fn seeds_are_one_line_with_a_band() {
     }
 
     for (arguments, expected) in [
+        (
+            vec!["ppo-cartpole-1", "ppo-cartpole-2", "ppo-cartpole-1"],
+            "ppo-cartpole-1: expected a seed that no other run with these settings has, got seed 1 as in ppo-cartpole-1; train another one with `--seed`",
+        ),
         (
             vec!["ppo-cartpole-1", "a2c-cartpole-1", "--label", "A"],
             "--label: expected 2, one for each of `ppo-cartpole-1`, `a2c-cartpole-1`, got 1",

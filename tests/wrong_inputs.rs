@@ -32,6 +32,7 @@ fn prepare(dir: &Path) {
         ("no-agents.toml", with("[[agents]]\nagent = \"ppo\"\n", "")),
         ("double-agents.toml", with("[[agents]]\n", "[[agents]]\nagent = \"ppo\"\n[[agents]]\n")),
         ("table-of-agents.toml", with("[[agents]]", "[agents]")),
+        ("names-of-agents.toml", "agents = [\"ppo\"]\n".to_owned() + &with("[[agents]]\nagent = \"ppo\"\n", "")),
         ("agent-set.toml", STUDY.to_owned() + "set = { \"ppo.clip\" = 0.1 }\n"),
         ("agent-name.toml", with("agent = ", "name = ")),
         ("many.toml", "steps = \"many\"\n".into()),

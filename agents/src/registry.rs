@@ -285,6 +285,11 @@ pub fn all() -> Vec<Entry> {
     AGENTS.iter().chain(&*added).copied().collect()
 }
 
+/// Whether the agent called `name` was [registered](register) by another crate.
+pub fn is_registered(name: &str) -> bool {
+    ADDED.read().unwrap_or_else(PoisonError::into_inner).iter().any(|entry| entry.name == name)
+}
+
 /// Registers a preset until the process ends, for example one that was read from a file.
 pub fn register_preset(preset: Preset) -> Result<(), RegistryError> {
     let Preset { agent, environment, name, .. } = preset;

@@ -34,7 +34,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('inspect', 'inspect', [CompletionResultType]::ParameterValue, 'Compare the advantages and gradients of all estimators on one set of rollouts')
             [CompletionResult]::new('sample', 'sample', [CompletionResultType]::ParameterValue, 'Complete a prompt and show every token''s log-probability, entropy, value and advantage')
             [CompletionResult]::new('compare', 'compare', [CompletionResultType]::ParameterValue, 'Compare agents on environments over several seeds, and write tables, figures and a report')
-            [CompletionResult]::new('plot', 'plot', [CompletionResultType]::ParameterValue, 'Draw the learning curves or other metrics of run folders, or all figures of a comparison from its results.csv. Runs that differ only in their seed are drawn as one line with a band')
+            [CompletionResult]::new('plot', 'plot', [CompletionResultType]::ParameterValue, 'Draw the learning curves or other metrics of run folders, or the figures of a comparison from its results.csv, except its sheet of episodes. Runs that differ only in their seed are drawn as one line with a band')
             [CompletionResult]::new('pages', 'pages', [CompletionResultType]::ParameterValue, 'Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs')
             [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check that an environment implements its interface correctly. Exit code 1 if it does not')
             [CompletionResult]::new('new', 'new', [CompletionResultType]::ParameterValue, 'Create a crate with an environment and an agent of its own, and with all of these commands')
@@ -128,7 +128,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--groups', '--groups', [CompletionResultType]::ParameterName, 'Number of groups; the episodes of a group have the same start')
             [CompletionResult]::new('--group-size', '--group-size', [CompletionResultType]::ParameterName, 'Episodes per group')
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the episodes')
-            [CompletionResult]::new('--show', '--show', [CompletionResultType]::ParameterName, 'Number of groups whose advantages are listed, one line per decision')
+            [CompletionResult]::new('--show', '--show', [CompletionResultType]::ParameterName, 'Number of groups whose advantages are listed, one line per decision; of a longer episode, the first 40')
             [CompletionResult]::new('--reward-model', '--reward-model', [CompletionResultType]::ParameterName, 'Folder written by `gradus reward-model`, whose model gives the rewards [default: the run''s reward model, if it has one]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
@@ -195,7 +195,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             break
         }
         'gradus;list' {
-            [CompletionResult]::new('--settings', '--settings', [CompletionResultType]::ParameterName, 'List the key, default and meaning of every setting instead')
+            [CompletionResult]::new('--settings', '--settings', [CompletionResultType]::ParameterName, 'List the key, default and meaning of every setting instead, or of the settings of one agent')
             [CompletionResult]::new('--presets', '--presets', [CompletionResultType]::ParameterName, 'List the presets and where they are from instead')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')

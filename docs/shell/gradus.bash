@@ -472,7 +472,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__check)
-            opts="-h --trace --help"
+            opts="-h --trace --help cartpole mountain-car mountain-car-continuous acrobot pendulum bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle target-sum copy reverse sort addition chain-sum countdown program preference"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -624,12 +624,16 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__list)
-            opts="-h --settings --presets --help"
+            opts="-h --presets --settings --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --settings)
+                    COMPREPLY=($(compgen -W "reinforce a2c a3c trpo ppo grpo dpo dqn qr-dqn pqn ddpg td3 sac" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -738,7 +742,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__reward__subcmd__model)
-            opts="-h --init --pairs --judge --completions --held-out --process --labels --rollouts --success --epochs --seed --threads --set --out --quiet --help"
+            opts="-h --init --pairs --judge --completions --held-out --process --labels --rollouts --success --epochs --seed --threads --set --out --quiet --help target-sum copy reverse sort addition chain-sum countdown program preference"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -854,7 +858,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__sft)
-            opts="-h --steps --batch --until-exact --evaluate-every --seed --threads --set --out --quiet --help"
+            opts="-h --steps --batch --until-exact --evaluate-every --seed --threads --set --out --quiet --help target-sum copy reverse sort addition chain-sum countdown program preference"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -900,7 +904,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__train)
-            opts="-h --steps --seed --envs --threads --device --preset --config --set --out --resume --checkpoint-every --watch --quiet --help"
+            opts="-h --steps --seed --envs --threads --device --preset --config --set --out --resume --checkpoint-every --watch --quiet --help reinforce a2c a3c trpo ppo grpo dpo dqn qr-dqn pqn ddpg td3 sac cartpole mountain-car mountain-car-continuous acrobot pendulum bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle target-sum copy reverse sort addition chain-sum countdown program preference"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -35,7 +35,7 @@ complete -c gradus -n "__fish_gradus_needs_command" -f -a "reward-model" -d 'Tra
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "inspect" -d 'Compare the advantages and gradients of all estimators on one set of rollouts'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "sample" -d 'Complete a prompt and show every token\'s log-probability, entropy, value and advantage'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "compare" -d 'Compare agents on environments over several seeds, and write tables, figures and a report'
-complete -c gradus -n "__fish_gradus_needs_command" -f -a "plot" -d 'Draw the learning curves or other metrics of run folders, or all figures of a comparison from its results.csv. Runs that differ only in their seed are drawn as one line with a band'
+complete -c gradus -n "__fish_gradus_needs_command" -f -a "plot" -d 'Draw the learning curves or other metrics of run folders, or the figures of a comparison from its results.csv, except its sheet of episodes. Runs that differ only in their seed are drawn as one line with a band'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "pages" -d 'Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "check" -d 'Check that an environment implements its interface correctly. Exit code 1 if it does not'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "new" -d 'Create a crate with an environment and an agent of its own, and with all of these commands'
@@ -102,7 +102,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -s h -l help
 complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l groups -d 'Number of groups; the episodes of a group have the same start' -r
 complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l group-size -d 'Episodes per group' -r
 complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l seed -d 'Random seed of the episodes' -r
-complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l show -d 'Number of groups whose advantages are listed, one line per decision' -r
+complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l show -d 'Number of groups whose advantages are listed, one line per decision; of a longer episode, the first 40' -r
 complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l reward-model -d 'Folder written by `gradus reward-model`, whose model gives the rewards [default: the run\'s reward model, if it has one]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand inspect" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l prompt -d 'Prompt, such as `37+45=`' -r
@@ -137,7 +137,19 @@ complete -c gradus -n "__fish_gradus_using_subcommand new" -l name -d 'Name of t
 complete -c gradus -n "__fish_gradus_using_subcommand new" -l path -d 'Folder of Gradus\'s source, for the dependency [default: the source that this program was built from]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand new" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand verify" -s h -l help -d 'Print help'
-complete -c gradus -n "__fish_gradus_using_subcommand list" -l settings -d 'List the key, default and meaning of every setting instead'
+complete -c gradus -n "__fish_gradus_using_subcommand list" -l settings -d 'List the key, default and meaning of every setting instead, or of the settings of one agent' -r -f -a "reinforce\t''
+a2c\t''
+a3c\t''
+trpo\t''
+ppo\t''
+grpo\t''
+dpo\t''
+dqn\t''
+qr-dqn\t''
+pqn\t''
+ddpg\t''
+td3\t''
+sac\t''"
 complete -c gradus -n "__fish_gradus_using_subcommand list" -l presets -d 'List the presets and where they are from instead'
 complete -c gradus -n "__fish_gradus_using_subcommand list" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand doctor" -l device -d 'Fail with exit code 2 unless this device works: cpu, torch-cpu, cuda, cuda:N or mps' -r

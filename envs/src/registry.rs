@@ -170,6 +170,12 @@ pub fn register(world: World) -> Result<(), EnvError> {
     Ok(())
 }
 
+/// Whether the world called `name` was added by [`register`].
+pub fn is_registered(name: &str) -> bool {
+    let is_named = |world: &World| world.name == name || world.gymnasium_id.as_deref() == Some(name);
+    ADDED.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_named)
+}
+
 /// Returns all worlds, in the order of `gradus list`. The levels of text environments are not listed, but [`find`] accepts their names.
 pub fn all() -> Vec<World> {
     let mut worlds = vec![

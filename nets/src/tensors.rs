@@ -111,6 +111,21 @@ pub enum TensorsError {
     },
 }
 
+/// Returns an error if a number in a tensor of f32 or f64 numbers is NaN or infinite.
+pub fn check_finite<'a>(tensors: impl IntoIterator<Item = (&'a String, &'a Tensor)>) -> Result<(), TensorsError> {
+    for (name, tensor) in tensors {
+        let wrong = match &tensor.data {
+            Data::F32(data) => data.iter().position(|x| !x.is_finite()).map(|at| (at, data[at].to_string())),
+            Data::F64(data) => data.iter().position(|x| !x.is_finite()).map(|at| (at, data[at].to_string())),
+            _ => None,
+        };
+        if let Some((position, got)) = wrong {
+            return Err(TensorsError::NotFinite { name: name.clone(), got, position });
+        }
+    }
+    Ok(())
+}
+
 /// Returns the numbers of tensor `name`, which must be finite f32 numbers of this shape.
 pub fn get_f32<'a>(tensors: &'a Tensors, name: &str, shape: &[usize]) -> Result<&'a [f32], TensorsError> {
     let tensor = tensors.get(name).ok_or_else(|| TensorsError::Missing(name.into()))?;

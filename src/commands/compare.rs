@@ -13,7 +13,7 @@ use super::{complain, number_within, quoted, say};
 
 #[derive(Args)]
 pub(super) struct Compare {
-    /// TOML file of agents, environments and seeds; the documentation of `gradus::compare` describes its format.
+    /// TOML file of agents, environments and seeds; docs/commands.md and the documentation of `gradus::compare` describe its format.
     file: PathBuf,
     /// Results folder [default: runs/NAME, where NAME is the file's name without its extension]
     #[arg(long, value_name = "DIR")]

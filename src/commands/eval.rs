@@ -111,10 +111,14 @@ fn in_words(run: &Evaluated<'_>) -> String {
         let spread = if problems.distinct > 1 { format!(", std {std:.3}, min {min:.3}, max {max:.3}") } else { String::new() };
         return format!("mean {mean:.3} over {problems}{spread}");
     }
-    let [std, min, max] = [*std, *min, *max].map(short);
+    let error = std / (returns.len() as f64).sqrt();
+    let [std, min, max, error] = [*std, *min, *max, error].map(short);
     match returns.len() {
         1 => format!("return {min} in 1 episode"),
-        episodes => format!("mean {} over {episodes} episodes (std {std}, min {min}, max {max})", run.evaluation.mean_shown()),
+        episodes => format!(
+            "mean {} over {episodes} episodes (standard error {error}, std {std}, min {min}, max {max})",
+            run.evaluation.mean_shown()
+        ),
     }
 }
 

@@ -4,12 +4,14 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::agents::registry as agents;
 use crate::envs::World;
 use crate::envs::random::episode_seed;
+use crate::envs::registry;
 use crate::evaluate::play::{Played, play};
 use crate::evaluate::{Evaluation, Mode};
 use crate::numbers::short;
-use crate::{Config, Error, Policy};
+use crate::{Config, Error, Policy, program_name};
 use clap::Args;
 
 use super::eval::to_json;
@@ -114,7 +116,10 @@ impl Card<'_> {
         );
         let mut add = |text: &str| card.push_str(text);
         let training = match self.was_trained {
-            true => format!(", trained with the agent `{agent}` of Gradus for {most}{steps} {unit}, with seed {}", config.seed),
+            true => format!(
+                ", trained with the agent `{agent}` for {most}{steps} {unit} (rounded up to whole rollouts), with seed {}",
+                config.seed
+            ),
             false => ", made with Gradus".into(),
         };
         add(&format!("# {}\n\nA policy for {title}{training}.\n\n", self.name));
@@ -127,9 +132,14 @@ impl Card<'_> {
         if self.has_curve {
             add("![Learning curve](curve.png)\n\n");
         }
-        add(
-            "## How to use it\n\n```sh\ngradus play .                 # shows an episode in the terminal\ngradus eval . --episodes 100\n```\n\n",
-        );
+        let program = program_name();
+        let has_own = agents::is_registered(agent) || registry::is_registered(&config.environment);
+        add("## How to use it\n\n");
+        if has_own {
+            add(&format!("The agent or the environment is one of the program `{program}`.\n\n"));
+        }
+        let play = format!("{program} play .");
+        add(&format!("```sh\n{play:<29} # shows an episode in the terminal\n{program} eval . --episodes 100\n```\n\n"));
         add(
             "```rust\nlet mut policy = gradus::Policy::load(\".\")?;\nlet action = policy.predict(&observation, gradus::Mode::Greedy)?;\n```\n\n",
         );

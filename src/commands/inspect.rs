@@ -25,7 +25,7 @@ pub(super) struct Inspect {
     /// Random seed of the episodes.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     seed: String,
-    /// Number of groups whose advantages are listed, one line per decision.
+    /// Number of groups whose advantages are listed, one line per decision; of a longer episode, the first 40.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     show: String,
     /// Folder written by `gradus reward-model`, whose model gives the rewards [default: the run's reward model, if it has one]
@@ -69,6 +69,9 @@ fn has_spread(found: &Inspection, group: usize) -> bool {
     returns.any(|other| Some(other) != first)
 }
 
+/// Of a longer episode, only this many decisions are printed.
+const SHOWN: usize = 40;
+
 /// Prints the advantages of one group, one line per decision.
 fn say_group(found: &Inspection, group: usize, symbol: &dyn Fn(u32) -> String) {
     let widths: Vec<usize> = found.estimates.iter().map(|estimate| estimate.name.len().max(8)).collect();
@@ -82,12 +85,16 @@ fn say_group(found: &Inspection, group: usize, symbol: &dyn Fn(u32) -> String) {
     let true_column = if found.true_rewards.is_some() { format!("  {:>8}", "true") } else { String::new() };
     say(format!("  {:<8}  {:>8}{true_column}  {:>8}{names}", "action", "reward", "value"));
     for segment in segments {
-        for i in segment.range.clone() {
+        let (steps, hidden) = (segment.range.len(), segment.range.len().saturating_sub(SHOWN));
+        for i in segment.range.clone().take(SHOWN) {
             let action = found.tokens().get(i).map_or_else(|| "-".into(), |token| symbol(*token));
             let numbers = found.estimates.iter().zip(&widths).map(|(estimate, width)| format!("  {:>width$.3}", estimate.advantages[i]));
             let (reward, value) = (found.rollout.rewards[i], found.values[i]);
             let true_reward = found.true_rewards.as_ref().map_or_else(String::new, |rewards| format!("  {:>8.3}", rewards[i]));
             say(format!("  {action:<8}  {reward:>8.3}{true_reward}  {value:>8.3}{}", numbers.collect::<String>()));
+        }
+        if hidden > 0 {
+            say(format!("  ... and {hidden} more of its {steps} steps"));
         }
         say("");
     }

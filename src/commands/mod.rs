@@ -34,7 +34,7 @@ use crate::config::settings::explain;
 use crate::envs::checker::{Severity, Topic, check_world};
 use crate::envs::registry;
 use crate::nets::{Device, NetworkError, UnknownDevice, threads};
-use crate::numbers::short;
+use crate::numbers::{rate, short};
 use crate::{Config, Error, Run, Show, evaluate::trace, program_name};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
@@ -67,7 +67,7 @@ enum Command {
     Sample(sample::Sample),
     /// Compare agents on environments over several seeds, and write tables, figures and a report.
     Compare(compare::Compare),
-    /// Draw the learning curves or other metrics of run folders, or all figures of a comparison from its results.csv. Runs that differ only
+    /// Draw the learning curves or other metrics of run folders, or the figures of a comparison from its results.csv, except its sheet of episodes. Runs that differ only
     /// in their seed are drawn as one line with a band.
     Plot(plot::Draw),
     /// Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs.
@@ -87,9 +87,9 @@ enum Command {
     Verify(verify::Verify),
     /// List agents, environments and presets.
     List {
-        /// List the key, default and meaning of every setting instead.
-        #[arg(long)]
-        settings: bool,
+        /// List the key, default and meaning of every setting instead, or of the settings of one agent.
+        #[arg(long, value_name = "AGENT", num_args = 0..=1)]
+        settings: Option<Option<String>>,
         /// List the presets and where they are from instead.
         #[arg(long, conflicts_with = "settings")]
         presets: bool,
@@ -155,7 +155,7 @@ struct Train {
 }
 
 /// Runs the command that the arguments of the process name, unless `prepared` is an error. Returns the exit code.
-pub(crate) fn main(prepared: Result<(), Error>) -> ExitCode {
+pub(crate) fn main(prepared: Result<(), Error>, presets: Result<(), Error>) -> ExitCode {
     let arguments = Arguments::try_parse().unwrap_or_else(|error| {
         if !error.use_stderr() {
             written(error.print());
@@ -164,17 +164,27 @@ pub(crate) fn main(prepared: Result<(), Error>) -> ExitCode {
         if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             error.exit();
         }
+        let invalid = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
         let is_option = |value: &ContextValue| matches!(value, ContextValue::String(name) if name.starts_with("--"));
         let is_unknown = error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::InvalidArg).is_some_and(is_option);
         let is_training = std::env::args().nth(1).is_some_and(|command| command == "train");
         let has_tip = error.get(ContextKind::SuggestedArg).is_some();
-        let advice =
-            if is_unknown && is_training && !has_tip { "; settings of agents are given with --set, such as --set gamma=0.9" } else { "" };
-        complain(in_one_line(&error.to_string()) + advice);
+        let advice = match invalid.as_str() {
+            "--force" | "--overwrite" => "; a run is never overwritten: choose another folder with --out".into(),
+            setting if is_training && !is_unknown && setting.contains('=') => format!("; did you mean --set {setting}?"),
+            _ if is_unknown && is_training && !has_tip => "; settings of agents are given with --set, such as --set gamma=0.9".into(),
+            _ => String::new(),
+        };
+        complain(in_one_line(&error.to_string()) + &advice);
         std::process::exit(2);
     });
     crate::program(|| {
         prepared?;
+        let reads_presets = matches!(arguments.command, Command::Train(_) | Command::Compare(_) | Command::List { .. } | Command::Bench(_));
+        match presets {
+            Err(error) if !reads_presets => warn(&error.to_string()),
+            result => result?,
+        }
         run(arguments).map(ExitCode::from)
     })
 }
@@ -197,7 +207,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Check { env, trace: None } => check(&env),
         Command::New(arguments) => new::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
-        Command::List { settings: true, .. } => list_settings(),
+        Command::List { settings: Some(agent), .. } => list_settings(agent.as_deref()),
         Command::List { presets: true, .. } => list_presets(),
         Command::List { .. } => list(),
         #[cfg(feature = "shell")]
@@ -255,6 +265,11 @@ fn quoted(word: &str) -> String {
 /// Prints a line to standard error. Errors are ignored, because there is no other place to report them.
 fn complain(line: impl AsRef<str>) {
     let _ = writeln!(io::stderr(), "{}", line.as_ref());
+}
+
+/// Prints a warning.
+pub(crate) fn warn(text: &str) {
+    complain(format!("warning: {text}"));
 }
 
 /// Returns an error message of the argument parser as one line, without the usage text.
@@ -317,6 +332,9 @@ fn train(arguments: &Train) -> Result<u8, Error> {
         run.checkpoint_every(every);
         let signals = Signals::handle();
         run.stop_when(signals.stop.clone());
+        if !arguments.watch {
+            signals.announce("stopping after this update, with a checkpoint; again: at once");
+        }
         let was_finished = run.trainer().is_finished();
         if !arguments.quiet {
             let config = run.trainer().config();
@@ -344,7 +362,7 @@ fn train(arguments: &Train) -> Result<u8, Error> {
             let unit = if run.trainer().is_text() { "tokens" } else { "steps" };
             let trained = if was_finished { "this run was already finished; it trained for" } else { "trained for" };
             let in_all = if arguments.resume.is_some() { " in total" } else { "" };
-            say(format!("{trained} {} s{in_all}, {}k {unit}/s", short(run.seconds()), short(speed / 1e3)));
+            say(format!("{trained} {} s{in_all}, {} {unit}/s", short(run.seconds()), rate(speed)));
             if let Some(mean) = run.trainer().recent_return_shown() {
                 say(format!("mean return of the last {} training episodes: {mean}", run.trainer().recent_episodes()));
             }
@@ -496,11 +514,17 @@ fn say_wrapped(start: &str, text: &str) {
     say(line.trim_end());
 }
 
-fn list_settings() -> Result<u8, Error> {
+/// Lists the settings of `agent`, or of all agents.
+fn list_settings(agent: Option<&str>) -> Result<u8, Error> {
     let mut shown = Vec::new();
     let of_agent = |agent: agents::Entry| Config { agent: agent.name.into(), algorithm: agent.defaults(), ..Config::default() };
-    let mut configs: Vec<Config> = agents::all().into_iter().map(of_agent).collect();
-    configs.push(Config::preset("grpo", "addition", None)?);
+    let mut configs: Vec<Config> = match agent {
+        Some(name) => vec![of_agent(agents::find(name)?)],
+        None => agents::all().into_iter().map(of_agent).collect(),
+    };
+    if agent.is_none_or(|name| name == "grpo") {
+        configs.push(Config::preset("grpo", "addition", None)?);
+    }
     for config in configs {
         for (key, value, about) in explain(&config) {
             // settings that agents share are listed once

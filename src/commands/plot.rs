@@ -69,8 +69,8 @@ pub(super) fn run(mut arguments: Draw) -> Result<u8, Error> {
         _ => Seeds::Iqm,
     };
     if let (Some(out), [_, ..]) = (&arguments.out, &arguments.formats[..]) {
-        let expected = "no --out, or a table of results: the ending of --out is the format of the figure".into();
-        return Err(Error::Parse { what: "--format".into(), expected, got: format!("--out {}", out.display()) });
+        let expected = "--format or --out for run folders, because the ending of --out is the format".into();
+        return Err(Error::Parse { what: "plot".into(), expected, got: format!("both, with --out {}", out.display()) });
     }
     let stem = if arguments.metrics.is_empty() { "curve" } else { "metrics" };
     let folder = if let [dir] = &arguments.dirs[..] { dir } else { Path::new("") };
@@ -82,7 +82,9 @@ pub(super) fn run(mut arguments: Draw) -> Result<u8, Error> {
     let names = dirs.iter().map(|dir| dir.display().to_string()).collect::<String>();
     let names = if labels.is_empty() && dirs.len() > 1 { names } else { labels.concat() };
     let plot = Plot { metrics, labels, window: window.map(|window| window as usize), over_seconds: x == X::Time, seeds };
-    plot_runs(&dirs, &plot, &files)?;
+    for missing in plot_runs(&dirs, &plot, &files)? {
+        complain(format!("warning: {missing}"));
+    }
     files.iter().for_each(|file| say(file.display().to_string()));
     warn_of_letters(&names, &files);
     Ok(0)
@@ -121,6 +123,11 @@ fn draw_table(arguments: &Draw, table: &Path) -> Result<u8, Error> {
         if is_given {
             return wrong(option, "run folders, because the comparison's file determines its figures");
         }
+    }
+    let is_figure = |path: &Path| Format::ALL.iter().any(|format| path.extension().is_some_and(|ending| ending == format.ending()));
+    if let Some(out) = arguments.out.as_deref().filter(|out| is_figure(out)) {
+        let expected = "a folder for all figures of a table; their format is given with --format, such as --format pdf".into();
+        return Err(Error::Parse { what: "--out".into(), expected, got: out.display().to_string() });
     }
     let folder = table.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let statistic = if arguments.mean { Statistic::Mean } else { Statistic::Iqm };

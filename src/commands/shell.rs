@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::agents::registry as agents;
+use crate::envs::registry;
 use crate::{Error, program_name};
-use clap::{Args, Command, CommandFactory};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Args, Command, CommandFactory};
 use clap_complete::{Shell as Kind, generate_to};
 
 use super::{Arguments, say};
@@ -13,6 +16,22 @@ use super::{Arguments, say};
 pub(super) struct Shell {
     /// Folder for the files.
     dir: PathBuf,
+}
+
+/// Adds the names of agents and environments to the completions of the commands that take one.
+fn with_names(command: Command) -> Command {
+    let agents = || PossibleValuesParser::new(agents::all().into_iter().map(|agent| agent.name));
+    let names = |only_texts: bool| registry::all().into_iter().filter(move |world| world.text.is_some() || !only_texts);
+    let parser = |only_texts| PossibleValuesParser::new(names(only_texts).map(|world| -> &'static str { world.name.leak() }));
+    let (worlds, tasks) = (|| parser(false), || parser(true));
+    let listed = |arg: Arg, names: PossibleValuesParser| arg.value_parser(names).hide_possible_values(true);
+    match command.get_name() {
+        "train" => command.mut_arg("agent", |arg| listed(arg, agents())).mut_arg("env", |arg| listed(arg, worlds())),
+        "list" => command.mut_arg("settings", |arg| listed(arg, agents())),
+        "check" => command.mut_arg("env", |arg| listed(arg, worlds())),
+        "sft" | "reward-model" => command.mut_arg("task", |arg| listed(arg, tasks())),
+        _ => command,
+    }
 }
 
 pub(super) fn run(arguments: &Shell) -> Result<u8, Error> {
@@ -24,7 +43,7 @@ pub(super) fn run(arguments: &Shell) -> Result<u8, Error> {
     fs::create_dir_all(dir).map_err(io(dir))?;
     // without this command, which most builds do not have
     let all = Arguments::command();
-    let others = all.get_subcommands().filter(|command| command.get_name() != "shell").cloned();
+    let others = all.get_subcommands().filter(|command| command.get_name() != "shell").cloned().map(with_names);
     let about = all.get_about().cloned().unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION");
     let mut command = Command::new(program_name()).version(version).about(about).subcommands(others).disable_help_subcommand(true);

@@ -58,6 +58,18 @@ impl Signals {
         self.stop.store(true, Ordering::Relaxed);
     }
 
+    /// Prints `what` if the command is still busy a moment after the first signal.
+    pub(super) fn announce(&self, what: &'static str) {
+        let stop = self.stop.clone();
+        std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            std::thread::sleep(Duration::from_millis(700));
+            complain(what);
+        });
+    }
+
     /// For a command that writes its results only at its end: the first signal already ends it, with one line.
     pub(super) fn end_at_once() {
         let signals = Self::handle();

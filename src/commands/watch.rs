@@ -60,6 +60,8 @@ struct State {
     rate: f64,
     /// The mean return of the latest episodes with its standard error.
     recent: Option<String>,
+    /// The number of these episodes.
+    recent_episodes: usize,
     /// Mean returns of the latest episodes over steps.
     curve: Vec<(f64, f64)>,
     /// Every how many updates a point is added to the curve.
@@ -71,6 +73,8 @@ struct State {
     episode: Episode,
     /// Whether the training has ended.
     is_finished: bool,
+    /// Whether a key or a signal asked the training to stop.
+    is_stopping: bool,
 }
 
 /// An episode of the current policy.
@@ -122,7 +126,9 @@ impl Watch {
         let terminal = ratatui::try_init().ok()?;
         let (shared, signals) = (state.clone(), signals.clone());
         let screen = thread::spawn(move || show(terminal, &shared, &signals));
-        Some(Self { state, screen: Some(screen), played: None, began: Instant::now(), steps_before: trainer.steps() })
+        let mut watch = Self { state, screen: Some(screen), played: None, began: Instant::now(), steps_before: trainer.steps() };
+        watch.play(trainer);
+        Some(watch)
     }
 
     /// Shows an update. Plays an episode from time to time.
@@ -132,6 +138,7 @@ impl Watch {
             let mut state = lock(&self.state);
             let steps = iteration.steps as f64;
             (state.steps, state.seconds, state.recent) = (iteration.steps, update.seconds, trainer.recent_return_shown());
+            state.recent_episodes = trainer.recent_episodes();
             state.rate = (iteration.steps - self.steps_before) as f64 / self.began.elapsed().as_secs_f64().max(1e-3);
             if trainer.recent_episodes() > 0 {
                 state.add(steps, trainer.recent_return());
@@ -219,6 +226,7 @@ fn show(mut terminal: DefaultTerminal, state: &Mutex<State>, signals: &Signals) 
         let now = {
             let mut state = lock(state);
             let is_finished = state.is_finished;
+            state.is_stopping = signals.stop.load(Ordering::Relaxed);
             let episode = &mut state.episode;
             let begun = *episode.begun.get_or_insert_with(Instant::now);
             episode.is_over |= begun.elapsed() > STEP * episode.frames.len().min(FRAMES) as u32 + REST;
@@ -280,7 +288,11 @@ fn draw(frame: &mut Frame, state: &State) {
 
 fn draw_head(frame: &mut Frame, area: Rect, state: &State) {
     let [line, bar] = Layout::vertical([Constraint::Length(1), Constraint::Length(1)]).areas(area);
-    let keys = if state.is_finished { " any key: leave " } else { " q: stop and save " };
+    let keys = match (state.is_finished, state.is_stopping) {
+        (true, _) => " any key: leave ",
+        (false, true) => " stopping after this update ",
+        (false, false) => " q: stop and save ",
+    };
     let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Length(keys.len() as u16)]).areas(line);
     frame.render_widget(Line::from(vec![state.title.as_str().bold(), format!("  {}", state.folder).dim()]), left);
     frame.render_widget(Line::from(keys.reversed()).alignment(Alignment::Right), right);
@@ -302,8 +314,11 @@ fn panel(title: String) -> Block<'static> {
 }
 
 fn draw_curve(frame: &mut Frame, area: Rect, state: &State) {
-    let recent = state.recent.as_ref().map_or("no episode has ended yet".into(), |mean| format!("mean of the last episodes {mean}"));
-    let title = panel(format!(" return: {recent} "));
+    let recent = state
+        .recent
+        .as_ref()
+        .map_or("(no episode has ended yet)".into(), |mean| format!("{mean} (mean of the last {} episodes)", state.recent_episodes));
+    let title = panel(format!(" return {recent} "));
     let values = || state.curve.iter().chain(&state.evaluations).map(|(_, y)| *y).filter(|y| y.is_finite());
     let (mut low, mut high) = values().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
     if low > high {
@@ -431,6 +446,7 @@ mod tests {
             steps: 25_000,
             total: 100_000,
             rate: 50_000.0,
+            recent_episodes: 100,
             recent: Some("250 ± 10".into()),
             stride: 1,
             episode: Episode { frames: Arc::new(frames), result: "return 49 in 49 steps".into(), ..Episode::default() },
@@ -456,14 +472,17 @@ mod tests {
     fn the_dashboard_adapts_to_the_terminal() {
         let has = |lines: &[String], what: &str| lines.iter().any(|line| line.contains(what));
         let wide = screen(120, 40, &state());
-        for part in
-            ["ppo on CartPole-v1, seed 1", "25k of 100k steps | 50k steps/s | 0:02 left", "return: mean of the last", "q: stop and save"]
-        {
+        for part in [
+            "ppo on CartPole-v1, seed 1",
+            "25k of 100k steps | 50k steps/s | 0:02 left",
+            "return 250 ± 10 (mean of the last 100 episodes)",
+            "q: stop and save",
+        ] {
             assert!(has(&wide, part), "{part}: {wide:#?}");
         }
-        assert!(wide[2].contains("return:") && wide[2].contains("episode of"), "the episode is beside the curve: {wide:#?}");
+        assert!(wide[2].contains("return 250") && wide[2].contains("episode of"), "the episode is beside the curve: {wide:#?}");
         let usual = screen(80, 24, &state());
-        assert!(usual[2].contains("return:") && !usual[2].contains("episode of"), "the episode is below the curve: {usual:#?}");
+        assert!(usual[2].contains("return 250") && !usual[2].contains("episode of"), "the episode is below the curve: {usual:#?}");
         assert!(has(&usual, "step 0, return 0") && has(&usual, "train/approx_kl"), "{usual:#?}");
         let narrow = screen(44, 20, &state());
         assert!(has(&narrow, "25 % | 0:02 left") && has(&narrow, "train/approx_kl") && !has(&narrow, "episode of"), "{narrow:#?}");

@@ -13,18 +13,20 @@ use crate::{Config, Error};
 /// The code that determines the numbers of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// Gradus without agents or environments of other crates. It is identified by a hash of its sources and of Cargo.lock, computed at
-    /// build time. Comments on their own lines, tests, and code that only shows, draws or analyses numbers do not affect the hash.
+    /// Gradus, identified by a hash of its sources and of Cargo.lock, computed at build time. Comments on their own lines, tests, and code that only
+    /// shows, draws or analyses numbers do not affect the hash. Runs with a registered agent or environment of another crate are those of
+    /// [`Program`](Code::Program).
     Gradus,
     /// This program, identified by a hash of its executable, which every new build may change.
     Program,
 }
 
 impl Code {
-    /// Returns the line that identifies the code.
-    pub(super) fn line(self) -> Result<String, Error> {
+    /// Returns the line that identifies the code of a run with these settings.
+    pub(super) fn line(self, config: &Config) -> Result<String, Error> {
         let version = env!("CARGO_PKG_VERSION");
-        match self {
+        let is_own = gradus_agents::registry::is_registered(&config.agent) || gradus_envs::registry::is_registered(&config.environment);
+        match if is_own { Code::Program } else { self } {
             Code::Gradus => Ok(format!("code: gradus {version}, sources {}", env!("GRADUS_CODE"))),
             Code::Program => {
                 let path = std::env::current_exe().map_err(Error::io("find", Path::new("this program")))?;
@@ -99,9 +101,16 @@ mod tests {
 
     #[test]
     fn a_program_is_identified_by_the_hash_of_its_executable() {
-        let line = Code::Program.line().unwrap();
-        assert_eq!(line, Code::Program.line().unwrap());
-        assert_ne!(line, Code::Gradus.line().unwrap());
+        let of = |code: Code, config: &Config| code.line(config).unwrap();
+        let config = Config::default();
+        let line = of(Code::Program, &config);
+        assert_eq!(line, of(Code::Program, &config));
+        assert_ne!(line, of(Code::Gradus, &config));
+        // an environment of another crate
+        let mut world = gradus_envs::registry::find("cartpole").unwrap();
+        (world.name, world.gymnasium_id) = ("copied-cartpole".into(), None);
+        gradus_envs::registry::register(world).unwrap();
+        assert_eq!(line, of(Code::Gradus, &config.with_setting("environment=copied-cartpole").unwrap()));
         // the published test values of FNV-1a
         assert_eq!((hash(b""), hash(b"a"), hash(b"foobar")), (0xcbf2_9ce4_8422_2325, 0xaf63_dc4c_8601_ec8c, 0x8594_4171_f739_67e8));
     }

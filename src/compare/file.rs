@@ -346,7 +346,8 @@ fn toml_problem(text: &str, error: &toml::de::Error) -> String {
             let (_, types) = message.split_once(": ").unwrap_or_default();
             let (got, expected) = types.split_once(", expected ").unwrap_or(("", types));
             let in_toml = |name: &str| {
-                name.replace("a boolean", "true or false")
+                name.replace("struct Entry", "tables [[agents]], such as one with `agent = \"ppo\"`")
+                    .replace("a boolean", "true or false")
                     .replace("a sequence", "a list")
                     .replace("a map", "a table")
                     .replace("map", "a table")

@@ -49,7 +49,8 @@ pub(crate) fn verify(dir: &Path) -> Result<Vec<Checked>, Error> {
     let (sums, runs) = (dir.join(SUMS), dir.join("runs"));
     if !dir.join(COMPARISON).exists() && !sums.exists() {
         let expected = format!("a run folder (with {CONFIG}) or a comparison (with {COMPARISON})");
-        return Err(Error::folder(dir, format!("expected {expected}, got neither")));
+        let got = if runs.is_dir() { "a comparison that has not ended" } else { "neither" };
+        return Err(Error::folder(dir, format!("expected {expected}, got {got}")));
     }
     let known = if sums.exists() { read_to_string(&sums)? } else { String::new() };
     let mut all = Vec::new();
@@ -131,6 +132,12 @@ pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
         true => Ok(()),
         false => expected(format!("the folder of another comparison of that name on {}", old.join(", "))),
     }
+}
+
+/// Returns the formats in which figures are drawn: the usual ones, and those of the figures that are already in the folder.
+pub(super) fn formats(dir: &Path) -> Vec<Format> {
+    let is_there = |format: &Format| FIGURES.iter().any(|name| dir.join(format!("{name}.{}", format.ending())).exists());
+    Format::ALL.into_iter().filter(|format| Format::USUAL.contains(format) || is_there(format)).collect()
 }
 
 /// Removes the outputs of an earlier version of the study, except `comparison.toml` and the runs.

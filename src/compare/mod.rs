@@ -41,7 +41,7 @@
 //! | `timing.csv` | the seconds of training before each evaluation; a separate file, because they are not reproducible |
 //! | `problems.csv` | on text tasks, the return of every problem in the last evaluation, one row per run |
 //! | `summary.csv`, `summary.md`, `summary.tex` | as data, in Markdown, and in LaTeX with the package booktabs: aggregates with 95 % intervals, tests for pairs of agents, the steps at which runs were solved, the runs that fell afterwards |
-//! | `*.svg`, `*.png` | the figures; `episodes` shows moments of an episode of every agent |
+//! | `*.svg`, `*.png` | the figures, also as PDF if the folder has PDFs; `episodes` shows moments of an episode of every agent |
 //! | `report.html` | everything on one page |
 //! | `SHA256SUMS` | hashes of `comparison.toml` and the tables, for [`verify`](crate::verify) and the command `sha256sum -c` |
 //!
@@ -130,6 +130,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     let outcomes = train(&all, &runs, (jobs, stop), &say)?;
     // writes the file that identifies the study before the other outputs
     write(&dir.join(COMPARISON), &folder::named(comparison))?;
+    let formats = folder::formats(dir);
     folder::remove_outputs(dir)?;
     let without = policies::publish(dir, &runs, &all)?;
     if without > 0 {
@@ -153,7 +154,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
         begin("episodes");
         figures.extend(policies::sheet(comparison, &runs, &all, &outcomes));
         begin("figures");
-        let files = draw(&figures, dir, &Format::USUAL)?;
+        let files = draw(&figures, dir, &formats)?;
         let seconds = outcomes.iter().filter_map(|run| run.evaluated.last()).map(|at| at.seconds).sum();
         let facts = Facts { comparison, command, jobs, cores: threads::cores(), seconds };
         Ok::<_, Error>((files, report::html(&facts, &analysis, &figures, &dir.join("report.html"))?))
@@ -226,11 +227,10 @@ fn draw(figures: &[Named], dir: &Path, formats: &[Format]) -> Result<Vec<PathBuf
 
 fn jobs_of(comparison: &Comparison, code: Code) -> Result<Vec<Job<'_>>, Error> {
     let (mut all, mut inputs) = (Vec::new(), Inputs::default());
-    let code = code.line()?;
     for agent in &comparison.agents {
         for (at, config) in agent.configs.iter().enumerate() {
             let evaluations = comparison.evaluations_of(at, config.steps);
-            let origin: Vec<String> = std::iter::once(code.clone()).chain(inputs.lines(config)?).collect();
+            let origin: Vec<String> = std::iter::once(code.line(config)?).chain(inputs.lines(config)?).collect();
             for seed in &comparison.seeds {
                 let (config, origin) = (Config { seed: *seed, ..config.clone() }, origin.clone());
                 all.push(Job { agent: &agent.name, config, evaluations, episodes: comparison.episodes, origin });

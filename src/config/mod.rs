@@ -141,11 +141,8 @@ impl Config {
 
     /// Applies the settings in a TOML text.
     pub fn with_toml(self, text: &str) -> Result<Self, Error> {
-        let mut table: Table = text.parse().map_err(|error: toml::de::Error| Error::Parse {
-            what: "settings".into(),
-            expected: "TOML".into(),
-            got: error.message().replace('\n', " "),
-        })?;
+        let mut table: Table =
+            text.parse().map_err(|error| Error::Parse { what: "settings".into(), expected: "TOML".into(), got: in_file(text, &error) })?;
         // a run's configuration file may have an older format; format 1 has no format number but always has these keys
         if table.contains_key("format")
             || ["agent", "environment", "steps", "seed", "envs", "init"].iter().all(|key| table.contains_key(*key))
@@ -190,7 +187,7 @@ impl Config {
         let settings = self.settings();
         let known: Vec<&str> = settings.iter().map(|(name, _)| name.as_str()).collect();
         let key = key.trim();
-        let key = if known.contains(&key) { key } else { names::without_section(key, &known).unwrap_or(key) };
+        let key = if known.contains(&key) { key } else { names::without_section(key, &self.agent, &known).unwrap_or(key) };
         self.with_value(key, value.unwrap_or_else(|| Value::String(text.trim().into())))
     }
 
@@ -297,8 +294,11 @@ impl Config {
     /// Parses the configuration of a run. Unknown settings are errors. Settings that older versions did not have may be missing.
     pub fn from_toml(text: &str) -> Result<Self, String> {
         let in_one_line = |error: toml::de::Error| error.message().replace('\n', " ");
-        let mut table: Table = text.parse().map_err(in_one_line)?;
+        let mut table: Table = text.parse().map_err(|error| in_file(text, &error))?;
         format::settings(&mut table)?;
+        if let Some(Value::String(agent)) = table.get("agent") {
+            agents::find(agent).map_err(|_| format!("{UNKNOWN_AGENT} `{agent}`; only a program that has this agent can read the run"))?;
+        }
         let config: Self = table.clone().try_into().map_err(in_one_line)?;
         // reject unknown settings
         let (mut known, mut given) = (Vec::new(), Vec::new());
@@ -401,6 +401,7 @@ impl Config {
             perceptron: if let Network::Perceptron(config) = &self.network { Some(config) } else { None },
             scores_whole_texts: self.reward_model.as_ref().is_some_and(RewardConfig::scores_whole_texts),
         };
+        self.optimiser.check()?;
         let built = self.algorithm.build(&setup)?;
         let is_whole = !matches!(built, Built::OnPolicy(_));
         ConfigError::unless(is_whole == self.is_whole(), "agent", "AgentConfig::IS_WHOLE to match the built agent", &self.agent)?;
@@ -455,6 +456,22 @@ impl Config {
             }
             Built::Whole(algorithm) => algorithm,
         })
+    }
+}
+
+/// The beginning of the error for a run whose agent this program does not have.
+pub(crate) const UNKNOWN_AGENT: &str = "unknown agent";
+
+/// Returns the TOML parser's error in one line, with the line of the text that it is about.
+fn in_file(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().replace('\n', " ");
+    match error.span() {
+        Some(span) => {
+            let start = span.start.min(text.len());
+            let line = text[..start].matches('\n').count();
+            format!("{message} in line {} (`{}`)", line + 1, text.lines().nth(line).unwrap_or_default().trim())
+        }
+        None => message,
     }
 }
 

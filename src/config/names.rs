@@ -6,7 +6,7 @@ use crate::files::format;
 
 /// The names of Stable-Baselines3, CleanRL and TRL, each with our names for the same thing. `AGENT` stands for the agent's section. Of several names,
 /// the first that the configuration has is meant.
-const FOREIGN: [(&str, &[&str]); 69] = [
+const FOREIGN: [(&str, &[&str]); 73] = [
     ("adam_epsilon", &["optimiser.epsilon"]),
     ("advantage_normalization", &["AGENT.normalise_advantages"]),
     ("alpha", &["AGENT.ent_coef"]),
@@ -31,6 +31,7 @@ const FOREIGN: [(&str, &[&str]); 69] = [
     ("kl_coef", &["reference.coefficient"]),
     ("lam", &["AGENT.gae_lambda"]),
     ("lambda", &["AGENT.gae_lambda", "AGENT.q_lambda"]),
+    ("layers", &["network.hidden", "transformer.layers"]),
     ("line_search_max_iter", &["AGENT.line_search_steps"]),
     ("line_search_shrinking_factor", &["AGENT.line_search_shrink"]),
     ("loss_type", &["AGENT.aggregation", "AGENT.loss"]),
@@ -51,10 +52,12 @@ const FOREIGN: [(&str, &[&str]); 69] = [
     ("norm_adv", &["AGENT.normalise_advantages"]),
     ("norm_obs", &["wrappers.normalise_observations"]),
     ("norm_reward", &["wrappers.normalise_rewards"]),
+    ("normalize", &["wrappers.normalise_observations"]),
     ("normalize_advantage", &["AGENT.normalise_advantages"]),
     ("num_envs", &["envs"]),
     ("num_generations", &["AGENT.group_size"]),
     ("num_iterations", &["AGENT.epochs"]),
+    ("num_layers", &["network.hidden", "transformer.layers"]),
     ("num_minibatches", &["AGENT.minibatches", "AGENT.minibatch_size"]),
     ("num_ppo_epochs", &["AGENT.epochs"]),
     ("num_steps", &["AGENT.rollout_steps", "AGENT.episodes_per_env"]),
@@ -63,6 +66,7 @@ const FOREIGN: [(&str, &[&str]); 69] = [
     ("policy_frequency", &["AGENT.policy_delay"]),
     ("policy_noise", &["AGENT.target_policy_noise"]),
     ("q_lr", &["optimiser.critic_learning_rate_ratio"]),
+    ("reward_scale", &["wrappers.normalise_rewards"]),
     ("rms_prop_eps", &["optimiser.epsilon"]),
     ("sde_sample_freq", &["network.gsde_sample_every"]),
     ("start_e", &["AGENT.exploration_initial_eps"]),
@@ -78,8 +82,24 @@ const FOREIGN: [(&str, &[&str]); 69] = [
     ("vf_coef", &["AGENT.value_coefficient"]),
 ];
 
+/// Short names that mean different things in papers and in settings, each with the settings that may be meant.
+const UNCLEAR: [(&str, &[&str]); 3] = [
+    ("eps", &["AGENT.clip", "AGENT.exploration_final_eps", "optimiser.epsilon"]),
+    ("epsilon", &["AGENT.clip", "AGENT.exploration_final_eps", "optimiser.epsilon"]),
+    ("horizon", &["AGENT.rollout_steps", "reference.horizon"]),
+];
+
+/// Returns the keys of `known` that the short name `name` may mean, if it is unclear; otherwise none.
+fn unclear(name: &str, agent: &str, known: &[&str]) -> Vec<String> {
+    let meant = UNCLEAR.iter().filter(|(short, _)| *short == name).flat_map(|(_, keys)| *keys);
+    meant.map(|key| key.replace("AGENT", agent)).filter(|key| known.contains(&key.as_str())).collect()
+}
+
 /// Returns the only key of `known` that `name` names without its section, such as `ppo.clip` for `clip`.
-pub(super) fn without_section<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(super) fn without_section<'a>(name: &str, agent: &str, known: &[&'a str]) -> Option<&'a str> {
+    if unclear(name, agent, known).len() > 1 {
+        return None;
+    }
     match ends_with(name, known)[..] {
         [only] => Some(only),
         _ => None,
@@ -98,6 +118,13 @@ pub(super) fn hint(name: &str, agent: &str, known: &[&str]) -> String {
     }
     let last = name.rsplit('.').next().unwrap_or(name);
     let is_other_spelling = |key: &str| last.len() > 1 && key == last.replace("normalize", "normalise").replace("optimizer", "optimiser");
+    let unclear = unclear(name, agent, known);
+    if unclear.len() > 1 {
+        return format!("did you mean `{}`?", unclear.join("` or `"));
+    }
+    if ["threads", "out", "quiet", "watch", "resume", "preset", "config"].contains(&last) {
+        return format!("it is an option: --{last}");
+    }
     let ends = ends_with(last, known);
     if !ends.is_empty() {
         let all: Vec<String> = ends.iter().map(|key| format!("`{key}`")).collect();
@@ -158,14 +185,18 @@ mod tests {
             ("a2c.gamma", "did you mean `ppo.gamma`?"),
             ("ppo.clib", "did you mean `ppo.clip`?"),
             ("slots", "it is called `max_concurrent` now"),
+            ("epsilon", "did you mean `ppo.clip` or `optimiser.epsilon`?"),
+            ("threads", "it is an option: --threads"),
+            ("layers", "here it is called `network.hidden`"),
             ("policy", "`gradus list --settings` explains all settings"),
             ("ppo.nonsense", "`gradus list --settings` explains all settings"),
             ("quux", "`gradus list --settings` explains all settings"),
         ] {
             assert_eq!(hint(name, "ppo", &known), expected, "{name}");
         }
-        assert_eq!(without_section("clip", &known), Some("ppo.clip"));
-        assert_eq!(without_section("steps", &known), None, "it is a key itself");
+        assert_eq!(without_section("clip", "ppo", &known), Some("ppo.clip"));
+        assert_eq!(without_section("epsilon", "ppo", &known), None, "the clip range or Adam's constant");
+        assert_eq!(without_section("steps", "ppo", &known), None, "it is a key itself");
         assert_eq!(
             hint("learning_rate", "x", &["a.learning_rate", "b.learning_rate"]),
             "did you mean `a.learning_rate` or `b.learning_rate`?"

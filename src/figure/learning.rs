@@ -6,6 +6,9 @@ use super::{Chart, Figure};
 /// Episodes per trailing mean. Gymnasium's reward thresholds assume the same window.
 pub const WINDOW: usize = 100;
 
+/// A line begins at this episode, if it has twice as many and its means are that long.
+const SETTLED: usize = 10;
+
 /// A smoothed curve is drawn with at most this many points: about one per pixel.
 const DRAWN_POINTS: usize = 1000;
 
@@ -78,7 +81,8 @@ impl LearningCurves<'_> {
 }
 
 /// Returns a point for each episode: its environment steps, and the mean of its return and of up to 99 returns before it. Of more than 1000
-/// episodes, at most 1000 have a point: the first episode, and the last episode in each of equally long intervals of steps.
+/// episodes, at most 1000 have a point: the first episode, and the last episode in each of equally long intervals of steps. From 20 episodes on, the
+/// first point is that of the tenth, because a mean of few episodes looks like a peak.
 ///
 /// ```
 /// assert_eq!(gradus::figure::smooth(&[(10.0, 1.0), (20.0, 3.0), (30.0, 8.0)]), [(10.0, 1.0), (20.0, 2.0), (30.0, 4.0)]);
@@ -96,8 +100,11 @@ pub fn smooth_over(episodes: &[(f64, f64)], window: usize) -> Vec<(f64, f64)> {
     let ([(first, _), ..], [.., (end, _)]) = (episodes, episodes) else { return Vec::new() };
     let stretch = |episode: usize| ((episodes[episode].0 - first) / (end - first) * (DRAWN_POINTS - 2) as f64) as usize;
     let all = episodes.len() <= DRAWN_POINTS;
+    // a mean of one or two episodes looks like a peak
+    let begin = if episodes.len() >= 2 * SETTLED { window.clamp(1, SETTLED) - 1 } else { 0 };
     let drawn = |episode: &usize| match *episode {
-        0 => true,
+        early if early < begin => false,
+        first if first == begin => true,
         last if last == episodes.len() - 1 => true,
         inner => all || stretch(inner) != stretch(inner + 1),
     };

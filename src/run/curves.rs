@@ -4,8 +4,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::logs::read_episodes;
+use super::plot::reach;
 use crate::Error;
-use crate::figure::{self, Chart, Curve, LearningCurves};
+use crate::figure::{self, Chart, Curve, LearningCurves, Lines};
 use crate::saved::read_config;
 
 /// Draws the learning curves of run folders into the given files. Where a return cannot be drawn, because it is infinite or too large, the
@@ -13,10 +14,12 @@ use crate::saved::read_config;
 pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(), Error> {
     let mut curves = Vec::new();
     let mut worlds = Vec::new();
+    let mut planned = 0;
     for dir in dirs {
         let config = read_config(dir.as_ref())?;
         let name = dir.as_ref().file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let label = if dirs.len() == 1 { format!("{}, seed {}", config.agent, config.seed) } else { name };
+        planned = planned.max(config.steps);
         curves.push(Curve::new(label, read_episodes(dir.as_ref())?));
         if !worlds.contains(&config.environment) {
             worlds.push(config.environment);
@@ -43,6 +46,11 @@ pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(
                 lines.x_label = "generated tokens".into();
             }
         });
+    }
+    for panel in &mut figure.panels {
+        if let Chart::Lines(Lines { x_range: Some((_, last)), .. }) = &mut panel.chart {
+            *last = reach(*last, planned as f64);
+        }
     }
     for file in files {
         figure::write(&figure, file.as_ref())?;

@@ -10,6 +10,7 @@ use hmac_sha256::Hash;
 use crate::Error;
 use crate::files::{Sha256, expect_file, open, read_to_string};
 use crate::run::tensorboard::{EventFile, file_name};
+use crate::saved::{POLICY, STATE};
 use crate::train::Iteration;
 use crate::train::metrics::was_cut;
 use gradus_rollouts::Episode;
@@ -238,6 +239,9 @@ fn cell(x: f64) -> String {
 /// Reads the environment steps and the return of every episode of a run folder.
 pub(crate) fn read_episodes(dir: &Path) -> Result<Vec<(f64, f64)>, Error> {
     let path = dir.join(EPISODES);
+    if !path.exists() && dir.join(POLICY).exists() && !dir.join(STATE).exists() {
+        return Err(Error::folder(dir, "expected a run, got only a policy, which has no episodes"));
+    }
     let text = read_to_string(&path)?;
     let mut episodes = Vec::new();
     for (number, line) in text.lines().enumerate().skip(1) {

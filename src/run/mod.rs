@@ -34,7 +34,9 @@ use hmac_sha256::Hash;
 use crate::config::RewardConfig;
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::files::{Sha256, create_folder, hexadecimal, lock, read, remove_leftovers, replace};
-use crate::saved::{BEST, CONFIG, EXAMPLES_FILE, POLICY, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, world_of};
+use crate::saved::{
+    BEST, CONFIG, EXAMPLES_FILE, POLICY, POLICY_PREFIX, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, world_of,
+};
 use crate::train::{Iteration, LearnedReward, Trainer};
 use crate::{Config, Error, Policy};
 #[cfg(feature = "figures")]
@@ -45,6 +47,7 @@ use pages::Pages;
 pub use plot::{Plot, Seeds, plot_runs};
 use progress::Progress;
 pub use progress::Show;
+pub(crate) use progress::warn_of_a_debug_build;
 #[cfg(feature = "figures")]
 pub(crate) use progress::with_steps;
 
@@ -232,7 +235,9 @@ impl Run {
     }
 
     fn train_with_threads(&mut self, show: Show, on_update: OnUpdate<'_>) -> Result<(), Error> {
-        progress::warn_of_a_debug_build(show);
+        if show == Show::Progress {
+            warn_of_a_debug_build();
+        }
         let trained = !self.trainer.is_finished();
         self.train_until(u64::MAX, show, on_update)?;
         if trained {
@@ -298,7 +303,9 @@ impl Run {
 
     /// Writes the current policy to the file `name`, unless the file has it already. Returns whether the file had it.
     fn write_policy(&self, name: &str) -> Result<bool, Error> {
-        let policy = tensors::encode(&self.trainer.export(), &self.trainer.config().to_file());
+        let parameters = self.trainer.export();
+        check_parameters(&self.trainer, parameters.iter())?;
+        let policy = tensors::encode(&parameters, &self.trainer.config().to_file());
         Error::unless_sound(self.trainer.policy())?;
         let path = self.dir.join(name);
         let is_same = read(&path).is_ok_and(|bytes| bytes == policy);
@@ -421,9 +428,22 @@ fn numbered<T>(name: &str, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T
     }
 }
 
+/// Returns an error if a parameter of the policy, which an agent of another crate may have moved anywhere, is NaN or infinite.
+fn check_parameters<'a>(trainer: &Trainer, parameters: impl Iterator<Item = (&'a String, &'a Tensor)>) -> Result<(), Error> {
+    tensors::check_finite(parameters).map_err(|error| {
+        let got = match error {
+            TensorsError::NotFinite { name, got, .. } => format!("{got} in {}", name.trim_start_matches(POLICY_PREFIX)),
+            other => other.to_string(),
+        };
+        let (agent, steps) = (&trainer.config().agent, trainer.steps());
+        Error::Parse { what: format!("{agent}, at step {steps}"), expected: "finite parameters".into(), got }
+    })
+}
+
 /// Writes a checkpoint. `pages` are the pages of the replay buffer that are already files; returns those of the checkpoint.
 fn write_state(dir: &Path, trainer: &Trainer, covered: [Covered; LOGS], pages: &Pages, seconds: f64) -> Result<Pages, Error> {
     let mut state = trainer.checkpoint()?; // on an error, the last checkpoint is kept
+    check_parameters(trainer, state.iter().filter(|(name, _)| name.starts_with(POLICY_PREFIX)))?;
     let hashes = covered.iter().flat_map(|log| log.hash.unwrap_or_default().as_chunks().0.to_vec());
     state.insert("log_lengths".into(), Tensor::u64(covered.iter().map(|log| log.length).collect()));
     state.insert("log_hashes".into(), Tensor::u64(hashes.map(u64::from_be_bytes).collect()));

@@ -60,14 +60,17 @@ struct Logged {
 
 /// Draws run folders into the given files: a panel per metric and environment, and in it a line per run or a band per group of runs that differ
 /// only in their seed. One run, or several with different settings, have their episodes as dots behind the curve of the return. Where a return
-/// cannot be drawn, because it is infinite or too large, the line has a gap.
-pub fn plot_runs<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], plot: &Plot, files: &[F]) -> Result<(), Error> {
+/// cannot be drawn, because it is infinite or too large, the line has a gap. Returns a line for each metric that a run does not have.
+pub fn plot_runs<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], plot: &Plot, files: &[F]) -> Result<Vec<String>, Error> {
     let runs = read(dirs, plot)?;
     let groups = groups(&runs);
     let count = groups.iter().max().map_or(0, |last| last + 1);
     let one_environment = runs.iter().all(|run| run.config.environment == runs[0].config.environment);
     if *plot == Plot::default() && count == runs.len() && one_environment {
-        return super::curves::plot(dirs, files);
+        return super::curves::plot(dirs, files).map(|()| Vec::new());
+    }
+    if plot.seeds != Seeds::Each {
+        check_seeds(dirs, &runs, &groups)?;
     }
     let mut labels = labels(&runs, &groups, count);
     if !plot.labels.is_empty() {
@@ -76,7 +79,13 @@ pub fn plot_runs<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], plot: &Plot, files:
         labels.clone_from(&plot.labels);
     }
     let figure = figure(&runs, &groups, &labels, plot)?;
-    files.iter().try_for_each(|file| Ok(figure::write(&figure, file.as_ref())?))
+    files.iter().try_for_each(|file| figure::write(&figure, file.as_ref()))?;
+    let lacks = |run: &Logged, metric: &String| run.table.as_ref().is_some_and(|table| !table.metrics().any(|name| name == metric));
+    let missing = |run: &Logged| {
+        let metrics: Vec<&str> = plot.metrics.iter().filter(|metric| lacks(run, metric)).map(String::as_str).collect();
+        (!metrics.is_empty()).then(|| format!("{} has no {}", run.name, metrics.join(" and no ")))
+    };
+    Ok(runs.iter().filter_map(missing).collect())
 }
 
 fn read<D: AsRef<Path>>(dirs: &[D], plot: &Plot) -> Result<Vec<Logged>, Error> {
@@ -127,6 +136,19 @@ fn groups(runs: &[Logged]) -> Vec<usize> {
     groups
 }
 
+/// Checks that the runs of a group have different seeds. A run that is there twice would be counted twice.
+fn check_seeds<D: AsRef<Path>>(dirs: &[D], runs: &[Logged], groups: &[usize]) -> Result<(), Error> {
+    for (later, run) in runs.iter().enumerate() {
+        let same = |earlier: &usize| groups[*earlier] == groups[later] && runs[*earlier].config.seed == run.config.seed;
+        if let Some(earlier) = (0..later).find(same) {
+            let (seed, other) = (run.config.seed, dirs[earlier].as_ref().display());
+            let problem = format!("expected a seed that no other run with these settings has, got seed {seed} as in {other}");
+            return Err(Error::folder(dirs[later].as_ref(), problem + "; train another one with `--seed`"));
+        }
+    }
+    Ok(())
+}
+
 fn figure(runs: &[Logged], groups: &[usize], labels: &[String], plot: &Plot) -> Result<Figure, Error> {
     let mut environments: Vec<&str> = Vec::new();
     for run in runs {
@@ -153,10 +175,13 @@ fn figure(runs: &[Logged], groups: &[usize], labels: &[String], plot: &Plot) -> 
                 Seeds::Iqm | Seeds::Mean => banded(lines, labels, plot.seeds)?,
             };
             let titles = [metric.map(str::to_owned), (environments.len() > 1).then(|| title(environment))];
-            let last = series.iter().filter_map(|series| series.points.last()).map(|(x, _)| *x).reduce(f64::max);
+            let drawn = series.iter().filter_map(|series| series.points.last()).map(|(x, _)| *x).reduce(f64::max);
+            let planned = those().map(|(run, _)| run.config.steps as f64).fold(0.0, f64::max);
+            let counts_steps = those().all(|(run, _)| run.table.as_ref().is_none_or(MetricTable::counts_steps));
+            // the last episode ends a little before the training
+            let last = drawn.map(|drawn| if !plot.over_seconds && counts_steps { reach(drawn, planned) } else { drawn });
             let world = gradus_envs::registry::find(environment).ok();
             let solved_at = world.as_ref().and_then(|world| world.solved_at).filter(|_| metric.is_none());
-            let counts_steps = those().all(|(run, _)| run.table.as_ref().is_none_or(MetricTable::counts_steps));
             let chart = Lines {
                 x_label: match world.is_some_and(|world| world.text.is_some()) {
                     _ if plot.over_seconds => "seconds of training",
@@ -178,14 +203,29 @@ fn figure(runs: &[Logged], groups: &[usize], labels: &[String], plot: &Plot) -> 
     let what = if plot.metrics.is_empty() { "episodes" } else { "updates" };
     let smoothed = (window > 1).then(|| format!("mean of the last {window} {what}"));
     let has_groups = labels.len() < runs.len();
+    let end = if plot.over_seconds { " up to the end of the first run" } else { "" };
     let grouped = has_groups.then(|| match plot.seeds {
-        Seeds::Iqm => "interquartile mean over seeds with 95 % bootstrap intervals".to_owned(),
-        Seeds::Mean => "mean over seeds with 95 % bootstrap intervals".to_owned(),
+        Seeds::Iqm => format!("interquartile mean over {} with 95 % bootstrap intervals{end}", seeds(groups)),
+        Seeds::Mean => format!("mean over {} with 95 % bootstrap intervals{end}", seeds(groups)),
         Seeds::Each => "one line per seed".to_owned(),
     });
     let note = grouped.into_iter().chain(smoothed).collect::<Vec<_>>().join(", ");
     let title = if environments.len() == 1 { title(environments[0]) } else { String::new() };
     Ok(Figure { title, note, columns: panels.len().min(if environments.len() > 2 { 3 } else { 2 }), panels })
+}
+
+/// Returns the end of an axis of steps: the `planned` steps if the last point is just before them.
+pub(super) fn reach(last: f64, planned: f64) -> f64 {
+    if last < planned && last > 0.9 * planned { planned } else { last }
+}
+
+/// Returns how many seeds the groups have, such as `3 to 5 seeds`.
+fn seeds(groups: &[usize]) -> String {
+    let sizes = groups.iter().map(|group| groups.iter().filter(|other| *other == group).count());
+    match (sizes.clone().min(), sizes.max()) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most} seeds"),
+        (_, most) => format!("{} seeds", most.unwrap_or(0)),
+    }
 }
 
 impl Logged {

@@ -18,13 +18,18 @@ pub(crate) use none::Progress;
 pub(crate) use none::with_steps;
 
 /// The lines of Cargo.toml that make a debug build of a program that depends on Gradus fast.
-const PROFILE: &str = r#"[profile.dev.package."*"], opt-level = 3, debug-assertions = false"#;
+const PROFILE: &str = "\
+[profile.dev.package]
+gradus-agents = { opt-level = 3, debug-assertions = false }
+gradus-envs = { opt-level = 3, debug-assertions = false }
+gradus-nets = { opt-level = 3, debug-assertions = false }
+gradus-rollouts = { opt-level = 3, debug-assertions = false }";
 
-/// Prints a warning at the first call, if progress is shown and Gradus is built without optimisation.
-pub(crate) fn warn_of_a_debug_build(show: Show) {
+/// Prints a warning at the first call, if Gradus is built without optimisation.
+pub(crate) fn warn_of_a_debug_build() {
     static WARNED: Once = Once::new();
-    if show == Show::Progress && !gradus_nets::is_optimised() {
-        let advice = format!("add these lines to Cargo.toml: {PROFILE}; or use `cargo run --release`");
+    if !gradus_nets::is_optimised() {
+        let advice = format!("add these lines to Cargo.toml, or use `cargo run --release`\n{PROFILE}");
         // standard error may be closed
         WARNED.call_once(|| drop(writeln!(io::stderr(), "warning: this debug build of gradus trains many times more slowly; {advice}")));
     }

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use gradus_nets::tensors::{get_u64, is_hashed};
+use gradus_nets::tensors::{check_finite, get_u64, is_hashed};
 
 use super::logs::{self, METRICS};
 use super::pages::{Pages, read_page};
 use super::{covered, line_of_hash};
+use crate::config::UNKNOWN_AGENT;
 use crate::files::{Sha256, read, read_to_string};
-use crate::saved::{BEST, CONFIG, EXAMPLES_FILE, POLICY, STATE, check_note, read_config, read_tensors};
-use crate::verify::Checked;
+use crate::saved::{BEST, CONFIG, EXAMPLES_FILE, POLICY, POLICY_PREFIX, STATE, check_note, read_config, read_tensors};
+use crate::verify::{Checked, Verdict};
 use crate::{Config, Error};
 
 /// Checks the run folder `dir`, or a folder with a policy.
@@ -17,6 +18,7 @@ pub(crate) fn folder(dir: &Path) -> Result<Vec<Checked>, Error> {
     let config = read_config(dir);
     let mut all = vec![match &config {
         Ok(_) => Checked::intact(&dir.join(CONFIG), ""),
+        Err(error) if error.to_string().contains(UNKNOWN_AGENT) => Checked { verdict: Verdict::Unknown, line: error.to_string() },
         Err(error) => Checked::damaged(error),
     }];
     for name in [STATE, POLICY, BEST, EXAMPLES_FILE] {
@@ -39,6 +41,9 @@ pub(crate) fn tensors(path: &Path, config: Option<&Config>) -> Checked {
     let check = || {
         let (tensors, note) = read_tensors(path)?;
         config.map_or(Ok(()), |config| check_note(path, &note, config))?;
+        let is_state = tensors.contains_key("steps");
+        let parameters = tensors.iter().filter(|(name, _)| !is_state || name.starts_with(POLICY_PREFIX));
+        check_finite(parameters).map_err(|source| Error::Tensors { path: path.into(), source })?;
         let steps = get_u64(&tensors, "steps").ok().and_then(|steps| steps.first());
         let detail = steps.map_or_else(String::new, |steps| format!("step {steps}"));
         Ok::<_, Error>(if is_hashed(&read(path)?) { Checked::intact(path, detail) } else { Checked::unknown(path) })

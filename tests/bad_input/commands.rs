@@ -49,7 +49,10 @@ fn bad_arguments_of_eval_play_plot_and_check_are_refused() {
             "--watch: expected a program with the feature `watch`, such as `cargo run --features watch",
         ),
         (vec!["plot", "run", "--format", "eps"], "invalid value 'eps' for '--format <FORMAT>': expected svg, png or pdf"),
-        (vec!["plot", "run", "--format", "pdf", "--out", "a.svg"], "--format: expected no --out, or a table of results: "),
+        (
+            vec!["plot", "run", "--format", "pdf", "--out", "a.svg"],
+            "plot: expected --format or --out for run folders, because the ending of --out is the format, got both",
+        ),
         (vec!["play", "run/curve.png"], "run/curve.png: expected a run folder or a policy file (.safetensors), got neither"),
         (vec!["play", "run", "--gif", "episode.mp4"], "episode.mp4: expected a name ending in .gif"),
         (vec!["plot", "run", "--out", "curve.eps"], "curve.eps: "),

@@ -54,7 +54,11 @@ impl<E: Env> OneHot<E> {
         let result = call(&mut self.env, &mut observation);
         let [number] = observation;
         let index = number as usize; // NaN and negative numbers become 0, and fail the check below
-        assert!(index < self.n && index as f32 == number, "OneHot: expected an observation from 0 to {}, got {number}", self.n - 1);
+        assert!(
+            index < self.n && index as f32 == number,
+            "expected observations from 0 to {}, as its observation space says, got {number}",
+            self.n - 1
+        );
         row.fill(0.0);
         row[index] = 1.0;
         result

@@ -7,7 +7,10 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Show;
-use crate::numbers::short;
+use crate::numbers;
+
+/// On a terminal with fewer columns there is no bar.
+const NARROW: u16 = 90;
 
 /// A progress bar with the return, the speed and the time left. Hidden if standard error is not a terminal.
 pub(crate) struct Progress {
@@ -17,7 +20,12 @@ pub(crate) struct Progress {
 impl Progress {
     pub fn new(show: Show, done: u64, total: u64) -> Self {
         let bar = if show == Show::Progress { ProgressBar::new(total) } else { ProgressBar::hidden() };
-        let template = "{wide_bar:.cyan/dim} {human_pos} of {human_len} steps | {msg} | {eta} left";
+        let is_narrow = console::Term::stderr().size().1 < NARROW;
+        let template = if is_narrow {
+            "{percent} % | {wide_msg}"
+        } else {
+            "{wide_bar:.cyan/dim} {human_pos} of {human_len} steps | {msg} | {eta} left"
+        };
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("━╸─"));
         }
@@ -41,7 +49,7 @@ impl Progress {
 
 fn message(recent_return: Option<String>, rate: f64) -> String {
     let about = recent_return.map_or_else(|| "no episode has ended yet".into(), |mean| format!("return {mean}"));
-    format!("{about} | {}k steps/s", short(rate / 1e3))
+    format!("{about} | {} steps/s", numbers::rate(rate))
 }
 
 /// How long a piece of work lasts before its steps are shown.
@@ -83,6 +91,6 @@ mod tests {
     #[test]
     fn the_bar_says_when_there_is_no_return_yet() {
         assert_eq!(message(None, 512_345.6), "no episode has ended yet | 512.3k steps/s");
-        assert_eq!(message(Some("0.74".into()), 900.0), "return 0.74 | 0.9k steps/s");
+        assert_eq!(message(Some("0.74".into()), 900.0), "return 0.74 | 900 steps/s");
     }
 }
