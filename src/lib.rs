@@ -69,6 +69,8 @@ pub mod numbers;
 pub mod pages;
 mod policy;
 mod program;
+#[cfg(feature = "app")]
+mod reproduce;
 pub mod run;
 pub mod saved;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Formats numbers for readers, and computes means with standard deviations or standard errors.
 
-pub use gradus_drawing::numbers::{short, typeset, with_error};
+pub use gradus_drawing::numbers::{rounded, short, typeset, with_error};
 
 /// Formats a speed, such as `512.3k` or `50`.
 ///

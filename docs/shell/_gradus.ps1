@@ -35,6 +35,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('sample', 'sample', [CompletionResultType]::ParameterValue, 'Complete a prompt and show every token''s log-probability, entropy, value and advantage')
             [CompletionResult]::new('compare', 'compare', [CompletionResultType]::ParameterValue, 'Compare agents on environments over several seeds, and write tables, figures and a report')
             [CompletionResult]::new('plot', 'plot', [CompletionResultType]::ParameterValue, 'Draw the learning curves or other metrics of run folders, or the figures of a comparison from its results.csv, except its sheet of episodes. Runs that differ only in their seed are drawn as one line with a band')
+            [CompletionResult]::new('reproduce', 'reproduce', [CompletionResultType]::ParameterValue, 'Redraw a published figure and say whether it holds: `gradus reproduce list` lists them')
             [CompletionResult]::new('pages', 'pages', [CompletionResultType]::ParameterValue, 'Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs')
             [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check that an environment implements its interface correctly. Exit code 1 if it does not')
             [CompletionResult]::new('new', 'new', [CompletionResultType]::ParameterValue, 'Create a crate with an environment and an agent of its own, and with all of these commands')
@@ -166,6 +167,13 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Formats of the figures, such as pdf or svg,pdf [default: svg,png, or the ending of --out]')
             [CompletionResult]::new('--mean', '--mean', [CompletionResultType]::ParameterName, 'Show the mean over seeds instead of the interquartile mean')
             [CompletionResult]::new('--each', '--each', [CompletionResultType]::ParameterName, 'Draw one line per run instead of a band over seeds')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;reproduce' {
+            [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Folder for the results [default: runs/reproductions/NAME]')
+            [CompletionResult]::new('--quick', '--quick', [CompletionResultType]::ParameterName, 'Only try it out: fewer runs, and a verdict that means nothing')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

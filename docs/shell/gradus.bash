@@ -52,6 +52,9 @@ _gradus() {
             gradus,plot)
                 cmd="gradus__subcmd__plot"
                 ;;
+            gradus,reproduce)
+                cmd="gradus__subcmd__reproduce"
+                ;;
             gradus,reward-model)
                 cmd="gradus__subcmd__reward__subcmd__model"
                 ;;
@@ -104,7 +107,7 @@ _gradus() {
 
     case "${cmd}" in
         gradus)
-            opts="-h -V --help --version train eval play export sft reward-model inspect sample compare plot pages check new verify list doctor bench"
+            opts="-h -V --help --version train eval play export sft reward-model inspect sample compare plot reproduce pages check new verify list doctor bench"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -731,6 +734,24 @@ _gradus() {
                     return 0
                     ;;
                 --format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__reproduce)
+            opts="-h --out --quick --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --out)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -36,6 +36,7 @@ complete -c gradus -n "__fish_gradus_needs_command" -f -a "inspect" -d 'Compare 
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "sample" -d 'Complete a prompt and show every token\'s log-probability, entropy, value and advantage'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "compare" -d 'Compare agents on environments over several seeds, and write tables, figures and a report'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "plot" -d 'Draw the learning curves or other metrics of run folders, or the figures of a comparison from its results.csv, except its sheet of episodes. Runs that differ only in their seed are drawn as one line with a band'
+complete -c gradus -n "__fish_gradus_needs_command" -f -a "reproduce" -d 'Redraw a published figure and say whether it holds: `gradus reproduce list` lists them'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "pages" -d 'Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "check" -d 'Check that an environment implements its interface correctly. Exit code 1 if it does not'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "new" -d 'Create a crate with an environment and an agent of its own, and with all of these commands'
@@ -129,6 +130,9 @@ complete -c gradus -n "__fish_gradus_using_subcommand plot" -l format -d 'Format
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l mean -d 'Show the mean over seeds instead of the interquartile mean'
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l each -d 'Draw one line per run instead of a band over seeds'
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l out -d 'Folder for the results [default: runs/reproductions/NAME]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l quick -d 'Only try it out: fewer runs, and a verdict that means nothing'
+complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand pages" -l write -d 'Replace the numbers that differ by the numbers in the tables'
 complete -c gradus -n "__fish_gradus_using_subcommand pages" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand check" -l trace -d 'Instead, replay the episodes recorded in this file and compare the results with the recorded ones. The file has one JSON object per line, from `gradus play --record` or from Gymnasium' -r -F

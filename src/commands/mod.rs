@@ -11,6 +11,7 @@ mod new;
 mod pages;
 mod play;
 mod plot;
+mod reproduce;
 mod reward_model;
 mod sample;
 mod sft;
@@ -70,6 +71,8 @@ enum Command {
     /// Draw the learning curves or other metrics of run folders, or the figures of a comparison from its results.csv, except its sheet of episodes. Runs that differ only
     /// in their seed are drawn as one line with a band.
     Plot(plot::Draw),
+    /// Redraw a published figure and say whether it holds: `gradus reproduce list` lists them.
+    Reproduce(reproduce::Reproduce),
     /// Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs.
     Pages(pages::Pages),
     /// Check that an environment implements its interface correctly. Exit code 1 if it does not.
@@ -201,6 +204,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Pages(arguments) => pages::run(&arguments),
         Command::Plot(arguments) => plot::run(arguments),
         Command::Check { env, trace: Some(path) } => replay(&env, &path),

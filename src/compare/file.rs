@@ -121,6 +121,11 @@ impl Comparison {
         Self::read_as(path, true)
     }
 
+    /// As [`read`](Comparison::read), from the text of a file. The comparison is called `name` if the text has no name.
+    pub fn from_text(text: &str, name: &str) -> Result<Self, String> {
+        Self::parse(text, name, true)
+    }
+
     /// Reads a comparison file. With `tries_out`, also builds every agent, which fails if the settings name a folder that does not exist.
     pub(super) fn read_as(path: &Path, tries_out: bool) -> Result<Self, Error> {
         let text = read_named_to_string(path)?;
@@ -238,7 +243,7 @@ impl Comparison {
     }
 
     /// Returns the number of evaluations of a run of `steps` steps in environment `at`, not counting the one before training.
-    pub(super) fn evaluations_of(&self, at: usize, steps: u64) -> u64 {
+    pub fn evaluations_of(&self, at: usize, steps: u64) -> u64 {
         (u128::from(steps) * u128::from(self.evaluations) / u128::from(self.steps[at])) as u64
     }
 

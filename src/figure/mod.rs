@@ -56,7 +56,7 @@ pub use grid::{Arrow, Cell, Grid};
 pub use intervals::{Interval, Intervals};
 pub use learning::{Curve, LearningCurves, WINDOW, smooth, smooth_over};
 pub use lines::{Lines, Series, Threshold};
-pub use style::solid;
+pub use style::{dashed, solid};
 pub use violins::{Violin, Violins};
 
 use gradus_drawing::pixels::Pixels;

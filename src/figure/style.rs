@@ -55,8 +55,13 @@ pub(super) fn look(number: usize) -> Look {
 
 /// Returns the number of the style with colour `colour`, 0 to 11, and a solid line, for [`Series::style`](super::Series::style).
 pub fn solid(colour: usize) -> usize {
+    dashed(colour, 0)
+}
+
+/// Returns the number of the style with colour `colour`, 0 to 11, and dashes `dashes`: 0 (none) to 5.
+pub fn dashed(colour: usize, dashes: usize) -> usize {
     // colours repeat every 12 numbers, each time with the next dashes
-    colour + PALETTE.len() * ((DASHES.len() - colour % DASHES.len()) % DASHES.len())
+    colour + PALETTE.len() * ((dashes + DASHES.len() - colour % DASHES.len()) % DASHES.len())
 }
 
 /// The look of thresholds: a dashed line.

@@ -11,12 +11,23 @@ use super::{Outcome, Table};
 /// # Panics
 /// If `n` is 0.
 pub fn random_walk(n: usize) -> Table {
+    random_walk_between(n, [0.0, 1.0])
+}
+
+/// As [`random_walk`], with these rewards for leaving the row on the left and on the right. The textbook's walk over 19 states (example 7.1) has -1 and 1; the true
+/// value of its i-th state is i/10 - 1.
+///
+/// # Panics
+/// If `n` is 0, or a reward is not finite.
+pub fn random_walk_between(n: usize, [first, last]: [f64; 2]) -> Table {
     assert!(n > 0, "random walk: expected at least 1 state, got 0");
     let outcomes = |state: usize| {
-        let left = Outcome { probability: 0.5, next: state.saturating_sub(1) as u32, reward: 0.0, terminated: state == 0 };
-        let last = state + 1 == n;
-        let next = if last { state } else { state + 1 } as u32;
-        vec![left, Outcome { probability: 0.5, next, reward: f64::from(u8::from(last)), terminated: last }]
+        let reward = |is_end: bool, reward: f64| if is_end { reward } else { 0.0 };
+        let (is_first, is_last) = (state == 0, state + 1 == n);
+        let left =
+            Outcome { probability: 0.5, next: state.saturating_sub(1) as u32, reward: reward(is_first, first), terminated: is_first };
+        let next = if is_last { state } else { state + 1 } as u32;
+        vec![left, Outcome { probability: 0.5, next, reward: reward(is_last, last), terminated: is_last }]
     };
     let starts = (0..n).map(|state| f64::from(u8::from(state == n / 2))).collect();
     Table::new(1, (0..n).map(outcomes).collect(), starts).expect("the rules above give distributions")

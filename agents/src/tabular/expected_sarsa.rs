@@ -1,0 +1,22 @@
+//! Expected Sarsa (van Seijen et al., 2009).
+
+use super::{ActionValues, Experience};
+
+/// Updates Q(S, A) += alpha (R + gamma sum_a pi(a|S') Q(S', a) - Q(S, A)) (equation 6.9), where pi is epsilon-greedy. The expectation takes the place of
+/// Sarsa's next action, whose variance it removes. Q(S', a) is 0 if the process terminated. With `epsilon` 0 this is Q-learning.
+///
+/// ```
+/// use gradus_agents::tabular::{ActionValues, Experience, expected_sarsa};
+///
+/// let mut q = ActionValues::new(2, 2, 0.0);
+/// (*q.at_mut(1, 0), *q.at_mut(1, 1)) = (3.0, -1.0);
+/// expected_sarsa(&mut q, Experience { state: 0, action: 1, reward: -1.0, next: 1, terminated: false }, 0.5, 0.5, 1.0);
+/// assert_eq!(q.row(0)[1], 0.5); // half of the target -1 + 0.5 x 3 + 0.5 x 1
+/// ```
+pub fn expected_sarsa(q: &mut ActionValues, step: Experience, epsilon: f64, alpha: f64, gamma: f64) {
+    let row = q.row(step.next);
+    let mean = row.iter().sum::<f64>() / row.len() as f64;
+    let after = if step.terminated { 0.0 } else { (1.0 - epsilon) * q.best(step.next) + epsilon * mean };
+    let value = q.at_mut(step.state, step.action);
+    *value += alpha * (step.reward + gamma * after - *value);
+}

@@ -1,0 +1,54 @@
+//! The file of an experiment: what is reproduced, and with which settings.
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::Error;
+use crate::compare::Comparison;
+
+/// An experiment file, in TOML.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Experiment {
+    /// Title of the page and the figure.
+    pub(super) title: String,
+    /// Publication, with its figure or table.
+    pub(super) source: String,
+    /// What the publication says, in one or two sentences.
+    pub(super) says: String,
+    /// What of the publication is in the figure, and how it was read.
+    pub(super) published: String,
+    /// What differs from the publication: worlds, sizes, budgets.
+    pub(super) differs: String,
+    /// The settings; for trainings, those of a comparison file.
+    settings: Table,
+    /// Settings for `--quick`, in the place of those above.
+    #[serde(default)]
+    quick: Table,
+}
+
+impl Experiment {
+    /// Reads the text of the file called `name`. With `is_quick`, uses the settings for `--quick`.
+    pub(super) fn parse(name: &str, text: &str, is_quick: bool) -> Result<Self, Error> {
+        let mut experiment: Self = toml::from_str(text).map_err(|error| wrong(name, error.message()))?;
+        if is_quick {
+            experiment.settings.extend(std::mem::take(&mut experiment.quick));
+        }
+        Ok(experiment)
+    }
+
+    /// Returns the settings of an experiment that is no comparison.
+    pub(super) fn settings<T: for<'a> Deserialize<'a>>(&self) -> Result<T, Error> {
+        Value::Table(self.settings.clone()).try_into().map_err(|error: toml::de::Error| wrong(&self.title, error.message()))
+    }
+
+    /// Returns the settings as a comparison of agents.
+    pub(super) fn comparison(&self) -> Result<Comparison, Error> {
+        let text = toml::to_string(&self.settings).map_err(|error| wrong(&self.title, &error.to_string()))?;
+        Comparison::from_text(&text, &self.title).map_err(|problem| wrong(&self.title, &problem))
+    }
+}
+
+fn wrong(name: &str, problem: &str) -> Error {
+    Error::Parse { what: format!("experiment `{name}`"), expected: "its settings".into(), got: problem.replace('\n', " ") }
+}

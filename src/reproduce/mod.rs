@@ -1,0 +1,111 @@
+//! Published figures, redrawn by one command.
+//!
+//! A reproduction is an experiment file (`NAME.toml`: source, what is claimed, settings) and a function that runs it and returns [`Findings`]: figures with the
+//! published numbers laid over ours, tables, and the publication's claims, each with an interval that decides whether it holds here.
+
+mod experiment;
+mod findings;
+mod page;
+mod runs;
+mod textbook;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+use crate::figure::{self, Format};
+use experiment::Experiment;
+use findings::Findings;
+
+/// A published figure that can be redrawn.
+pub(crate) struct Reproduction {
+    /// Name on the command line, and of its folder.
+    pub(crate) name: &'static str,
+    /// Text of the experiment file.
+    text: &'static str,
+    make: fn(&Experiment) -> Result<Findings, Error>,
+}
+
+/// All reproductions, in the order of the gallery.
+pub(crate) const ALL: &[Reproduction] = &[
+    Reproduction { name: "sutton-barto-2", text: include_str!("textbook/2.toml"), make: textbook::bandits::testbed },
+    Reproduction { name: "sutton-barto-5.1", text: include_str!("textbook/5.1.toml"), make: textbook::blackjack::evaluation },
+    Reproduction { name: "sutton-barto-5.2", text: include_str!("textbook/5.2.toml"), make: textbook::blackjack::control },
+    Reproduction { name: "sutton-barto-5.3", text: include_str!("textbook/5.3.toml"), make: textbook::blackjack::importance_sampling },
+    Reproduction { name: "sutton-barto-6.2", text: include_str!("textbook/6.2.toml"), make: textbook::walks::batch },
+    Reproduction { name: "sutton-barto-6.3", text: include_str!("textbook/6.3.toml"), make: textbook::cliff::methods },
+    Reproduction { name: "sutton-barto-7.2", text: include_str!("textbook/7.2.toml"), make: textbook::walks::n_step },
+    Reproduction { name: "sutton-barto-8.2", text: include_str!("textbook/8.2.toml"), make: textbook::maze::dyna },
+    Reproduction { name: "sutton-barto-10.1", text: include_str!("textbook/10.1.toml"), make: textbook::mountain_car::cost_to_go },
+    Reproduction { name: "sutton-barto-10.2", text: include_str!("textbook/10.2.toml"), make: textbook::mountain_car::step_sizes },
+    Reproduction { name: "sutton-barto-12.3", text: include_str!("textbook/12.3.toml"), make: textbook::walks::lambda },
+    Reproduction { name: "sutton-barto-13.1", text: include_str!("textbook/13.1.toml"), make: textbook::corridor::reinforce },
+];
+
+/// Returns the reproduction called `name`.
+pub(crate) fn find(name: &str) -> Result<&'static Reproduction, Error> {
+    let known: Vec<&str> = ALL.iter().map(|reproduction| reproduction.name).collect();
+    let unknown = || Error::Unknown { what: "reproduction", name: name.into(), hint: crate::envs::names::hint(name, &known) };
+    ALL.iter().find(|reproduction| reproduction.name == name).ok_or_else(unknown)
+}
+
+/// What a reproduction has written.
+pub(crate) struct Written {
+    /// The verdict in one sentence.
+    pub(crate) verdict: String,
+    /// What differs from the publication.
+    pub(crate) differs: String,
+    /// The main figure.
+    pub(crate) figure: PathBuf,
+}
+
+impl Reproduction {
+    /// Title and publication.
+    pub(crate) fn about(&self) -> Result<(String, String), Error> {
+        let experiment = Experiment::parse(self.name, self.text, false)?;
+        Ok((experiment.title, experiment.source))
+    }
+
+    /// Runs the experiment and writes its figures, tables and page to the folder `dir`. The same settings write the same bytes.
+    pub(crate) fn run(&self, dir: &Path, is_quick: bool) -> Result<Written, Error> {
+        let experiment = Experiment::parse(self.name, self.text, is_quick)?;
+        check(dir)?;
+        let Findings { claims, figures, tables } = (self.make)(&experiment)?;
+        let write = |name: &str, text: &str| {
+            let path = dir.join(name);
+            fs::write(&path, text).map_err(|source| Error::Io { action: "write", path, source })
+        };
+        fs::create_dir_all(dir).map_err(|source| Error::Io { action: "create", path: dir.into(), source })?;
+        write("experiment.toml", self.text)?;
+        tables.iter().try_for_each(|(name, text)| write(name, text))?;
+        for (name, drawn) in &figures {
+            for format in Format::USUAL {
+                figure::write(drawn, &dir.join(format!("{name}.{}", format.ending())))?;
+            }
+        }
+        write("verdict.csv", &findings::verdict_csv(&claims))?;
+        let names: Vec<&str> = figures.iter().map(|(name, _)| *name).collect();
+        write("README.md", &page::page(self, &experiment, &claims, &names))?;
+        Ok(Written { verdict: findings::sentence(&claims), differs: experiment.differs.trim().into(), figure: dir.join("figure.png") })
+    }
+}
+
+/// Checks that `dir` is new, empty, or the folder of a reproduction.
+fn check(dir: &Path) -> Result<(), Error> {
+    let problem =
+        |got: &str| Err(Error::Folder { path: dir.into(), problem: format!("expected a new folder, or one of a reproduction, got {got}") });
+    if dir.exists() && !dir.is_dir() {
+        return problem("a file");
+    }
+    let is_empty = fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none());
+    if is_empty || dir.join("experiment.toml").exists() { Ok(()) } else { problem("a folder with other files") }
+}
+
+/// Writes the gallery to `README.md` in the folder `dir`, which has a folder for each reproduction.
+pub(crate) fn gallery(dir: &Path) -> Result<PathBuf, Error> {
+    let row = |reproduction: &Reproduction| page::row(reproduction, &Experiment::parse(reproduction.name, reproduction.text, false)?, dir);
+    let rows: Vec<String> = ALL.iter().map(row).collect::<Result<_, Error>>()?;
+    let path = dir.join("README.md");
+    fs::write(&path, page::gallery(&rows)).map_err(|source| Error::Io { action: "write", path: path.clone(), source })?;
+    Ok(path)
+}

@@ -1,0 +1,82 @@
+//! The page of a reproduction, and the gallery of all.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use super::Reproduction;
+use super::experiment::Experiment;
+use super::findings::{Answer, Claim, verdict};
+use crate::Error;
+
+/// Returns the queries of a claim's numbers for `gradus pages`.
+fn queries(claim: &Claim, number: usize, folder: &str) -> String {
+    let columns: &[&str] = if claim.estimate.low == claim.estimate.high { &["point"] } else { &["point", "low", "high"] };
+    let query = |column: &&str| format!("value {column} in {folder}verdict.csv where claim={number}");
+    columns.iter().map(query).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns one line for each claim, with its number and the queries that give it.
+fn claims(claims: &[Claim], folder: &str) -> String {
+    let mut text = String::new();
+    for (claim, number) in claims.iter().zip(1..) {
+        let answer = match claim.answer() {
+            Answer::Holds => "",
+            other => &format!(" ({})", other.word()),
+        };
+        // a phrase ends at a semicolon
+        let exempt: String = claim.text.replace([';', '|'], ",");
+        writeln!(
+            text,
+            "- {exempt}{answer}: {}<!--= {} --><!-- not data: {exempt} -->",
+            claim.number().replace('-', "−"),
+            queries(claim, number, folder)
+        )
+        .expect("writing to a string does not fail");
+    }
+    text
+}
+
+/// Returns the page of a reproduction. `figures` are the names of its figures.
+pub(super) fn page(reproduction: &Reproduction, experiment: &Experiment, found: &[Claim], figures: &[&str]) -> String {
+    let Experiment { title, source, says, published, differs, .. } = experiment;
+    let images: String = figures.iter().map(|name| format!("![{title}]({name}.png)\n\n")).collect();
+    let told = |heading: &str, text: &str| {
+        let text = text.trim();
+        format!("**{heading}.** {text}\n\n")
+    };
+    let told: String =
+        [("The publication says", says), ("In the figure", published), ("What differs", differs)].iter().map(|(h, t)| told(h, t)).collect();
+    format!(
+        "# {title}\n\n<!-- unchecked: the publication's numbers and the settings -->\n\n{source}\n\n    gradus reproduce {}\n\n{told}<!-- checked -->\n\n## {}\n\n{}\n{images}\
+         The intervals are bootstrap intervals over runs, which together have a confidence of 95 %.<!-- not data: confidence of 95 % -->\n",
+        reproduction.name,
+        verdict(found),
+        claims(found, ""),
+    )
+}
+
+/// Returns the row of a reproduction in the gallery: a thumbnail, the verdict and the command. `folder` has the results of all.
+pub(super) fn row(reproduction: &Reproduction, experiment: &Experiment, folder: &Path) -> Result<String, Error> {
+    let name = reproduction.name;
+    let path = folder.join(name).join("README.md");
+    let page = std::fs::read_to_string(&path).map_err(|source| Error::Io { action: "read", path: path.clone(), source })?;
+    let start = page.find("\n## ").map_or(page.len(), |at| at + 4);
+    let (verdict, rest) = page[start..].split_once('\n').unwrap_or_default();
+    let claims: String = rest.lines().filter(|line| line.starts_with("- ")).map(|line| format!("{line}\n")).collect();
+    let claims = claims.replace(" in verdict.csv", &format!(" in {name}/verdict.csv"));
+    Ok(format!(
+        "### [{}]({name}/README.md)\n\n<!-- unchecked: the publication -->\n{}\n<!-- checked -->\n\n<a href=\"{name}/README.md\"><img src=\"{name}/figure.png\" width=\"480\" alt=\"{}\"></a>\n\n\
+         **{verdict}.** `gradus reproduce {name}`\n\n{claims}\n",
+        experiment.title, experiment.source, experiment.title
+    ))
+}
+
+/// Returns the page of the gallery from its rows.
+pub(super) fn gallery(rows: &[String]) -> String {
+    format!(
+        "# Published figures, redrawn\n\nEach figure below is made by one command, which trains, computes and draws it again, with the published numbers laid over ours where there are any. A verdict \
+         follows from intervals alone: a claim *holds* if its whole interval is on the claim's side, *does not hold* if the whole interval is on the other side, and is *undecided* otherwise. The intervals \
+         of one figure together have a confidence of 95 %.<!-- not data: confidence of 95 % -->\n\n```sh\ngradus reproduce list                # all figures\ngradus reproduce NAME --out DIR      # one of them\n```\n\n{}",
+        rows.concat()
+    )
+}
