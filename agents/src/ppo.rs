@@ -305,6 +305,9 @@ impl Agent for Ppo {
             .with_figures(PpoObjective::FIGURES)
             .with_kl_penalty(&kl_penalty)
             .with_old_distributions(old_policy.distributions());
+        // one step on all decisions needs no random order; it is then a step of A2C, bit for bit (Huang et al., arXiv 2205.09123)
+        let all = learner.all();
+        let is_one_step = config.epochs == 1 && config.minibatch_size >= all.indices.len();
         let mut epochs = 0;
         'epochs: for epoch in 0..config.epochs {
             if config.recompute_advantages && epoch > 0 {
@@ -312,9 +315,9 @@ impl Agent for Ppo {
             }
             let mut objective = self.objective(rollout, &old_values, &estimate, clip, kl_penalty.coefficients());
             if normalised_over == Some(NormaliseOver::Rollout) {
-                objective.normalise_advantages(&learner.all().indices);
+                objective.normalise_advantages(&all.indices);
             }
-            for minibatch in learner.minibatches_of_size(config.minibatch_size) {
+            for minibatch in if is_one_step { vec![all.clone()] } else { learner.minibatches_of_size(config.minibatch_size) } {
                 if normalised_over == Some(NormaliseOver::Minibatch) {
                     objective.normalise_advantages(&minibatch.indices);
                 }

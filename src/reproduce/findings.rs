@@ -193,6 +193,6 @@ mod tests {
         assert_eq!(of(&[&holds, &fails]), "Holds partly");
         assert_eq!(of(&[&open, &open]), "Undecided here");
         assert_eq!(of(&[&open, &fails]), "Does not hold here");
-        assert_eq!(sentence(&[holds, open]), "Holds partly: a: 0.150 [0.100, 0.200]; a (undecided): 0.00 [-0.10, 0.10].");
+        assert_eq!(sentence(&[holds, open]), "Holds partly: a: 0.15 [0.10, 0.20]; a (undecided): 0.00 [-0.10, 0.10].");
     }
 }

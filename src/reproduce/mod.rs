@@ -3,10 +3,19 @@
 //! A reproduction is an experiment file (`NAME.toml`: source, what is claimed, settings) and a function that runs it and returns [`Findings`]: figures with the
 //! published numbers laid over ours, tables, and the publication's claims, each with an interval that decides whether it holds here.
 
+mod a2c;
+mod details;
+mod draw;
 mod experiment;
 mod findings;
+mod gae;
+mod objectives;
 mod page;
+mod pqn;
 mod runs;
+mod sac;
+mod seeds;
+mod study;
 mod textbook;
 
 use std::fs;
@@ -28,6 +37,13 @@ pub(crate) struct Reproduction {
 
 /// All reproductions, in the order of the gallery.
 pub(crate) const ALL: &[Reproduction] = &[
+    Reproduction { name: "gae", text: include_str!("gae.toml"), make: gae::reproduce },
+    Reproduction { name: "ppo-objectives", text: include_str!("objectives.toml"), make: objectives::reproduce },
+    Reproduction { name: "ppo-details", text: include_str!("details.toml"), make: details::reproduce },
+    Reproduction { name: "a2c-is-ppo", text: include_str!("a2c.toml"), make: a2c::reproduce },
+    Reproduction { name: "pqn", text: include_str!("pqn.toml"), make: pqn::reproduce },
+    Reproduction { name: "sac-temperature", text: include_str!("sac.toml"), make: sac::reproduce },
+    Reproduction { name: "how-many-seeds", text: include_str!("seeds.toml"), make: seeds::reproduce },
     Reproduction { name: "sutton-barto-2", text: include_str!("textbook/2.toml"), make: textbook::bandits::testbed },
     Reproduction { name: "sutton-barto-5.1", text: include_str!("textbook/5.1.toml"), make: textbook::blackjack::evaluation },
     Reproduction { name: "sutton-barto-5.2", text: include_str!("textbook/5.2.toml"), make: textbook::blackjack::control },

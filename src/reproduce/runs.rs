@@ -115,11 +115,6 @@ pub(super) fn train(comparison: &Comparison) -> Result<Vec<Run>, Error> {
     })
 }
 
-/// Returns a number of every run of an agent in an environment, in the order of the seeds.
-pub(super) fn of(runs: &[Run], agent: usize, environment: usize, number: impl Fn(&Run) -> f64) -> Vec<f64> {
-    runs.iter().filter(|run| run.agent == agent && run.environment == environment).map(number).collect()
-}
-
 /// Returns the evaluations as a table, like `results.csv` of a comparison.
 pub(super) fn results_csv(comparison: &Comparison, runs: &[Run]) -> String {
     let mut text = String::from("agent,env,seed,step,return\n");
