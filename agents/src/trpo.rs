@@ -16,6 +16,8 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::exp;
 use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput, Store, settings};
 
+use serde::{Deserialize, Serialize};
+
 use crate::gae::Gae;
 use crate::registry::preset_files;
 use crate::returns::Truncated;
@@ -23,6 +25,19 @@ use crate::rewards::whiten_scored;
 use crate::{
     Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Preset, Report, Rollout, Setup, UpdateContext,
 };
+
+/// How the policy moves along the surrogate's gradient g. The two rules without a trust region came before TRPO, and show what it adds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicyStep {
+    /// Along F^-1 g, as far as the trust region allows and the line search finds an improvement.
+    #[default]
+    TrustRegion,
+    /// By `step_size` x F^-1 g, the natural gradient (Kakade, 2002), however large the divergence is.
+    Natural,
+    /// By `step_size` x g.
+    Vanilla,
+}
 
 settings! {
     /// The settings of TRPO. The learning rate applies to the critic only: the trust region sets the length of the policy's step.
@@ -38,6 +53,10 @@ settings! {
         pub truncated: Truncated = Truncated::Bootstraps,
         /// Whether the advantages of each rollout are normalised (mean 0, sample standard deviation 1).
         pub normalise_advantages: bool = true,
+        /// Rule of the policy's step: trust-region, or for comparisons natural (a fixed multiple of the natural gradient) or vanilla (of the gradient).
+        pub step: PolicyStep = PolicyStep::TrustRegion,
+        /// Multiple of the gradient for the rules natural and vanilla.
+        pub step_size: f32 = 0.1,
         /// Trust region delta: limit of the mean divergence in one update.
         pub max_kl: f32 = 0.01,
         /// Iterations of conjugate gradients.
@@ -63,6 +82,7 @@ impl TrpoConfig {
         ConfigError::unless_rollout("trpo.rollout_steps", self.rollout_steps, envs)?;
         ConfigError::unless_fraction("trpo.gamma", self.gamma)?;
         ConfigError::unless_fraction("trpo.gae_lambda", self.gae_lambda)?;
+        ConfigError::unless_above_zero("trpo.step_size", self.step_size)?;
         ConfigError::unless_above_zero("trpo.max_kl", self.max_kl)?;
         ConfigError::unless_at_least_one("trpo.cg_iterations", self.cg_iterations)?;
         ConfigError::unless_not_negative("trpo.cg_damping", self.cg_damping)?;
@@ -212,6 +232,9 @@ impl Trpo {
         let (before, norm) = context.gradient(policy, (store, batch), surrogate, 0)?;
         let uphill: Vec<f32> = policy.last_gradient().iter().map(|g| -g).collect();
 
+        if config.step == PolicyStep::Vanilla {
+            return Ok(self.move_freely(policy, (store, batch), surrogate, &uphill, norm));
+        }
         // direction and longest step
         let sample: Vec<u32> = (0..n as u32).step_by(config.fisher_stride).collect();
         let sample_weights = vec![1.0 / sample.len() as f32; sample.len()];
@@ -222,6 +245,9 @@ impl Trpo {
             product
         };
         let direction = conjugate_gradient(&mut product, &uphill, config.cg_iterations);
+        if config.step == PolicyStep::Natural {
+            return Ok(self.move_freely(policy, (store, batch), surrogate, &direction, norm));
+        }
         let curvature = dot(&direction, &product(&direction));
         let unmoved = |kl| Step { share: 0.0, surrogate: -before.loss, kl, entropy: before.diagnostics[ENTROPY], norm };
         if curvature <= 0.0 {
@@ -248,6 +274,21 @@ impl Trpo {
         }
         policy.set_parameters(&start);
         Ok(unmoved(0.0))
+    }
+
+    /// Moves the policy by a fixed multiple of `direction`, without a limit of the divergence.
+    fn move_freely(
+        &self,
+        policy: &mut dyn Policy,
+        (store, batch): (&Store, Batch<'_>),
+        surrogate: &Surrogate<'_>,
+        direction: &[f32],
+        norm: f64,
+    ) -> Step {
+        let moved: Vec<f32> = policy.parameters().iter().zip(direction).map(|(p, d)| p + self.config.step_size * d).collect();
+        policy.set_parameters(&moved);
+        let after = policy.evaluate(store, batch, surrogate);
+        Step { share: 1.0, surrogate: -after.loss, kl: after.diagnostics[KL], entropy: after.diagnostics[ENTROPY], norm }
     }
 
     /// Fits the critic to the targets and returns the mean loss over all minibatches.

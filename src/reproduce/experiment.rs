@@ -32,7 +32,7 @@ impl Experiment {
     pub(super) fn parse(name: &str, text: &str, is_quick: bool) -> Result<Self, Error> {
         let mut experiment: Self = toml::from_str(text).map_err(|error| wrong(name, error.message()))?;
         if is_quick {
-            experiment.settings.extend(std::mem::take(&mut experiment.quick));
+            merge(&mut experiment.settings, std::mem::take(&mut experiment.quick));
         }
         Ok(experiment)
     }
@@ -42,10 +42,21 @@ impl Experiment {
         Value::Table(self.settings.clone()).try_into().map_err(|error: toml::de::Error| wrong(&self.title, error.message()))
     }
 
-    /// Returns the settings as a comparison of agents.
+    /// Returns the settings as a comparison of agents; the section `comparison`, if there are others beside it.
     pub(super) fn comparison(&self) -> Result<Comparison, Error> {
-        let text = toml::to_string(&self.settings).map_err(|error| wrong(&self.title, &error.to_string()))?;
+        let table = self.settings.get("comparison").and_then(Value::as_table).unwrap_or(&self.settings);
+        let text = toml::to_string(table).map_err(|error| wrong(&self.title, &error.to_string()))?;
         Comparison::from_text(&text, &self.title).map_err(|problem| wrong(&self.title, &problem))
+    }
+}
+
+/// Replaces the values in `table` by those in `other`, section by section.
+fn merge(table: &mut Table, other: Table) {
+    for (key, value) in other {
+        match (table.get_mut(&key), value) {
+            (Some(Value::Table(inner)), Value::Table(value)) => merge(inner, value),
+            (_, value) => _ = table.insert(key, value),
+        }
     }
 }
 

@@ -9,7 +9,10 @@ mod draw;
 mod experiment;
 mod findings;
 mod gae;
+mod length_bias;
 mod objectives;
+mod overestimation;
+mod overoptimisation;
 mod page;
 mod pqn;
 mod runs;
@@ -17,6 +20,7 @@ mod sac;
 mod seeds;
 mod study;
 mod textbook;
+mod trust_region;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,6 +47,10 @@ pub(crate) const ALL: &[Reproduction] = &[
     Reproduction { name: "a2c-is-ppo", text: include_str!("a2c.toml"), make: a2c::reproduce },
     Reproduction { name: "pqn", text: include_str!("pqn.toml"), make: pqn::reproduce },
     Reproduction { name: "sac-temperature", text: include_str!("sac.toml"), make: sac::reproduce },
+    Reproduction { name: "trust-region", text: include_str!("trust-region.toml"), make: trust_region::reproduce },
+    Reproduction { name: "overestimation", text: include_str!("overestimation.toml"), make: overestimation::reproduce },
+    Reproduction { name: "length-bias", text: include_str!("length-bias.toml"), make: length_bias::reproduce },
+    Reproduction { name: "overoptimisation", text: include_str!("overoptimisation.toml"), make: overoptimisation::reproduce },
     Reproduction { name: "how-many-seeds", text: include_str!("seeds.toml"), make: seeds::reproduce },
     Reproduction { name: "sutton-barto-2", text: include_str!("textbook/2.toml"), make: textbook::bandits::testbed },
     Reproduction { name: "sutton-barto-5.1", text: include_str!("textbook/5.1.toml"), make: textbook::blackjack::evaluation },
@@ -58,10 +66,17 @@ pub(crate) const ALL: &[Reproduction] = &[
     Reproduction { name: "sutton-barto-13.1", text: include_str!("textbook/13.1.toml"), make: textbook::corridor::reinforce },
 ];
 
+fn hint(name: &str, known: &[&str]) -> String {
+    match crate::envs::names::nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("`{} reproduce list` shows all {}", crate::program_name(), known.len()),
+    }
+}
+
 /// Returns the reproduction called `name`.
 pub(crate) fn find(name: &str) -> Result<&'static Reproduction, Error> {
     let known: Vec<&str> = ALL.iter().map(|reproduction| reproduction.name).collect();
-    let unknown = || Error::Unknown { what: "reproduction", name: name.into(), hint: crate::envs::names::hint(name, &known) };
+    let unknown = || Error::Unknown { what: "reproduction", name: name.into(), hint: hint(name, &known) };
     ALL.iter().find(|reproduction| reproduction.name == name).ok_or_else(unknown)
 }
 

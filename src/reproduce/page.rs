@@ -47,7 +47,7 @@ pub(super) fn page(reproduction: &Reproduction, experiment: &Experiment, found: 
     let told: String =
         [("The publication says", says), ("In the figure", published), ("What differs", differs)].iter().map(|(h, t)| told(h, t)).collect();
     format!(
-        "# {title}\n\n<!-- unchecked: the publication's numbers and the settings -->\n\n{source}\n\n    gradus reproduce {}\n\n{told}<!-- checked -->\n\n## {}\n\n{}\n{images}\
+        "<!-- unchecked: the publication's numbers and the settings -->\n\n# {title}\n\n{source}\n\n    gradus reproduce {}\n\n{told}<!-- checked -->\n\n## {}\n\n{}\n{images}\
          The intervals are bootstrap intervals over runs, which together have a confidence of 95 %.<!-- not data: confidence of 95 % -->\n",
         reproduction.name,
         verdict(found),
@@ -65,7 +65,7 @@ pub(super) fn row(reproduction: &Reproduction, experiment: &Experiment, folder: 
     let claims: String = rest.lines().filter(|line| line.starts_with("- ")).map(|line| format!("{line}\n")).collect();
     let claims = claims.replace(" in verdict.csv", &format!(" in {name}/verdict.csv"));
     Ok(format!(
-        "### [{}]({name}/README.md)\n\n<!-- unchecked: the publication -->\n{}\n<!-- checked -->\n\n<a href=\"{name}/README.md\"><img src=\"{name}/figure.png\" width=\"480\" alt=\"{}\"></a>\n\n\
+        "<!-- unchecked: the publication -->\n\n### [{}]({name}/README.md)\n\n{}\n\n<!-- checked -->\n\n<a href=\"{name}/README.md\"><img src=\"{name}/figure.png\" width=\"480\" alt=\"{}\"></a>\n\n\
          **{verdict}.** `gradus reproduce {name}`\n\n{claims}\n",
         experiment.title, experiment.source, experiment.title
     ))
