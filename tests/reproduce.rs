@@ -70,7 +70,7 @@ fn bad_input_is_refused_in_one_line() {
             "other: expected a new folder, or one of a reproduction, got a folder with other files",
         ),
         (vec!["a2c-is-ppo", "--quick", "--out", "other/notes.txt"], "other/notes.txt: expected a new folder, or one of a reproduction, got a file"),
-        (vec!["gallery", "--out", "nowhere"], "cannot read nowhere/gae/README.md: No such file or directory (os error 2)"),
+        (vec!["gallery", "--out", "nowhere"], "nowhere: expected a folder with reproductions, got none"),
     ] {
         let error = error_of(&gradus(folder.path(), &[&["reproduce"], &arguments[..]].concat()));
         assert_eq!(error, expected, "{arguments:?}");

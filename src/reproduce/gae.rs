@@ -96,14 +96,17 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         Cell { value: Some(mean), text: format!("{mean:.0}"), ..Cell::default() }
     };
-    let grid = Grid { columns: lambdas.len(), cells: cells.iter().map(cell).collect(), value_label: "return".into() };
-    let listed = |numbers: &[f64]| numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
+    // the first row and column have the names
+    let head = |text: String| Cell { text, ..Cell::default() };
+    let mut shown: Vec<Cell> = std::iter::once(head(String::new())).chain(lambdas.iter().map(|lambda| head(format!("λ = {lambda}")))).collect();
+    for (gamma, row) in gammas.iter().zip(cells.chunks(lambdas.len())) {
+        shown.push(head(format!("γ = {gamma}")));
+        shown.extend(row.iter().map(cell));
+    }
+    let grid = Grid { columns: lambdas.len() + 1, cells: shown, value_label: "return".into() };
     let panels = vec![
         lines("γ = 0.99", "iterations", "return", series),
-        Panel {
-            title: format!("after {iterations} iterations; columns: λ = {}; rows: γ = {}", listed(lambdas), listed(gammas)),
-            chart: Chart::Grid(grid),
-        },
+        Panel { title: format!("after {iterations} iterations"), chart: Chart::Grid(grid) },
     ];
     let note = format!("TRPO on CartPole-v1, mean of {seeds} runs with 95 % intervals");
     Ok(Findings { claims, figures: vec![("figure", figure(&experiment.title, &note, 1, panels))], tables: vec![("returns.csv", csv)] })

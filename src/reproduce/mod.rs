@@ -132,10 +132,14 @@ fn check(dir: &Path) -> Result<(), Error> {
     if is_empty || dir.join("experiment.toml").exists() { Ok(()) } else { problem("a folder with other files") }
 }
 
-/// Writes the gallery to `README.md` in the folder `dir`, which has a folder for each reproduction.
+/// Writes the gallery to `README.md` in the folder `dir`, which has folders of reproductions.
 pub(crate) fn gallery(dir: &Path) -> Result<PathBuf, Error> {
     let row = |reproduction: &Reproduction| page::row(reproduction, &Experiment::parse(reproduction.name, reproduction.text, false)?, dir);
-    let rows: Vec<String> = ALL.iter().map(row).collect::<Result<_, Error>>()?;
+    let made: Vec<&Reproduction> = ALL.iter().filter(|reproduction| dir.join(reproduction.name).join("README.md").exists()).collect();
+    if made.is_empty() {
+        return Err(Error::Folder { path: dir.into(), problem: "expected a folder with reproductions, got none".into() });
+    }
+    let rows: Vec<String> = made.into_iter().map(row).collect::<Result<_, Error>>()?;
     let path = dir.join("README.md");
     fs::write(&path, page::gallery(&rows)).map_err(|source| Error::Io { action: "write", path: path.clone(), source })?;
     Ok(path)

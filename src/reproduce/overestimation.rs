@@ -136,7 +136,7 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
     ];
     for environment in environments {
         let (single, double) = (late(of(environment, false)), late(of(environment, true)));
-        claims.push(Claim::new(format!("DQN overestimates the value of the start of {environment}: mean error"), mean(bootstrap, &single), Test::Above(0.0)));
+        claims.push(Claim::new(format!("in the second half of the training DQN overestimates the value of the start of {environment}: mean error"), mean(bootstrap, &single), Test::Above(0.0)));
         claims.push(Claim::new(format!("double DQN less so on {environment}: error of DQN minus that of double DQN"), difference(bootstrap, &single, &double), Test::Above(0.0)));
     }
     let mut csv = String::from("env,agent,seed,step,error\n");

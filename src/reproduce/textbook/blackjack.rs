@@ -130,13 +130,13 @@ pub(in crate::reproduce) fn evaluation(experiment: &Experiment) -> Result<Findin
         writeln!(csv, "{sum},{dealer},{has_ace},{:.6},{few:.6},{many:.6}", truth[*state]).expect("a string");
     }
     let mut panels = Vec::new();
-    for (has_ace, words) in [(true, "usable ace"), (false, "no usable ace")] {
+    for (has_ace, words) in [(true, "ace"), (false, "no ace")] {
         for (stage, name) in [(Some(0), format!("{few} episodes")), (Some(1), format!("{many} episodes")), (None, "exact values".into())] {
             let values = stage.map_or(&truth, |stage: usize| &found[0][stage]);
             panels.push(grid(format!("{words}, {name}"), "value", has_ace, |state| (Some(values[state]), String::new())));
         }
     }
-    let note = "rows: the player's sum from 21 down to 12; columns: the dealer's card from ace to 10; one run";
+    let note = "with and without a usable ace; rows: the player's sum from 21 down to 12; columns: the dealer's card from ace to 10; one run";
     Ok(Findings { claims, figures: vec![("figure", figure(&experiment.title, note, 3, panels))], tables: vec![("values.csv", csv)] })
 }
 
