@@ -15,7 +15,8 @@ fn root() -> &'static Path {
 
 /// Returns the README and every page of results.
 fn all_pages() -> Vec<PathBuf> {
-    let in_folders_of = |folder: &str| fs::read_dir(root().join(folder)).into_iter().flatten().map(|entry| entry.unwrap().path().join("README.md"));
+    let in_folders_of =
+        |folder: &str| fs::read_dir(root().join(folder)).into_iter().flatten().map(|entry| entry.unwrap().path().join("README.md"));
     let folders = in_folders_of("results").chain(in_folders_of("results/reproductions"));
     std::iter::once(root().join("README.md")).chain(folders).filter(|path| path.is_file()).collect()
 }

@@ -291,6 +291,8 @@ const CONTRIB_TRPO: Rows = &[
     ("trpo.gae_lambda", "0.95"),
     ("trpo.truncated", "bootstraps"),
     ("trpo.normalise_advantages", "true"),
+    ("trpo.step", "trust-region"),
+    ("trpo.step_size", "0.1"), // unused with a trust region
     ("trpo.max_kl", "0.01"),
     ("trpo.cg_iterations", "15"),
     ("trpo.cg_damping", "0.1"),

@@ -50,7 +50,9 @@ fn two_calls_write_the_same_bytes_and_pages_hold() {
 fn every_reproduction_is_listed() {
     let output = gradus(Path::new("."), &["reproduce", "list"]);
     let list = String::from_utf8(output.stdout).unwrap();
-    for name in ["gae", "ppo-objectives", "ppo-details", "a2c-is-ppo", "trust-region", "overestimation", "pqn", "sac-temperature", "how-many-seeds"] {
+    for name in
+        ["gae", "ppo-objectives", "ppo-details", "a2c-is-ppo", "trust-region", "overestimation", "pqn", "sac-temperature", "how-many-seeds"]
+    {
         assert!(list.lines().any(|line| line == name), "{name}: {list}");
     }
     assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
@@ -69,7 +71,10 @@ fn bad_input_is_refused_in_one_line() {
             vec!["a2c-is-ppo", "--quick", "--out", "other"],
             "other: expected a new folder, or one of a reproduction, got a folder with other files",
         ),
-        (vec!["a2c-is-ppo", "--quick", "--out", "other/notes.txt"], "other/notes.txt: expected a new folder, or one of a reproduction, got a file"),
+        (
+            vec!["a2c-is-ppo", "--quick", "--out", "other/notes.txt"],
+            "other/notes.txt: expected a new folder, or one of a reproduction, got a file",
+        ),
         (vec!["gallery", "--out", "nowhere"], "nowhere: expected a folder with reproductions, got none"),
     ] {
         let error = error_of(&gradus(folder.path(), &[&["reproduce"], &arguments[..]].concat()));

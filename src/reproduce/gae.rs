@@ -98,7 +98,8 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
     };
     // the first row and column have the names
     let head = |text: String| Cell { text, ..Cell::default() };
-    let mut shown: Vec<Cell> = std::iter::once(head(String::new())).chain(lambdas.iter().map(|lambda| head(format!("λ = {lambda}")))).collect();
+    let mut shown: Vec<Cell> =
+        std::iter::once(head(String::new())).chain(lambdas.iter().map(|lambda| head(format!("λ = {lambda}")))).collect();
     for (gamma, row) in gammas.iter().zip(cells.chunks(lambdas.len())) {
         shown.push(head(format!("γ = {gamma}")));
         shown.extend(row.iter().map(cell));

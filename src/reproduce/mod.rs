@@ -116,8 +116,10 @@ impl Reproduction {
         }
         write("verdict.csv", &findings::verdict_csv(&claims))?;
         let names: Vec<&str> = figures.iter().map(|(name, _)| *name).collect();
-        write("README.md", &page::page(self, &experiment, &claims, &names))?;
-        Ok(Written { verdict: findings::sentence(&claims), differs: experiment.differs.trim().into(), figure: dir.join("figure.png") })
+        write("README.md", &page::page(self, &experiment, &claims, &names, is_quick))?;
+        let verdict = findings::sentence(&claims);
+        let verdict = if is_quick { format!("quick version, which decides nothing: {verdict}") } else { verdict };
+        Ok(Written { verdict, differs: experiment.differs.trim().into(), figure: dir.join("figure.png") })
     }
 }
 

@@ -74,7 +74,8 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
     let Settings { seeds, tokens, envs, problems, most, warm_start } = experiment.settings()?;
     let folder = std::env::temp_dir().join(format!("gradus-reproduce-{}", std::process::id()));
     let base = sft::defaults(Config::preset("grpo", "preference", None)?);
-    let (start, _) = sft::run(&base, &WarmStart { steps: warm_start, ..WarmStart::default() }, Some(&folder.join("start")), "start", |_| ())?;
+    let (start, _) =
+        sft::run(&base, &WarmStart { steps: warm_start, ..WarmStart::default() }, Some(&folder.join("start")), "start", |_| ())?;
     let from_start = base.with_setting(&format!("init={}", start.display()))?;
     let (model, _) = learn(&from_start, &Wanted::default(), Some(&folder.join("reward")), "reward")?;
     let changes = [
@@ -93,7 +94,8 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
 
     let of = |d: f64, number: fn(&Point) -> f64| runs.iter().map(|run| near(run, d, 0.25, number)).collect::<Vec<f64>>();
     let last = |number: fn(&Point) -> f64| {
-        let end = |run: &Vec<Point>| run[run.len() - (run.len() / 10).max(1)..].iter().map(number).sum::<f64>() / (run.len() / 10).max(1) as f64;
+        let end =
+            |run: &Vec<Point>| run[run.len() - (run.len() / 10).max(1)..].iter().map(number).sum::<f64>() / (run.len() / 10).max(1) as f64;
         runs.iter().map(end).collect::<Vec<f64>>()
     };
     let minus = |x: Vec<f64>, y: Vec<f64>| x.iter().zip(&y).map(|(x, y)| x - y).collect::<Vec<f64>>();
@@ -105,14 +107,27 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
     let middle = best[best.len() / 2];
     let spent: Vec<f64> = runs
         .iter()
-        .map(|run| run.iter().find(|point| point.learned >= middle.worth).or(run.last()).map_or(f64::NAN, |point| point.d * point.d - middle.kl_bound))
+        .map(|run| {
+            run.iter()
+                .find(|point| point.learned >= middle.worth)
+                .or(run.last())
+                .map_or(f64::NAN, |point| point.d * point.d - middle.kl_bound)
+        })
         .collect();
     let bootstrap = bootstrap(5);
     let claims = vec![
-        Claim::new("the true score first rises: at d = 1 minus that of the initial policy", mean(bootstrap, &minus(of(1.0, real), vec![at_0; runs.len()])), Test::Above(0.0)),
+        Claim::new(
+            "the true score first rises: at d = 1 minus that of the initial policy",
+            mean(bootstrap, &minus(of(1.0, real), vec![at_0; runs.len()])),
+            Test::Above(0.0),
+        ),
         Claim::new("then it falls: at the end minus that at d = 1", mean(bootstrap, &minus(last(real), of(1.0, real))), Test::Below(0.0)),
-        Claim::new("meanwhile the learned score rises: at the end minus that at d = 1", mean(bootstrap, &minus(last(learned), of(1.0, learned))), Test::Above(0.0)),
-        Claim::new("the true score bends down as d (α − β log d): β of the fit", mean(bootstrap, &betas), Test::Above(0.0)),
+        Claim::new(
+            "meanwhile the learned score rises: at the end minus that at d = 1",
+            mean(bootstrap, &minus(last(learned), of(1.0, learned))),
+            Test::Above(0.0),
+        ),
+        Claim::new("the true score bends down, as d (α − β log d) does: β of the fit", mean(bootstrap, &betas), Test::Above(0.0)),
         Claim::new(
             format!("reinforcement learning spends more divergence than best of {} for its learned score: difference in nats", middle.n),
             mean(bootstrap, &spent),
@@ -123,7 +138,8 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
     for (seed, run) in all.iter().zip(&runs) {
         run.iter().for_each(|Point { d, learned, real }| writeln!(csv, "GRPO,{seed},{d},{learned},{real}").expect("a string"));
     }
-    best.iter().for_each(|best| writeln!(csv, "best of {},,{},{},{}", best.n, best.kl_bound.sqrt(), best.worth, best.reward).expect("a string"));
+    best.iter()
+        .for_each(|best| writeln!(csv, "best of {},,{},{},{}", best.n, best.kl_bound.sqrt(), best.worth, best.reward).expect("a string"));
     // means over all runs in equal parts of d
     let most_d = runs.iter().flatten().map(|point| point.d).fold(0.0, f64::max);
     let parts = 25;
@@ -138,16 +154,28 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
     let true_curve = curve(real);
     let (alpha, beta) = fit(&true_curve, at_0);
     let fitted = true_curve.iter().map(|(d, _)| (*d, at_0 + d * (alpha - beta * f64::from(ln(*d as f32))))).collect();
-    let of_best = |number: &dyn Fn(&crate::run::best_of::BestOf) -> f64| best.iter().map(|best| (best.kl_bound.sqrt(), number(best))).collect::<Vec<_>>();
+    let of_best = |number: &dyn Fn(&crate::run::best_of::BestOf) -> f64| {
+        best.iter().map(|best| (best.kl_bound.sqrt(), number(best))).collect::<Vec<_>>()
+    };
     let line = |label: &str, style: usize, points: Vec<(f64, f64)>| Series { style: Some(style), ..Series::new(label, points) };
     let x = "d, the root of the KL divergence in nats";
     let panels = vec![
-        lines("true score", x, "true score", vec![
-            line("GRPO", solid(0), true_curve),
-            line("fit of d (α − β log d)", dashed(10, 1), fitted),
-            line("best of n", solid(1), of_best(&|best| best.reward)),
-        ]),
-        lines("learned score", x, "learned score", vec![line("GRPO", solid(0), curve(learned)), line("best of n", solid(1), of_best(&|best| best.worth))]),
+        lines(
+            "true score",
+            x,
+            "true score",
+            vec![
+                line("GRPO", solid(0), true_curve),
+                line("fit of d (α − β log d)", dashed(10, 1), fitted),
+                line("best of n", solid(1), of_best(&|best| best.reward)),
+            ],
+        ),
+        lines(
+            "learned score",
+            x,
+            "learned score",
+            vec![line("GRPO", solid(0), curve(learned)), line("best of n", solid(1), of_best(&|best| best.worth))],
+        ),
     ];
     let note = format!("task `preference`; mean of {seeds} seeds, best of 1 to {most}");
     Ok(Findings { claims, figures: vec![("figure", figure(&experiment.title, &note, 1, panels))], tables: vec![("scores.csv", csv)] })

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Reproduction;
 use super::experiment::Experiment;
-use super::findings::{Answer, Claim, verdict};
+use super::findings::{Answer, Claim, counts, verdict};
 use crate::Error;
 
 /// Returns the queries of a claim's numbers for `gradus pages`.
@@ -13,6 +13,16 @@ fn queries(claim: &Claim, number: usize, folder: &str) -> String {
     let columns: &[&str] = if claim.estimate.low == claim.estimate.high { &["point"] } else { &["point", "low", "high"] };
     let query = |column: &&str| format!("value {column} in {folder}verdict.csv where claim={number}");
     columns.iter().map(query).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns how many claims hold, in words with queries.
+fn summary(found: &[Claim]) -> String {
+    let [hold, open, fail] = counts(found);
+    format!(
+        "Of {} claims, {hold} hold, {open} are undecided, and {fail} do not hold.<!--= count in verdict.csv; sum holds in verdict.csv; sum undecided in verdict.csv; \
+         sum fails in verdict.csv -->",
+        found.len()
+    )
 }
 
 /// Returns one line for each claim, with its number and the queries that give it.
@@ -37,7 +47,7 @@ fn claims(claims: &[Claim], folder: &str) -> String {
 }
 
 /// Returns the page of a reproduction. `figures` are the names of its figures.
-pub(super) fn page(reproduction: &Reproduction, experiment: &Experiment, found: &[Claim], figures: &[&str]) -> String {
+pub(super) fn page(reproduction: &Reproduction, experiment: &Experiment, found: &[Claim], figures: &[&str], is_quick: bool) -> String {
     let Experiment { title, source, says, published, differs, .. } = experiment;
     let images: String = figures.iter().map(|name| format!("![{title}]({name}.png)\n\n")).collect();
     let told = |heading: &str, text: &str| {
@@ -47,10 +57,12 @@ pub(super) fn page(reproduction: &Reproduction, experiment: &Experiment, found: 
     let told: String =
         [("The publication says", says), ("In the figure", published), ("What differs", differs)].iter().map(|(h, t)| told(h, t)).collect();
     format!(
-        "<!-- unchecked: the publication's numbers and the settings -->\n\n# {title}\n\n{source}\n\n    gradus reproduce {}\n\n{told}<!-- checked -->\n\n## {}\n\n{}\n{images}\
-         The intervals are bootstrap intervals over runs, which together have a confidence of 95 %.<!-- not data: confidence of 95 % -->\n",
+        "<!-- unchecked: the publication's numbers and the settings -->\n\n# {title}\n\n{source}\n\n    gradus reproduce {}\n\n{told}<!-- checked -->\n\n## {}\n\n{}\n\n{}\n{images}\
+         The intervals are over runs, by the bootstrap and widened for small numbers of runs, unless the text above says otherwise. Together they have a confidence of about 95 %. A number \
+         without an interval is exact.<!-- not data: confidence of about 95 % -->\n",
         reproduction.name,
-        verdict(found),
+        if is_quick { "Quick version, which decides nothing" } else { verdict(found) },
+        summary(found),
         claims(found, ""),
     )
 }

@@ -9,6 +9,7 @@ use crate::compare::Comparison;
 use crate::envs::panics;
 use crate::evaluate::evaluate;
 use crate::nets::threads;
+use crate::statistics::csv::{push_row, quoted};
 use crate::{Config, Error, Mode, Trainer};
 
 /// Does `work` for every item, as many at a time as there are cores, each with one thread. The results are in the order of the items. On a terminal the
@@ -121,8 +122,8 @@ pub(super) fn results_csv(comparison: &Comparison, runs: &[Run]) -> String {
     for run in runs {
         let (agent, env) = (&comparison.agents[run.agent].name, &comparison.environments[run.environment]);
         for (step, mean) in &run.evaluations {
-            let cells = [agent.clone(), env.clone(), run.seed.to_string(), step.to_string(), mean.to_string()];
-            crate::statistics::csv::push_row(&mut text, &cells);
+            let cells = [quoted(agent), env.clone(), run.seed.to_string(), step.to_string(), mean.to_string()];
+            push_row(&mut text, &cells);
         }
     }
     text

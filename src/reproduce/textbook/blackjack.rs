@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::Deserialize;
 
 use super::super::experiment::Experiment;
-use super::super::findings::{Claim, Findings, Test, bootstrap, difference, mean, paired};
+use super::super::findings::{Claim, Findings, Test, bootstrap, mean, paired};
 use super::super::runs::each;
 use super::{banded, figure, lines, play, root_mean_square};
 use crate::Error;
@@ -136,7 +136,8 @@ pub(in crate::reproduce) fn evaluation(experiment: &Experiment) -> Result<Findin
             panels.push(grid(format!("{words}, {name}"), "value", has_ace, |state| (Some(values[state]), String::new())));
         }
     }
-    let note = "with and without a usable ace; rows: the player's sum from 21 down to 12; columns: the dealer's card from ace to 10; one run";
+    let note =
+        "with and without a usable ace; rows: the player's sum from 21 down to 12; columns: the dealer's card from ace to 10; one run";
     Ok(Findings { claims, figures: vec![("figure", figure(&experiment.title, note, 3, panels))], tables: vec![("values.csv", csv)] })
 }
 
@@ -262,7 +263,7 @@ pub(in crate::reproduce) fn importance_sampling(experiment: &Experiment) -> Resu
         Claim::exact("the value of the state is -0.27726, to 0.001; our exact value", truth, Test::Within(-0.27826, -0.27626)),
         Claim::new(
             "weighted importance sampling has the lower error at the beginning: mean square error of the ordinary minus that of the weighted estimate after 10 episodes",
-            difference(bootstrap, &at(&ordinary, 10), &at(&weighted, 10)),
+            paired(bootstrap, &at(&ordinary, 10), &at(&weighted, 10)),
             Test::Above(0.0),
         ),
         Claim::new(
