@@ -77,7 +77,7 @@ pub(super) fn row(reproduction: &Reproduction, experiment: &Experiment, folder: 
     let claims: String = rest.lines().filter(|line| line.starts_with("- ")).map(|line| format!("{line}\n")).collect();
     let claims = claims.replace(" in verdict.csv", &format!(" in {name}/verdict.csv"));
     Ok(format!(
-        "<!-- unchecked: the publication -->\n\n### [{}]({name}/README.md)\n\n{}\n\n<!-- checked -->\n\n<a href=\"{name}/README.md\"><img src=\"{name}/figure.png\" width=\"480\" alt=\"{}\"></a>\n\n\
+        "<!-- unchecked: the publication -->\n\n### [{}]({name}/README.md)\n\n{}\n\n<a href=\"{name}/README.md\"><img src=\"{name}/figure.png\" width=\"480\" alt=\"{}\"></a>\n\n<!-- checked -->\n\n\
          **{verdict}.** `gradus reproduce {name}`\n\n{claims}\n",
         experiment.title, experiment.source, experiment.title
     ))
