@@ -47,14 +47,14 @@ fn train(config: Config) -> Result<Vec<Point>, Error> {
     Ok(points)
 }
 
-/// Returns the mean of `number` over the updates of a run whose d is within `width` of `d`; of the nearest update if there is none.
-fn near(run: &[Point], d: f64, width: f64, number: fn(&Point) -> f64) -> f64 {
+/// Returns the mean of `number` over the updates of a run whose d is within `width` of `d`.
+fn near(run: &[Point], d: f64, width: f64, number: fn(&Point) -> f64) -> Result<f64, Error> {
     let those: Vec<f64> = run.iter().filter(|point| (point.d - d).abs() <= width).map(number).collect();
     if those.is_empty() {
-        let nearest = run.iter().min_by(|a, b| (a.d - d).abs().total_cmp(&(b.d - d).abs()));
-        return nearest.map_or(f64::NAN, number);
+        let (what, expected) = ("overoptimisation".into(), format!("updates with d within {width} of {d} in every run"));
+        return Err(Error::Parse { what, expected, got: "none".into() });
     }
-    those.iter().sum::<f64>() / those.len() as f64
+    Ok(those.iter().sum::<f64>() / those.len() as f64)
 }
 
 /// Fits R(d) = R(0) + d (alpha - beta ln d) by least squares, where R(0) is given. Returns alpha and beta.
@@ -92,7 +92,7 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
     // the folder is temporary; a part that remains is harmless
     let _ = std::fs::remove_dir_all(&folder);
 
-    let of = |d: f64, number: fn(&Point) -> f64| runs.iter().map(|run| near(run, d, 0.25, number)).collect::<Vec<f64>>();
+    let of = |number: fn(&Point) -> f64| runs.iter().map(|run| near(run, 1.0, 0.25, number)).collect::<Result<Vec<f64>, Error>>();
     let last = |number: fn(&Point) -> f64| {
         let end =
             |run: &Vec<Point>| run[run.len() - (run.len() / 10).max(1)..].iter().map(number).sum::<f64>() / (run.len() / 10).max(1) as f64;
@@ -101,9 +101,11 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
     let minus = |x: Vec<f64>, y: Vec<f64>| x.iter().zip(&y).map(|(x, y)| x - y).collect::<Vec<f64>>();
     let real: fn(&Point) -> f64 = |point| point.real;
     let learned: fn(&Point) -> f64 = |point| point.learned;
-    let at_0 = best.first().map_or(f64::NAN, |best| best.reward);
-    let betas: Vec<f64> = runs.iter().map(|run| fit(&run.iter().map(|point| (point.d, point.real)).collect::<Vec<_>>(), at_0).1).collect();
-    // the divergence at which a run first reaches the learned score of best of n
+    // the first rollout is made by the initial policy
+    let at_0: Vec<f64> = runs.iter().map(|run| run.first().map_or(f64::NAN, real)).collect();
+    let beta_of = |(run, at_0): (&Vec<Point>, &f64)| fit(&run.iter().map(|point| (point.d, point.real)).collect::<Vec<_>>(), *at_0).1;
+    let betas: Vec<f64> = runs.iter().zip(&at_0).map(beta_of).collect();
+    // the divergence at which a run first reaches the learned score of best of n; a run that never does has spent at least what it has at its end
     let middle = best[best.len() / 2];
     let spent: Vec<f64> = runs
         .iter()
@@ -118,13 +120,13 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
     let claims = vec![
         Claim::new(
             "the true score first rises: at d = 1 minus that of the initial policy",
-            mean(bootstrap, &minus(of(1.0, real), vec![at_0; runs.len()])),
+            mean(bootstrap, &minus(of(real)?, at_0.clone())),
             Test::Above(0.0),
         ),
-        Claim::new("then it falls: at the end minus that at d = 1", mean(bootstrap, &minus(last(real), of(1.0, real))), Test::Below(0.0)),
+        Claim::new("then it falls: at the end minus that at d = 1", mean(bootstrap, &minus(last(real), of(real)?)), Test::Below(0.0)),
         Claim::new(
             "meanwhile the learned score rises: at the end minus that at d = 1",
-            mean(bootstrap, &minus(last(learned), of(1.0, learned))),
+            mean(bootstrap, &minus(last(learned), of(learned)?)),
             Test::Above(0.0),
         ),
         Claim::new("the true score bends down, as d (α − β log d) does: β of the fit", mean(bootstrap, &betas), Test::Above(0.0)),
@@ -152,6 +154,7 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
         (0..parts).filter_map(part).collect()
     };
     let true_curve = curve(real);
+    let at_0 = at_0.iter().sum::<f64>() / at_0.len() as f64;
     let (alpha, beta) = fit(&true_curve, at_0);
     let fitted = true_curve.iter().map(|(d, _)| (*d, at_0 + d * (alpha - beta * f64::from(ln(*d as f32))))).collect();
     let of_best = |number: &dyn Fn(&crate::run::best_of::BestOf) -> f64| {

@@ -50,6 +50,8 @@ pub struct Outcome {
     pub optimal: Vec<Average>,
     /// Mean reward over all steps.
     pub overall: Average,
+    /// Mean reward over all steps in each problem.
+    pub of_problems: Vec<f64>,
 }
 
 /// A sum over problems and the sum of the squares.
@@ -81,18 +83,18 @@ impl Sums {
 struct Part {
     rewards: Vec<Sums>,
     optimal: Vec<Sums>,
-    overall: Sums,
+    of_problems: Vec<f64>,
 }
 
 impl Part {
     fn new(steps: usize) -> Self {
-        Self { rewards: vec![Sums::default(); steps], optimal: vec![Sums::default(); steps], overall: Sums::default() }
+        Self { rewards: vec![Sums::default(); steps], optimal: vec![Sums::default(); steps], of_problems: Vec::new() }
     }
 
     fn merge(mut self, other: &Part) -> Self {
         self.rewards.iter_mut().zip(&other.rewards).for_each(|(sums, other)| sums.merge(other));
         self.optimal.iter_mut().zip(&other.optimal).for_each(|(sums, other)| sums.merge(other));
-        self.overall.merge(&other.overall);
+        self.of_problems.extend(&other.of_problems);
         self
     }
 }
@@ -108,7 +110,14 @@ pub fn try_rule(rule: Rule, experiment: &Experiment) -> Outcome {
     let parts = threads::with_default(|| threads::map(&mut firsts, |_, first| try_part(rule, experiment, *first)));
     let all = parts.iter().fold(Part::new(steps), Part::merge);
     let averages = |sums: &[Sums]| sums.iter().map(|sums| sums.average(problems)).collect();
-    Outcome { rewards: averages(&all.rewards), optimal: averages(&all.optimal), overall: all.overall.average(problems) }
+    let mut overall = Sums::default();
+    all.of_problems.iter().for_each(|reward| overall.add(*reward));
+    Outcome {
+        rewards: averages(&all.rewards),
+        optimal: averages(&all.optimal),
+        overall: overall.average(problems),
+        of_problems: all.of_problems,
+    }
 }
 
 fn try_part(rule: Rule, experiment: &Experiment, first: usize) -> Part {
@@ -131,6 +140,6 @@ fn try_part(rule: Rule, experiment: &Experiment, first: usize) -> Part {
             earned[problem] += reward;
         }
     }
-    earned.iter().for_each(|earned| part.overall.add(earned / steps as f64));
+    part.of_problems.extend(earned.iter().map(|earned| earned / steps as f64));
     part
 }

@@ -52,18 +52,19 @@ fn grid(title: String, label: &str, has_ace: bool, number: impl Fn(usize) -> (Op
 #[serde(deny_unknown_fields)]
 struct Evaluation {
     runs: u64,
+    first_seed: u64,
     few: u64,
     many: u64,
 }
 
 /// Figure 5.1.
 pub(in crate::reproduce) fn evaluation(experiment: &Experiment) -> Result<Findings, Error> {
-    let Evaluation { runs, few, many } = experiment.settings()?;
+    let Evaluation { runs, first_seed, few, many } = experiment.settings()?;
     let (blackjack, states) = (Blackjack::new(), states());
     let table = blackjack.table();
     let truth = values_of(table, sticks_on_20);
     let at = |values: &[f64], states: &[usize]| states.iter().map(|state| values[*state]).collect::<Vec<f64>>();
-    let seeds: Vec<u64> = (1..=runs).collect();
+    let seeds: Vec<u64> = (first_seed..first_seed + runs).collect();
     let found = each(&seeds, |seed| {
         let mut stream = Stream::new(*seed, Purpose::Environment, 0);
         let (mut values, mut counts) = (vec![0.0; table.states()], vec![0; table.states()]);

@@ -65,13 +65,14 @@ impl Learner {
 #[serde(deny_unknown_fields)]
 struct CostToGo {
     runs: u64,
+    first_seed: u64,
     step_size: f64,
     episodes: Vec<u64>,
 }
 
 /// Figure 10.1.
 pub(in crate::reproduce) fn cost_to_go(experiment: &Experiment) -> Result<Findings, Error> {
-    let CostToGo { runs, step_size, episodes } = experiment.settings()?;
+    let CostToGo { runs, first_seed, step_size, episodes } = experiment.settings()?;
     const CELLS: usize = 20;
     let centre = |axis: usize, cell: usize| {
         let (low, high) = BOUNDS[axis];
@@ -79,7 +80,7 @@ pub(in crate::reproduce) fn cost_to_go(experiment: &Experiment) -> Result<Findin
     };
     let all: Vec<[f64; 2]> =
         (0..CELLS).rev().flat_map(|v| (0..CELLS).map(move |x| (x, v))).map(|(x, v)| [centre(0, x), centre(1, v)]).collect();
-    let seeds: Vec<u64> = (1..=runs).collect();
+    let seeds: Vec<u64> = (first_seed..first_seed + runs).collect();
     // costs[run][stage], the cost at the bottom of the valley, and the mean steps of the last 100 episodes
     let found = each(&seeds, |seed| {
         let mut learner = Learner::new(step_size, *seed);
