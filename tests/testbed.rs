@@ -48,7 +48,7 @@ fn rewards_of_every_rule_match_numpy() {
     assert!(golden.len() >= 16);
     for line in golden {
         let (rule, mean) = read(&line["settings"]);
-        let Outcome { rewards, optimal, overall } = try_rule(rule, &Experiment { mean, seed: 1, ..Experiment::default() });
+        let Outcome { rewards, optimal, overall, .. } = try_rule(rule, &Experiment { mean, seed: 1, ..Experiment::default() });
         assert_agree(overall, &line["overall"], &format!("{rule:?}, all steps"));
         let error = line["overall"][1].as_f64().unwrap();
         assert!((overall.error / error - 1.0).abs() < 0.1, "{rule:?}: expected a standard error of {error}, got {}", overall.error);

@@ -43,6 +43,7 @@ fn prepare(dir: &Path) {
         ("header.csv", "agent,env,seed,step,return\n".into()),
         ("problems.jsonl", "{\"prompt\": \"a\"}\n".into()),
         ("notes.txt", "hello\n".into()),
+        ("bad-map.txt", "slip = 0.2\nS..\n..\n".into()),
     ] {
         fs::write(dir.join(name), text).unwrap();
     }

@@ -31,6 +31,22 @@ const AGENTS: &[Entry] = &[
     Entry::of::<crate::DdpgConfig>(),
     Entry::of::<crate::Td3Config>(),
     Entry::of::<crate::SacConfig>(),
+    Entry::of::<crate::tabular::QLearningConfig>(),
+    Entry::of::<crate::tabular::DoubleQLearningConfig>(),
+    Entry::of::<crate::tabular::SarsaConfig>(),
+    Entry::of::<crate::tabular::ExpectedSarsaConfig>(),
+    Entry::of::<crate::tabular::NStepSarsaConfig>(),
+    Entry::of::<crate::tabular::SarsaLambdaConfig>(),
+    Entry::of::<crate::tabular::MonteCarloConfig>(),
+    Entry::of::<crate::tabular::OffPolicyMonteCarloConfig>(),
+    Entry::of::<crate::tabular::DynaQConfig>(),
+    Entry::of::<crate::tabular::PrioritisedSweepingConfig>(),
+    Entry::of::<crate::tabular::ValueIterationConfig>(),
+    Entry::of::<crate::tabular::PolicyIterationConfig>(),
+    Entry::of::<crate::tabular::PolicyEvaluationConfig>(),
+    Entry::of::<crate::tabular::MonteCarloPredictionConfig>(),
+    Entry::of::<crate::tabular::TdLambdaConfig>(),
+    Entry::of::<crate::tabular::NStepTdConfig>(),
 ];
 
 /// The agents of other crates.

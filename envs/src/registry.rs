@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use crate::bandits::{Bandit, ContextualBandit};
 use crate::columns::Columnar;
-use crate::tabular::{CliffWalking, FickleTaxi, FrozenLake, TableEnv, Tabular, Taxi};
+use crate::tabular::{self, Blackjack, CarRental, CliffWalking, FickleTaxi, FrozenLake, GridWorld, ShortCorridor, Tabular, Taxi};
 use crate::{
     Acrobot, Batch, CartPole, ColumnBatch, Env, EnvError, MountainCar, MountainCarContinuous, Pendulum, TensorEnvSpec, TimeLimit, World,
     names, text,
@@ -92,11 +92,9 @@ fn contextual_bandit() -> World {
     }
 }
 
-/// Makes a world from a transition table. All environments that the world makes share the table, which is built for the first of them.
-fn tabular<W: Tabular + 'static>(name: &str, about: &str, limit: u32, table: fn() -> W) -> World {
-    let shared = Arc::new(OnceLock::new());
-    let make = move || TableEnv::<W>::new(shared.get_or_init(|| Arc::new(table())).clone());
-    World { about: about.into(), ..World::limited(name, limit, make) }
+/// Makes a world from a transition table.
+fn of_table<W: Tabular + 'static>(name: &str, about: &str, limit: u32, table: fn() -> W) -> World {
+    World { about: about.into(), ..World::of_table(name, limit, table) }
 }
 
 fn slippery(map: &[&str]) -> FrozenLake {
@@ -106,18 +104,18 @@ fn slippery(map: &[&str]) -> FrozenLake {
 fn frozen_lake() -> World {
     let about = "cross slippery ice without falling into a hole, 16 states, 100 steps at most";
     let gymnasium_id = Some("FrozenLake-v1".into());
-    World { gymnasium_id, solved_at: Some(0.7), ..tabular("frozen-lake", about, 100, || slippery(&FrozenLake::MAP_4X4)) }
+    World { gymnasium_id, solved_at: Some(0.7), ..of_table("frozen-lake", about, 100, || slippery(&FrozenLake::MAP_4X4)) }
 }
 
 fn frozen_lake_8x8() -> World {
     let about = "cross a larger lake of slippery ice, 64 states, 200 steps at most";
     let gymnasium_id = Some("FrozenLake8x8-v1".into());
-    World { gymnasium_id, solved_at: Some(0.85), ..tabular("frozen-lake-8x8", about, 200, || slippery(&FrozenLake::MAP_8X8)) }
+    World { gymnasium_id, solved_at: Some(0.85), ..of_table("frozen-lake-8x8", about, 200, || slippery(&FrozenLake::MAP_8X8)) }
 }
 
 fn frozen_lake_deterministic() -> World {
     let about = "cross a frozen lake that is not slippery, 16 states, 100 steps at most";
-    tabular("frozen-lake-deterministic", about, 100, || FrozenLake::deterministic(&FrozenLake::MAP_4X4).expect("a map"))
+    of_table("frozen-lake-deterministic", about, 100, || FrozenLake::deterministic(&FrozenLake::MAP_4X4).expect("a map"))
 }
 
 /// Gymnasium's CliffWalking has no time limit. Without a limit, a policy that never reaches the goal would never finish an episode.
@@ -125,13 +123,13 @@ const CLIFF_LIMIT: u32 = 1000;
 
 fn cliff_walking() -> World {
     let about = "walk along a cliff to the goal, 48 states, 1000 steps at most";
-    let world = tabular("cliff-walking", about, CLIFF_LIMIT, CliffWalking::deterministic);
+    let world = of_table("cliff-walking", about, CLIFF_LIMIT, CliffWalking::deterministic);
     World { gymnasium_id: Some("CliffWalking-v1".into()), ..world }
 }
 
 fn cliff_walking_slippery() -> World {
     let about = "walk along a cliff on slippery ground, 48 states, 1000 steps at most";
-    let world = tabular("cliff-walking-slippery", about, CLIFF_LIMIT, CliffWalking::slippery);
+    let world = of_table("cliff-walking-slippery", about, CLIFF_LIMIT, CliffWalking::slippery);
     World { gymnasium_id: Some("CliffWalkingSlippery-v1".into()), ..world }
 }
 
@@ -139,12 +137,12 @@ const TAXI_LIMIT: u32 = 200;
 
 fn taxi() -> World {
     let about = "pick up a passenger and drive to the destination, 500 states, 200 steps at most";
-    World { gymnasium_id: Some("Taxi-v4".into()), solved_at: Some(8.0), ..tabular("taxi", about, TAXI_LIMIT, Taxi::dry) }
+    World { gymnasium_id: Some("Taxi-v4".into()), solved_at: Some(8.0), ..of_table("taxi", about, TAXI_LIMIT, Taxi::dry) }
 }
 
 fn taxi_rainy() -> World {
     let about = "the taxi in the rain: one move in five goes sideways";
-    tabular("taxi-rainy", about, TAXI_LIMIT, || Taxi::rainy(Taxi::RAINY_PROBABILITY).expect("a probability"))
+    of_table("taxi-rainy", about, TAXI_LIMIT, || Taxi::rainy(Taxi::RAINY_PROBABILITY).expect("a probability"))
 }
 
 fn taxi_fickle() -> World {
@@ -154,6 +152,62 @@ fn taxi_fickle() -> World {
         FickleTaxi::new(taxi, FickleTaxi::PROBABILITY).expect("a probability")
     };
     World { about: "the taxi with passengers who may change their destination".into(), ..World::limited("taxi-fickle", TAXI_LIMIT, make) }
+}
+
+fn random_walk() -> World {
+    of_table("random-walk", "a random walk over five states: nothing to decide, values to predict, 1000 steps at most", 1000, || {
+        tabular::random_walk(5)
+    })
+}
+
+fn random_walk_19() -> World {
+    let about = "a random walk over nineteen states, with -1 on the left and 1 on the right, 10000 steps at most";
+    of_table("random-walk-19", about, 10_000, || tabular::random_walk_between(19, [-1.0, 1.0]))
+}
+
+fn windy_grid() -> World {
+    of_table("windy-grid", "walk to the goal in a wind that blows upwards, 70 states, 1000 steps at most", 1000, GridWorld::windy)
+}
+
+fn dyna_maze() -> World {
+    of_table("dyna-maze", "find the way through a maze, 54 states, 2000 steps at most", 2000, GridWorld::dyna_maze)
+}
+
+fn short_corridor() -> World {
+    let about = "three states that look the same, one with switched actions, 1000 steps at most";
+    World { about: about.into(), ..World::limited("short-corridor", 1000, ShortCorridor::default) }
+}
+
+fn car_rental() -> World {
+    let about = "move cars over night to rent them by day, 441 states, 100 days";
+    World { about: about.into(), ..World::limited("car-rental", 100, CarRental::default).with_model(tabular::car_rental) }
+}
+
+fn gambler() -> World {
+    of_table("gambler", "stake a capital on coin flips, 0.4 of which win, until it is 100 or nothing", 10_000, || tabular::gambler(0.4))
+}
+
+fn blackjack() -> World {
+    let about = "draw cards to come close to 21, but not above it, 715 states";
+    World { gymnasium_id: Some("Blackjack-v1".into()), ..of_table("blackjack", about, 100, Blackjack::new) }
+}
+
+/// What the name of a world from a map begins with; a file's path follows.
+const GRID: &str = "grid:";
+
+/// The number of steps after which episodes in worlds from maps are truncated.
+const GRID_LIMIT: u32 = 1000;
+
+/// Reads a [map](GridWorld) from a file.
+fn grid(name: &str, path: &str) -> Result<World, EnvError> {
+    let problem = |error: String| EnvError::Table(format!("{path}: {error}"));
+    let text = std::fs::read_to_string(path).map_err(|error| problem(format!("expected a text file with a map, got: {error}")))?;
+    let world: GridWorld = text.parse().map_err(|error| match error {
+        EnvError::Table(text) => problem(text),
+        other => other,
+    })?;
+    let about = format!("a grid world from a map, {GRID_LIMIT} steps at most");
+    Ok(World { about, ..World::of_table(name, GRID_LIMIT, move || world.clone()) })
 }
 
 /// The worlds added by [`register`].
@@ -195,16 +249,28 @@ pub fn all() -> Vec<World> {
         taxi(),
         taxi_rainy(),
         taxi_fickle(),
+        blackjack(),
+        windy_grid(),
+        dyna_maze(),
+        car_rental(),
+        gambler(),
+        random_walk(),
+        random_walk_19(),
+        short_corridor(),
     ];
     worlds.extend(text::worlds());
     worlds.extend_from_slice(&ADDED.read().unwrap_or_else(PoisonError::into_inner));
     worlds
 }
 
-/// Returns the world called `name`, which is our name, Gymnasium's name, or a level of a text environment, such as `addition-3`.
+/// Returns the world called `name`, which is our name, Gymnasium's name, a level of a text environment, such as `addition-3`, or `grid:FILE` for the world of a
+/// [map](GridWorld) in a file.
 pub fn find(name: &str) -> Result<World, EnvError> {
     if let Some(level) = text::find(name) {
         return level;
+    }
+    if let Some(path) = name.strip_prefix(GRID) {
+        return grid(name, path);
     }
     let worlds = all();
     let is_named = |world: &&World| world.name == name || world.gymnasium_id.as_deref() == Some(name);

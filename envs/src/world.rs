@@ -1,9 +1,10 @@
 //! [`World`]: the specification of an environment, which makes single environments and vectors of them.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::bandits::{Bandit, ContextualBandit};
+use crate::tabular::{TableEnv, Tabular};
 use crate::text::{TargetSum, TextWorld};
 use crate::{Autoreset, Batch, Env, EnvError, ScalarBatch, Starts, TimeLimit, VecEnv, panics};
 
@@ -34,6 +35,8 @@ pub enum TensorEnvSpec {
 pub(crate) type One = Arc<dyn Fn() -> Box<dyn Env> + Send + Sync>;
 /// Makes a number of environments.
 pub(crate) type Many = Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>;
+/// Returns the transition table that a world's environments follow.
+type Model = Arc<dyn Fn() -> Arc<dyn Tabular> + Send + Sync>;
 /// Applies one of a world's wrappers to another world.
 type Rewrap = Arc<dyn Fn(World) -> World + Send + Sync>;
 
@@ -55,6 +58,9 @@ pub struct World {
     /// The description for engines that step the environment on a device. `None` if no engine can, and for wrapped environments.
     pub tensor_spec: Option<TensorEnvSpec>,
     pub(crate) is_one_hot: bool,
+    /// The number of states, if observations are exactly their one-hot codes.
+    pub(crate) states: Option<usize>,
+    pub(crate) model: Option<Model>,
     pub(crate) one: One,
     pub(crate) many: Many,
     /// The wrappers, innermost first.
@@ -80,6 +86,8 @@ impl World {
             text: None,
             tensor_spec: None,
             is_one_hot: false,
+            states: None,
+            model: None,
             one,
             many,
             wrappers: Vec::new(),
@@ -91,12 +99,41 @@ impl World {
         Self { max_episode_steps: Some(limit), ..Self::new(name, move || TimeLimit::new(make(), limit)) }
     }
 
-    /// Wraps every environment of this world.
+    /// Creates a world from a transition table, with episodes truncated after `limit` steps. All environments share the table, which `make` builds when it is first
+    /// needed.
+    ///
+    /// ```
+    /// use gradus_envs::World;
+    /// use gradus_envs::tabular::random_walk;
+    ///
+    /// let walk = World::of_table("random-walk", 1000, || random_walk(5));
+    /// assert_eq!(walk.model().map(|model| model.table().states()), Some(5));
+    /// ```
+    pub fn of_table<W: Tabular + 'static>(name: &str, limit: u32, make: impl Fn() -> W + Clone + Send + Sync + 'static) -> Self {
+        let shared: Arc<OnceLock<Arc<W>>> = Arc::new(OnceLock::new());
+        let table = move || shared.get_or_init(|| Arc::new(make())).clone();
+        let model = table.clone();
+        Self { model: Some(Arc::new(move || model())), ..Self::limited(name, limit, move || TableEnv::<W>::new(table())) }
+    }
+
+    /// Says that the environments follow a transition table, which `make` builds: a world whose environments draw by themselves what the table describes.
+    pub fn with_model<W: Tabular + 'static>(self, make: impl Fn() -> W + Send + Sync + 'static) -> Self {
+        let shared: OnceLock<Arc<W>> = OnceLock::new();
+        Self { model: Some(Arc::new(move || shared.get_or_init(|| Arc::new(make())).clone())), ..self }
+    }
+
+    /// Returns the transition table that the environments follow, if one is known: p(s', r | s, a) of every state and action. Observations are the numbers of its states,
+    /// or their [one-hot codes](Self::is_one_hot). Time limits are not part of it.
+    pub fn model(&self) -> Option<Arc<dyn Tabular>> {
+        self.model.as_ref().map(|model| model())
+    }
+
+    /// Wraps every environment of this world. The wrapped world has no [`model`](Self::model), because a wrapper may change anything.
     pub fn wrapped<E: Env + 'static>(self, wrap: impl Fn(Box<dyn Env>) -> E + Clone + Send + Sync + 'static) -> Self {
         let (one, again, mut wrappers) = (self.one, wrap.clone(), self.wrappers);
         wrappers.push(Arc::new(move |world: World| world.wrapped(again.clone())));
         let made = Self::new(&self.name, move || wrap(one()));
-        Self { one: made.one, many: made.many, wrappers, tensor_spec: None, ..self }
+        Self { one: made.one, many: made.many, wrappers, tensor_spec: None, model: None, states: None, ..self }
     }
 
     /// Makes vectors step their environments one after the other, which is slower and gives the same numbers.
@@ -108,6 +145,11 @@ impl World {
     /// Whether the wrapper [`OneHot`](crate::wrappers::OneHot) encodes the environment's discrete observations.
     pub fn is_one_hot(&self) -> bool {
         self.is_one_hot
+    }
+
+    /// Returns the number of states, if observations are exactly their one-hot codes: if the wrapper [`OneHot`](crate::wrappers::OneHot) is the outermost one.
+    pub fn one_hot_states(&self) -> Option<usize> {
+        self.states
     }
 
     /// Makes vectors as `other` does. Both must give the same numbers; the crate gradus-checker tests this.

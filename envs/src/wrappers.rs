@@ -40,7 +40,10 @@ use crate::{Env, EnvError, Space, World};
 impl World {
     /// Wraps every environment in [`OneHot`], which panics if observations are not discrete.
     pub fn one_hot(self) -> Self {
-        Self { is_one_hot: true, ..self.wrapped(OneHot::new) }
+        let model = self.model.clone();
+        let world = self.wrapped(OneHot::new);
+        let states = Some(world.env().observation_space().width());
+        Self { is_one_hot: true, states, model, ..world }
     }
 
     /// Wraps every environment, which has episodes of at most `limit` steps, in [`TimeAware`].

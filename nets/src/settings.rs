@@ -72,31 +72,31 @@ macro_rules! settings {
     (
         $(#[$attribute:meta])*
         pub struct $name:ident {
-            $( $(#[doc = $doc:literal])+ pub $field:ident: $type:ty = $default:expr, )+
+            $( $(#[doc = $doc:literal])+ pub $field:ident: $type:ty = $default:expr, )*
             .. $(#[doc = $shared_doc:literal])+ pub $shared:ident: $shared_type:ty $(,)?
         }
     ) => {
         $(#[$attribute])*
         pub struct $name {
-            $( $(#[doc = $doc])+ pub $field: $type, )+
+            $( $(#[doc = $doc])+ pub $field: $type, )*
             $(#[doc = $shared_doc])+ pub $shared: $shared_type,
         }
 
         impl Default for $name {
             fn default() -> Self {
-                Self { $( $field: $default, )+ $shared: <$shared_type>::default() }
+                Self { $( $field: $default, )* $shared: <$shared_type>::default() }
             }
         }
 
         impl $crate::Settings for $name {
             const HELP: &'static [(&'static str, &'static str)] = {
-                const OWN: &[(&str, &str)] = &[ $( (stringify!($field), concat!($($doc),+)) ),+ ];
+                const OWN: &[(&str, &str)] = &[ $( (stringify!($field), concat!($($doc),+)) ),* ];
                 const SHARED: &[(&str, &str)] = <$shared_type as $crate::Settings>::HELP;
                 &$crate::concatenated::<{ OWN.len() + SHARED.len() }>(OWN, SHARED)
             };
 
             fn visit<V: $crate::Visit>(&mut self, visitor: &mut V) {
-                $( visitor.field(stringify!($field), &mut self.$field); )+
+                $( visitor.field(stringify!($field), &mut self.$field); )*
                 $crate::Settings::visit(&mut self.$shared, visitor);
             }
         }

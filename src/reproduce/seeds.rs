@@ -138,11 +138,7 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
             "what may go wrong",
             "seeds of each agent",
             "probability",
-            vec![
-                line(0, 1, "means in the wrong order"),
-                line(2, 3, "equal agents differ significantly"),
-                line(1, 6, "significant in the wrong order"),
-            ],
+            vec![line(0, 1, "means in the wrong order"), line(2, 3, "equal agents, p < 0.05"), line(1, 6, "wrong order, p < 0.05")],
         ),
         lines("what is wanted", "seeds of each agent", "probability", vec![line(3, 0, "difference found, p < 0.05")]),
         Panel { title: "all runs".into(), chart: Chart::Violins(chart) },

@@ -83,17 +83,24 @@ impl Sums {
 struct Part {
     rewards: Vec<Sums>,
     optimal: Vec<Sums>,
+    overall: Sums,
     of_problems: Vec<f64>,
 }
 
 impl Part {
     fn new(steps: usize) -> Self {
-        Self { rewards: vec![Sums::default(); steps], optimal: vec![Sums::default(); steps], of_problems: Vec::new() }
+        Self {
+            rewards: vec![Sums::default(); steps],
+            optimal: vec![Sums::default(); steps],
+            overall: Sums::default(),
+            of_problems: Vec::new(),
+        }
     }
 
     fn merge(mut self, other: &Part) -> Self {
         self.rewards.iter_mut().zip(&other.rewards).for_each(|(sums, other)| sums.merge(other));
         self.optimal.iter_mut().zip(&other.optimal).for_each(|(sums, other)| sums.merge(other));
+        self.overall.merge(&other.overall);
         self.of_problems.extend(&other.of_problems);
         self
     }
@@ -110,12 +117,10 @@ pub fn try_rule(rule: Rule, experiment: &Experiment) -> Outcome {
     let parts = threads::with_default(|| threads::map(&mut firsts, |_, first| try_part(rule, experiment, *first)));
     let all = parts.iter().fold(Part::new(steps), Part::merge);
     let averages = |sums: &[Sums]| sums.iter().map(|sums| sums.average(problems)).collect();
-    let mut overall = Sums::default();
-    all.of_problems.iter().for_each(|reward| overall.add(*reward));
     Outcome {
         rewards: averages(&all.rewards),
         optimal: averages(&all.optimal),
-        overall: overall.average(problems),
+        overall: all.overall.average(problems),
         of_problems: all.of_problems,
     }
 }
@@ -141,5 +146,6 @@ fn try_part(rule: Rule, experiment: &Experiment, first: usize) -> Part {
         }
     }
     part.of_problems.extend(earned.iter().map(|earned| earned / steps as f64));
+    part.of_problems.iter().for_each(|mean| part.overall.add(*mean));
     part
 }

@@ -1,6 +1,10 @@
 //! Expected Sarsa (van Seijen et al., 2009).
 
+use gradus_nets::settings;
+
+use super::agent::{Learning, Rule, Seen, TableConfig, preset};
 use super::{ActionValues, Experience};
+use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 
 /// Updates Q(S, A) += alpha (R + gamma sum_a pi(a|S') Q(S', a) - Q(S, A)) (equation 6.9), where pi is epsilon-greedy. The expectation takes the place of
 /// Sarsa's next action, whose variance it removes. Q(S', a) is 0 if the process terminated. With `epsilon` 0 this is Q-learning.
@@ -19,4 +23,34 @@ pub fn expected_sarsa(q: &mut ActionValues, step: Experience, epsilon: f64, alph
     let after = if step.terminated { 0.0 } else { (1.0 - epsilon) * q.best(step.next) + epsilon * mean };
     let value = q.at_mut(step.state, step.action);
     *value += alpha * (step.reward + gamma * after - *value);
+}
+
+settings! {
+    /// The settings of Expected Sarsa.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ExpectedSarsaConfig {
+        ..
+        /// The settings that tabular agents share.
+        pub table: TableConfig,
+    }
+}
+
+impl AgentConfig for ExpectedSarsaConfig {
+    const NAME: &'static str = "expected-sarsa";
+    const ABOUT: &'static str = "tabular Expected Sarsa: on-policy control without the variance of the next action";
+    const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
+    const IS_WHOLE: bool = true;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        self.table.built(Self::NAME, setup, ExpectedSarsa)
+    }
+}
+
+struct ExpectedSarsa;
+
+impl Rule for ExpectedSarsa {
+    fn learn(&mut self, Seen { step, .. }: &Seen, Learning { table, sizes, gamma, .. }: Learning<'_>) {
+        let alpha = sizes.next(table.q.place(step.state, step.action));
+        expected_sarsa(&mut table.q, *step, table.epsilon, alpha, gamma);
+    }
 }

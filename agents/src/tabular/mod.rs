@@ -12,24 +12,44 @@
 //!
 //! Each update depends only on its arguments. `gradus::textbook` runs the episodes.
 
+mod agent;
+mod double_q_learning;
 mod dyna;
+mod dynamic_programming;
 mod expected_sarsa;
+mod memory;
 mod monte_carlo;
 mod n_step;
+mod n_step_sarsa;
+mod off_policy_monte_carlo;
 mod planning;
+mod prioritised_sweeping;
 mod q_learning;
 mod sarsa;
+mod sarsa_lambda;
 mod td;
+mod td_lambda;
 mod tiles;
 
-pub use dyna::Model;
-pub use expected_sarsa::expected_sarsa;
-pub use monte_carlo::{ImportanceSampling, Visits, monte_carlo, returns};
-pub use n_step::{lambda_return, n_step_td};
-pub use planning::{Sweeps, best_actions, deterministic, evaluate_within, mean_over_starts, policy_evaluation, value_iteration};
-pub use q_learning::q_learning;
-pub use sarsa::sarsa;
+pub use agent::{Learning, Rule, Seen, StepSizes, TableConfig, TabularAgent, ValueTable};
+pub use double_q_learning::{DoubleQLearningConfig, double_q_learning};
+pub use dyna::{DynaQConfig, Model};
+pub use dynamic_programming::{PolicyEvaluationConfig, PolicyIterationConfig, ValueIterationConfig};
+pub use expected_sarsa::{ExpectedSarsaConfig, expected_sarsa};
+use memory::{Steps, Traces};
+pub use monte_carlo::{ImportanceSampling, MonteCarloConfig, MonteCarloPredictionConfig, Visits, monte_carlo, returns};
+pub use n_step::{NStepTdConfig, lambda_return, n_step_td};
+pub use n_step_sarsa::NStepSarsaConfig;
+pub use off_policy_monte_carlo::OffPolicyMonteCarloConfig;
+pub use planning::{
+    Sweeps, best_actions, deterministic, evaluate_within, look_ahead, mean_over_starts, policy_evaluation, reachable, value_iteration,
+};
+pub use prioritised_sweeping::{PrioritisedSweeping, PrioritisedSweepingConfig};
+pub use q_learning::{QLearningConfig, q_learning};
+pub use sarsa::{SarsaConfig, sarsa};
+pub use sarsa_lambda::SarsaLambdaConfig;
 pub use td::td0;
+pub use td_lambda::TdLambdaConfig;
 pub use tiles::{SarsaSettings, Tiles, semi_gradient_sarsa};
 
 /// One transition.
@@ -101,9 +121,29 @@ impl ActionValues {
         self.row(state).iter().copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
+    /// Returns argmax_a Q(s, a); of several, the first.
+    pub fn best_action(&self, state: usize) -> usize {
+        let row = self.row(state);
+        (1..row.len()).fold(0, |best, action| if row[action] > row[best] { action } else { best })
+    }
+
     /// Returns argmax_a Q(s, a) for every state. If several actions have the highest value, returns the first of them.
     pub fn greedy(&self) -> Vec<usize> {
-        let first_best = |row: &[f64]| (1..row.len()).fold(0, |best, action| if row[action] > row[best] { action } else { best });
-        self.values.chunks_exact(self.actions).map(first_best).collect()
+        (0..self.states()).map(|state| self.best_action(state)).collect()
+    }
+
+    /// Returns all values, row by row.
+    pub fn all(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Returns all values mutably, row by row.
+    pub fn all_mut(&mut self) -> &mut [f64] {
+        &mut self.values
+    }
+
+    /// Returns the place of Q(s, a) in [`all`](Self::all).
+    pub fn place(&self, state: usize, action: usize) -> usize {
+        state * self.actions + action
     }
 }

@@ -1,6 +1,16 @@
 //! Monte Carlo methods: values are means of returns.
 
-use super::Trajectory;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use gradus_envs::random::Stream;
+use gradus_envs::tabular::{Outcome, Tabular};
+use gradus_nets::settings;
+use serde::{Deserialize, Serialize};
+
+use super::agent::{Learning, Rule, Seen, TableConfig, ValueTable, model, of_random_actions, preset};
+use super::{Experience, Steps, Sweeps, Trajectory};
+use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 
 /// Returns the return from each step of an episode that terminated: G_t = R_{t+1} + gamma G_{t+1} (equation 3.9).
 ///
@@ -14,7 +24,8 @@ pub fn returns(rewards: &[f64], gamma: f64) -> Vec<f64> {
 }
 
 /// Whether a mean takes the return of each visit to a state, or that of its first visit in an episode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Visits {
     /// The first visit in each episode.
     First,
@@ -82,5 +93,165 @@ impl ImportanceSampling {
     /// Returns the weighted estimate, the sum of rho G divided by the sum of rho (equation 5.6): biased, with a small variance. It is 0 while all ratios are 0.
     pub fn weighted(&self) -> f64 {
         if self.ratios == 0.0 { 0.0 } else { self.products / self.ratios }
+    }
+}
+
+/// Returns the place of every counted visit of an episode, and the return from it.
+fn visited(episode: &VecDeque<Seen>, place: impl Fn(&Seen) -> usize, is_first: bool, gamma: f64) -> Vec<(usize, f64)> {
+    let rewards: Vec<f64> = episode.iter().map(|seen| seen.step.reward).collect();
+    let (mut known, mut all) = (BTreeSet::new(), Vec::new());
+    for (seen, value) in episode.iter().zip(returns(&rewards, gamma)) {
+        if known.insert(place(seen)) || !is_first {
+            all.push((place(seen), value));
+        }
+    }
+    all
+}
+
+settings! {
+    /// The settings of on-policy Monte Carlo control.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct MonteCarloConfig {
+        /// Visits that count: first or every.
+        pub visits: Visits = Visits::First,
+        /// Whether episodes begin with a random state and action, drawn from the environment's transition table (section 5.3). For every episode of the environment the
+        /// agent plays one of these, greedily after its first action.
+        pub exploring_starts: bool = false,
+        ..
+        /// The settings that tabular agents share.
+        pub table: TableConfig,
+    }
+}
+
+impl AgentConfig for MonteCarloConfig {
+    const NAME: &'static str = "monte-carlo";
+    const ABOUT: &'static str = "on-policy Monte Carlo control: first or every visit, or exploring starts";
+    const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
+    const IS_WHOLE: bool = true;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        let model = if self.exploring_starts { Some(model(setup)?) } else { None };
+        let rule = MonteCarlo { is_first: self.visits == Visits::First, model, episodes: vec![VecDeque::new(); setup.envs] };
+        self.table.built(Self::NAME, setup, rule)
+    }
+}
+
+/// Moves Q(S, A) towards the return of each counted visit at the end of an episode (section 5.4). An episode that a time limit truncated counts with the rewards
+/// until then.
+struct MonteCarlo {
+    is_first: bool,
+    /// The table for exploring starts.
+    model: Option<Arc<dyn Tabular>>,
+    /// The episode so far of every environment.
+    episodes: Vec<VecDeque<Seen>>,
+}
+
+impl MonteCarlo {
+    /// Plays an episode from a random state and action.
+    fn play(model: &dyn Tabular, table: &ValueTable, stream: &mut Stream) -> VecDeque<Seen> {
+        let (model, greedy) = (model.table(), ValueTable { epsilon: 0.0, ..table.clone() });
+        let (mut state, mut action) = (stream.below(model.states() as u32) as usize, stream.below(model.actions() as u32) as usize);
+        let mut episode = VecDeque::new();
+        while episode.len() < LONGEST {
+            let Outcome { next, reward, terminated, .. } = model.sample(state, action, stream);
+            let step = Experience { state, action, reward, next: next as usize, terminated };
+            episode.push_back(Seen { env: 0, step, next_action: 0, probability: 1.0, is_last: terminated });
+            if terminated {
+                break;
+            }
+            state = next as usize;
+            (action, _) = greedy.choose(state, None, stream);
+        }
+        episode
+    }
+}
+
+/// Most steps of an episode with an exploring start: a greedy policy may never end.
+const LONGEST: usize = 1000;
+
+impl Rule for MonteCarlo {
+    fn learn(&mut self, seen: &Seen, Learning { table, sizes, gamma, stream, .. }: Learning<'_>) {
+        let episode = &mut self.episodes[seen.env];
+        episode.push_back(*seen);
+        if !seen.is_last {
+            return;
+        }
+        if let Some(model) = &self.model {
+            *episode = Self::play(model.as_ref(), table, stream);
+        }
+        let actions = table.q.actions();
+        for (place, value) in visited(episode, |seen| seen.step.state * actions + seen.step.action, self.is_first, gamma) {
+            let mean = &mut table.q.all_mut()[place];
+            *mean += sizes.next(place) * (value - *mean);
+        }
+        episode.clear();
+    }
+
+    fn save(&self) -> Vec<u64> {
+        Steps::save(&self.episodes)
+    }
+
+    fn load(&mut self, words: &[u64]) -> Option<()> {
+        Steps::load(&mut self.episodes, words)
+    }
+}
+
+settings! {
+    /// The settings of Monte Carlo prediction.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct MonteCarloPredictionConfig {
+        /// Visits that count: first or every.
+        pub visits: Visits = Visits::First,
+        ..
+        /// The settings that tabular agents share.
+        pub table: TableConfig,
+    }
+}
+
+impl AgentConfig for MonteCarloPredictionConfig {
+    const NAME: &'static str = "monte-carlo-prediction";
+    const ABOUT: &'static str = "Monte Carlo prediction: values of random actions, first or every visit";
+    const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
+    const IS_WHOLE: bool = true;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        let rule = MonteCarloPrediction { is_first: self.visits == Visits::First, episodes: vec![VecDeque::new(); setup.envs] };
+        self.table.built(Self::NAME, setup, rule)
+    }
+}
+
+/// Moves V(S) towards the return of each counted visit at the end of an episode (section 5.1).
+struct MonteCarloPrediction {
+    is_first: bool,
+    /// The episode so far of every environment.
+    episodes: Vec<VecDeque<Seen>>,
+}
+
+impl Rule for MonteCarloPrediction {
+    fn predicts(&self) -> bool {
+        true
+    }
+
+    fn truth(&self, model: &dyn Tabular, gamma: f64) -> Sweeps {
+        of_random_actions(model, gamma)
+    }
+
+    fn learn(&mut self, seen: &Seen, Learning { table, sizes, gamma, .. }: Learning<'_>) {
+        let episode = &mut self.episodes[seen.env];
+        episode.push_back(*seen);
+        if seen.is_last {
+            for (state, value) in visited(episode, |seen| seen.step.state, self.is_first, gamma) {
+                table.v[state] += sizes.next(state) * (value - table.v[state]);
+            }
+            episode.clear();
+        }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        Steps::save(&self.episodes)
+    }
+
+    fn load(&mut self, words: &[u64]) -> Option<()> {
+        Steps::load(&mut self.episodes, words)
     }
 }

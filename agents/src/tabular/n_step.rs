@@ -1,6 +1,13 @@
 //! n-step temporal differences, and the lambda-return that averages all of them.
 
-use super::Trajectory;
+use std::collections::VecDeque;
+
+use gradus_envs::tabular::Tabular;
+use gradus_nets::settings;
+
+use super::agent::{Learning, Rule, Seen, TableConfig, of_random_actions, preset};
+use super::{Steps, Sweeps, Trajectory};
+use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 
 /// Runs n-step TD prediction over an episode that terminated: for each t in turn, V(S_t) += alpha (G - V(S_t)) with the n-step return
 /// G = R_{t+1} + ... + gamma^{n-1} R_{t+n} + gamma^n V(S_{t+n}) (equations 7.1 and 7.2). Returns that reach beyond the end are complete. With n = 1 this is
@@ -46,6 +53,66 @@ pub fn lambda_return(values: &mut [f64], episode: &Trajectory, lambda: f64, alph
         targets[t] = later;
     }
     states.iter().zip(targets).for_each(|(state, target)| values[*state] += alpha * (target - values[*state]));
+}
+
+settings! {
+    /// The settings of n-step TD.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct NStepTdConfig {
+        /// Number of rewards in a return, at least 1; 1: TD(0).
+        pub n: usize = 4,
+        ..
+        /// The settings that tabular agents share.
+        pub table: TableConfig,
+    }
+}
+
+impl AgentConfig for NStepTdConfig {
+    const NAME: &'static str = "n-step-td";
+    const ABOUT: &'static str = "n-step TD: values of random actions, with returns of n rewards";
+    const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
+    const IS_WHOLE: bool = true;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        ConfigError::unless_at_least_one("n-step-td.n", self.n)?;
+        self.table.built(Self::NAME, setup, NStepTd { n: self.n, last: vec![VecDeque::new(); setup.envs] })
+    }
+}
+
+/// n-step TD, step by step: equation 7.2 as soon as n rewards are known, and at the end of an episode with the shorter returns of the last states.
+struct NStepTd {
+    n: usize,
+    /// The last steps of every environment, at most n.
+    last: Vec<VecDeque<Seen>>,
+}
+
+impl Rule for NStepTd {
+    fn predicts(&self) -> bool {
+        true
+    }
+
+    fn truth(&self, model: &dyn Tabular, gamma: f64) -> Sweeps {
+        of_random_actions(model, gamma)
+    }
+
+    fn learn(&mut self, seen: &Seen, Learning { table, sizes, gamma, .. }: Learning<'_>) {
+        let last = &mut self.last[seen.env];
+        last.push_back(*seen);
+        while last.len() == self.n || seen.is_last && !last.is_empty() {
+            let after = if seen.step.terminated { 0.0 } else { table.v[seen.step.next] };
+            let target = last.iter().rev().fold(after, |later, seen| seen.step.reward + gamma * later);
+            let Some(Seen { step, .. }) = last.pop_front() else { break };
+            table.v[step.state] += sizes.next(step.state) * (target - table.v[step.state]);
+        }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        Steps::save(&self.last)
+    }
+
+    fn load(&mut self, words: &[u64]) -> Option<()> {
+        Steps::load(&mut self.last, words)
+    }
 }
 
 #[cfg(test)]

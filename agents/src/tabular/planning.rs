@@ -5,6 +5,8 @@
 
 use gradus_envs::tabular::Table;
 
+use super::ActionValues;
+
 /// Actions with a value within this distance of the highest also count as best, so that rounding does not break ties.
 const TIE: f64 = 1e-9;
 
@@ -113,4 +115,26 @@ pub fn deterministic(chosen: &[usize], actions: usize) -> Vec<f64> {
 /// Returns the mean value of the first state of an episode.
 pub fn mean_over_starts(table: &Table, values: &[f64]) -> f64 {
     table.starts().iter().zip(values).map(|(p, value)| p * value).sum()
+}
+
+/// Returns the states that can be reached from the first states of episodes, in order.
+pub fn reachable(table: &Table) -> Vec<usize> {
+    let mut is_reached: Vec<bool> = table.starts().iter().map(|p| *p > 0.0).collect();
+    let mut left: Vec<usize> = (0..table.states()).filter(|state| is_reached[*state]).collect();
+    while let Some(state) = left.pop() {
+        let outcomes = (0..table.actions()).flat_map(|action| table.outcomes(state, action));
+        for outcome in outcomes.filter(|outcome| !outcome.terminated && outcome.probability > 0.0) {
+            if !std::mem::replace(&mut is_reached[outcome.next as usize], true) {
+                left.push(outcome.next as usize);
+            }
+        }
+    }
+    (0..table.states()).filter(|state| is_reached[*state]).collect()
+}
+
+/// Writes the value of every action, given V of all states: the sum over s', r of p(s', r | s, a) (r + gamma V(s')).
+pub fn look_ahead(table: &Table, values: &[f64], gamma: f64, q: &mut ActionValues) {
+    for state in 0..table.states() {
+        (0..table.actions()).for_each(|action| *q.at_mut(state, action) = backed_up(table, values, state, action, gamma));
+    }
 }

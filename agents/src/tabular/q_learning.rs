@@ -1,6 +1,10 @@
 //! Q-learning: off-policy control (Watkins, 1989).
 
+use gradus_nets::settings;
+
+use super::agent::{Learning, Rule, Seen, TableConfig, preset};
 use super::{ActionValues, Experience};
+use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 
 /// Updates Q(S, A) += alpha (R + gamma max_a Q(S', a) - Q(S, A)) (equation 6.8). Q(S', a) is 0 if the process terminated. The target
 /// assumes greedy actions from S' on, even if the agent explores.
@@ -17,4 +21,34 @@ pub fn q_learning(q: &mut ActionValues, step: Experience, alpha: f64, gamma: f64
     let after = if step.terminated { 0.0 } else { q.best(step.next) };
     let value = q.at_mut(step.state, step.action);
     *value += alpha * (step.reward + gamma * after - *value);
+}
+
+settings! {
+    /// The settings of Q-learning.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct QLearningConfig {
+        ..
+        /// The settings that tabular agents share.
+        pub table: TableConfig,
+    }
+}
+
+impl AgentConfig for QLearningConfig {
+    const NAME: &'static str = "q-learning";
+    const ABOUT: &'static str = "tabular Q-learning: off-policy control";
+    const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
+    const IS_WHOLE: bool = true;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        self.table.built(Self::NAME, setup, QLearning)
+    }
+}
+
+struct QLearning;
+
+impl Rule for QLearning {
+    fn learn(&mut self, Seen { step, .. }: &Seen, Learning { table, sizes, gamma, .. }: Learning<'_>) {
+        let alpha = sizes.next(table.q.place(step.state, step.action));
+        q_learning(&mut table.q, *step, alpha, gamma);
+    }
 }

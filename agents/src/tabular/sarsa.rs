@@ -1,6 +1,10 @@
 //! Sarsa: on-policy control (Rummery and Niranjan, 1994).
 
+use gradus_nets::settings;
+
+use super::agent::{Learning, Rule, Seen, TableConfig, preset};
 use super::{ActionValues, Experience};
+use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 
 /// Updates Q(S, A) += alpha (R + gamma Q(S', A') - Q(S, A)) (equation 6.7). Q(S', A') is 0 if the process terminated. A' is the action
 /// taken in S', so the target estimates the value of the policy that the agent follows, exploration included.
@@ -17,4 +21,38 @@ pub fn sarsa(q: &mut ActionValues, step: Experience, next_action: usize, alpha: 
     let after = if step.terminated { 0.0 } else { q.row(step.next)[next_action] };
     let value = q.at_mut(step.state, step.action);
     *value += alpha * (step.reward + gamma * after - *value);
+}
+
+settings! {
+    /// The settings of Sarsa.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct SarsaConfig {
+        ..
+        /// The settings that tabular agents share.
+        pub table: TableConfig,
+    }
+}
+
+impl AgentConfig for SarsaConfig {
+    const NAME: &'static str = "sarsa";
+    const ABOUT: &'static str = "tabular Sarsa: on-policy control";
+    const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
+    const IS_WHOLE: bool = true;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        self.table.built(Self::NAME, setup, Sarsa)
+    }
+}
+
+struct Sarsa;
+
+impl Rule for Sarsa {
+    fn needs_next_action(&self) -> bool {
+        true
+    }
+
+    fn learn(&mut self, Seen { step, next_action, .. }: &Seen, Learning { table, sizes, gamma, .. }: Learning<'_>) {
+        let alpha = sizes.next(table.q.place(step.state, step.action));
+        sarsa(&mut table.q, *step, *next_action, alpha, gamma);
+    }
 }

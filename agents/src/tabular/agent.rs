@@ -1,0 +1,478 @@
+//! The parts that all tabular agents share: the table as a behaviour, the step sizes, and the loop that hands steps to an update rule.
+
+use std::sync::Arc;
+
+use gradus_envs::Space;
+use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::tabular::Tabular;
+use gradus_nets::math::{exp, ln};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64};
+use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Observations, settings};
+
+use super::{ActionValues, Experience};
+use crate::{AgentError, Algorithm, Built, Collection, ConfigError, End, EpsilonGreedy, Preset, Report, Rollout, Setup, UpdateContext};
+
+settings! {
+    /// The settings that tabular agents share. The letters are those of Sutton and Barto.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct TableConfig {
+        /// Discount factor gamma, 0 to 1.
+        pub gamma: f64 = 0.99,
+        /// Step size alpha, above 0, to 1.
+        pub alpha: f64 = 0.1,
+        /// Decay of the step size: at the n-th update of a value it is alpha n^-alpha_decay, 0 to 1; 1 with alpha = 1: a mean.
+        pub alpha_decay: f64 = 0.0,
+        /// Probability of a random action, epsilon, 0 to 1.
+        pub epsilon: f64 = 0.1,
+        /// Epsilon at the beginning, from which it changes linearly, 0 to 1; unused if epsilon_fraction is 0.
+        pub first_epsilon: f64 = 1.0,
+        /// Fraction of the training in which epsilon changes, 0 to 1; 0: it is constant.
+        pub epsilon_fraction: f64 = 0.0,
+        /// Every value at the beginning; a high one makes a greedy agent explore.
+        pub initial: f64 = 0.0,
+    }
+}
+
+impl TableConfig {
+    /// Checks that every setting of `agent` is in range.
+    pub fn check(&self, agent: &str) -> Result<(), ConfigError> {
+        let key = |name: &str| format!("{agent}.{name}");
+        let fractions = [
+            ("gamma", self.gamma),
+            ("alpha_decay", self.alpha_decay),
+            ("epsilon", self.epsilon),
+            ("first_epsilon", self.first_epsilon),
+            ("epsilon_fraction", self.epsilon_fraction),
+        ];
+        for (name, x) in fractions {
+            ConfigError::unless((0.0..=1.0).contains(&x), &key(name), "a number from 0 to 1", x)?;
+        }
+        ConfigError::unless(self.alpha > 0.0 && self.alpha <= 1.0, &key("alpha"), "a number above 0 and at most 1", self.alpha)?;
+        ConfigError::unless(self.initial.is_finite(), &key("initial"), "a finite number", self.initial)
+    }
+
+    /// How the agent explores in a training of `steps` environment steps.
+    pub fn exploration(&self, steps: u64) -> EpsilonGreedy {
+        let over = (self.epsilon_fraction * steps as f64).round() as u64;
+        EpsilonGreedy { random_steps: 0, first: self.first_epsilon, last: self.epsilon, over }
+    }
+
+    /// Returns the agent `agent` with this update rule.
+    pub(super) fn built(&self, agent: &str, setup: &Setup<'_>, rule: impl Rule + 'static) -> Result<Built, ConfigError> {
+        self.check(agent)?;
+        let (states, actions) = sizes(setup)?;
+        Ok(Built::Whole(Box::new(TabularAgent::new(self.clone(), setup, (states, actions), Box::new(rule)))))
+    }
+}
+
+/// Returns the numbers of states and actions of the environment.
+pub(super) fn sizes(setup: &Setup<'_>) -> Result<(usize, usize), ConfigError> {
+    let env = setup.world.env();
+    let (observations, actions) = (env.observation_space(), env.action_space());
+    match (setup.world.one_hot_states(), actions) {
+        (Some(states), Space::Discrete(n)) => Ok((states, n as usize)),
+        _ => {
+            let got = format!("{}, whose observations are {} numbers", setup.world.name, observations.width());
+            Err(ConfigError { key: "environment".into(), expected: "one with discrete observations and actions, without wrappers".into(), got })
+        }
+    }
+}
+
+/// Returns the transition table of the environment.
+pub(super) fn model(setup: &Setup<'_>) -> Result<Arc<dyn Tabular>, ConfigError> {
+    setup.world.model().ok_or_else(|| ConfigError {
+        key: "environment".into(),
+        expected: "one with a known transition table".into(),
+        got: setup.world.name.clone(),
+    })
+}
+
+/// The preset of a tabular agent for all environments.
+pub(super) const fn preset(agent: &'static str) -> Preset {
+    Preset { agent, environment: "any", name: "default", text: include_str!("../../presets/any-tabular-default.toml") }
+}
+
+/// Returns the values of uniformly random actions.
+pub(super) fn of_random_actions(model: &dyn Tabular, gamma: f64) -> super::Sweeps {
+    let table = model.table();
+    let policy = vec![1.0 / table.actions() as f64; table.states() * table.actions()];
+    super::policy_evaluation(table, &policy, gamma, TOLERANCE, SWEEPS)
+}
+
+/// A table of action values as a behaviour: epsilon-greedy, with ties broken at random. Its greedy action is the first of the best ones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValueTable {
+    /// Q(s, a).
+    pub q: ActionValues,
+    /// V(s), of agents that learn state values; else empty.
+    pub v: Vec<f64>,
+    /// Probability of a random action.
+    pub epsilon: f64,
+}
+
+impl ValueTable {
+    /// Returns the best of the allowed actions, and their number. Without `mask` all are allowed.
+    fn best(&self, state: usize, mask: Option<&[bool]>) -> (impl Iterator<Item = usize> + Clone, usize) {
+        let row = self.q.row(state);
+        let allowed = move |action: &usize| mask.is_none_or(|mask| mask[*action]);
+        let all = (0..row.len()).filter(allowed);
+        let highest = all.clone().map(|action| row[action]).fold(f64::NEG_INFINITY, f64::max);
+        (all.clone().filter(move |action| row[*action] >= highest), all.count())
+    }
+
+    /// Draws an action and returns it with its probability.
+    pub fn choose(&self, state: usize, mask: Option<&[bool]>, stream: &mut Stream) -> (usize, f64) {
+        let (best, count) = self.best(state, mask);
+        let ties = best.clone().count();
+        let is_random = self.epsilon > 0.0 && stream.unit_f64() < self.epsilon;
+        let action = if is_random {
+            let mut allowed = (0..self.q.actions()).filter(|action| mask.is_none_or(|mask| mask[*action]));
+            allowed.nth(stream.below(count as u32) as usize)
+        } else {
+            best.clone().nth(if ties > 1 { stream.below(ties as u32) as usize } else { 0 })
+        };
+        let action = action.expect("every state has an action");
+        let greedy = if best.clone().any(|other| other == action) { (1.0 - self.epsilon) / ties as f64 } else { 0.0 };
+        (action, greedy + self.epsilon / count as f64)
+    }
+}
+
+impl Behaviour for ValueTable {
+    fn observation_width(&self) -> usize {
+        self.q.states()
+    }
+
+    fn actor(&self) -> Box<dyn Actor + '_> {
+        Box::new(TableActor(self))
+    }
+
+    fn save(&self) -> Tensors {
+        let shape = [self.q.states(), self.q.actions()];
+        let mut tensors = Tensors::from([("action_values".to_string(), Tensor::f64(&shape, self.q.all().to_vec()))]);
+        tensors.insert("epsilon".into(), Tensor::f64(&[1], vec![self.epsilon]));
+        if !self.v.is_empty() {
+            tensors.insert("state_values".into(), Tensor::f64(&[self.v.len()], self.v.clone()));
+        }
+        tensors
+    }
+
+    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        let q = get_f64(tensors, "action_values", &[self.q.states(), self.q.actions()])?;
+        let epsilon = get_f64(tensors, "epsilon", &[1])?[0];
+        if !self.v.is_empty() {
+            let v = get_f64(tensors, "state_values", &[self.v.len()])?;
+            self.v.copy_from_slice(v);
+        }
+        self.q.all_mut().copy_from_slice(q);
+        self.epsilon = epsilon;
+        Ok(())
+    }
+}
+
+struct TableActor<'a>(&'a ValueTable);
+
+/// Returns the state of a one-hot row.
+fn state_of(row: &[f32]) -> usize {
+    row.iter().position(|x| *x == 1.0).expect("a state is a one-hot row")
+}
+
+impl Actor for TableActor<'_> {
+    fn act(&mut self, rows: &[f32], masks: Option<&[bool]>, mut choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]) {
+        let (width, n) = (self.0.q.states(), self.0.q.actions());
+        let mut chosen = Vec::with_capacity(log_probs.len());
+        for (i, (row, log_prob)) in rows.chunks_exact(width).zip(log_probs).enumerate() {
+            let mask = masks.map(|masks| &masks[i * n..(i + 1) * n]);
+            let (action, probability) = match &mut choice {
+                Choice::Sample(streams) | Choice::Truncated(streams, _) => self.0.choose(state_of(row), mask, &mut streams[i]),
+                Choice::Greedy => (self.0.best(state_of(row), mask).0.next().expect("every state has an action"), 1.0),
+            };
+            chosen.push(action as u32);
+            *log_prob = ln(probability as f32);
+        }
+        *actions = ActionRows::Discrete(chosen);
+    }
+}
+
+/// The step sizes of a table: alpha, or alpha n^-decay at the n-th update of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepSizes {
+    alpha: f64,
+    decay: f64,
+    /// Updates of each value; empty if step sizes are constant.
+    updates: Vec<u64>,
+}
+
+impl StepSizes {
+    /// Creates the step sizes of `values` values.
+    pub fn new(alpha: f64, decay: f64, values: usize) -> Self {
+        Self { alpha, decay, updates: if decay > 0.0 { vec![0; values] } else { Vec::new() } }
+    }
+
+    /// Returns the step size of the next update of a value.
+    pub fn next(&mut self, place: usize) -> f64 {
+        let Some(updates) = self.updates.get_mut(place) else { return self.alpha };
+        *updates += 1;
+        // exact for a mean
+        let divisor = if self.decay == 1.0 { *updates as f64 } else { f64::from(exp(self.decay as f32 * ln(*updates as f32))) };
+        self.alpha / divisor
+    }
+}
+
+/// A step of a training.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seen {
+    /// Number of the environment.
+    pub env: usize,
+    /// The transition.
+    pub step: Experience,
+    /// The action A' in S', if the rule [needs](Rule::needs_next_action) it and the process has not terminated.
+    pub next_action: usize,
+    /// The probability with which the behaviour chose the action A.
+    pub probability: f64,
+    /// Whether the episode ended: the process terminated, or a time limit truncated the episode.
+    pub is_last: bool,
+}
+
+/// What a rule learns with.
+pub struct Learning<'a> {
+    /// The values, which the rule changes.
+    pub table: &'a mut ValueTable,
+    /// Step sizes, by the place of a value.
+    pub sizes: &'a mut StepSizes,
+    /// Discount factor.
+    pub gamma: f64,
+    /// Random numbers of the rule.
+    pub stream: &'a mut Stream,
+    /// Steps of the training so far, this one included.
+    pub time: u64,
+}
+
+/// An update rule for a table.
+pub trait Rule: Send {
+    /// Whether the rule needs the next action A'. It then learns from a step when A' is known, as in the textbook's Sarsa.
+    fn needs_next_action(&self) -> bool {
+        false
+    }
+
+    /// The exact values that the rule's values approach, if the environment's transition table is known. Those of the optimal policy unless overridden.
+    fn truth(&self, model: &dyn Tabular, gamma: f64) -> super::Sweeps {
+        super::value_iteration(model.table(), gamma, TOLERANCE, SWEEPS)
+    }
+
+    /// Whether the rule learns V of uniformly random actions, instead of action values.
+    fn predicts(&self) -> bool {
+        false
+    }
+
+    /// The probability of a random action, if the rule does not leave it to the settings: 1 for a rule that [predicts](Rule::predicts).
+    fn epsilon(&self) -> Option<f64> {
+        self.predicts().then_some(1.0)
+    }
+
+    /// Learns from a step.
+    fn learn(&mut self, seen: &Seen, learning: Learning<'_>);
+
+    /// Returns the rule's own state as words, for a checkpoint.
+    fn save(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    /// Restores the state that [`save`](Rule::save) returned; `None` if the words are no such state.
+    fn load(&mut self, words: &[u64]) -> Option<()> {
+        words.is_empty().then_some(())
+    }
+}
+
+/// Tolerance and largest number of sweeps for exact values.
+const TOLERANCE: f64 = 1e-10;
+const SWEEPS: usize = 20_000;
+/// Number of decisions in an iteration, at least.
+const ITERATION: usize = 1000;
+
+/// A tabular agent: a rule, its table, and the exact values if they are known.
+pub struct TabularAgent {
+    config: TableConfig,
+    rule: Box<dyn Rule>,
+    table: ValueTable,
+    sizes: StepSizes,
+    stream: Stream,
+    exploration: EpsilonGreedy,
+    envs: usize,
+    total_steps: u64,
+    steps: u64,
+    rollouts: usize,
+    /// The last step of every environment, of a rule that needs the next action.
+    waiting: Vec<Option<Seen>>,
+    model: Option<Arc<dyn Tabular>>,
+    /// The states that can be reached, and the exact value of each.
+    truth: Vec<(usize, f64)>,
+}
+
+impl TabularAgent {
+    fn new(config: TableConfig, setup: &Setup<'_>, (states, actions): (usize, usize), rule: Box<dyn Rule>) -> Self {
+        let exploration = config.exploration(setup.steps);
+        let values = if rule.predicts() { states } else { states * actions };
+        let model = setup.world.model();
+        let truth = model.as_ref().map_or(Vec::new(), |model| {
+            let exact = rule.truth(model.as_ref(), config.gamma);
+            let is_exact = exact.change <= TOLERANCE;
+            super::reachable(model.table()).into_iter().filter(|_| is_exact).map(|state| (state, exact.values[state])).collect()
+        });
+        let epsilon = rule.epsilon().unwrap_or_else(|| exploration.epsilon(0));
+        Self {
+            table: ValueTable {
+                q: ActionValues::new(states, actions, config.initial),
+                v: if rule.predicts() { vec![config.initial; states] } else { Vec::new() },
+                epsilon,
+            },
+            sizes: StepSizes::new(config.alpha, config.alpha_decay, values),
+            stream: Stream::new(setup.seed, Purpose::Shuffle, 0),
+            exploration,
+            envs: setup.envs,
+            total_steps: setup.steps,
+            steps: 0,
+            rollouts: 0,
+            waiting: vec![None; setup.envs],
+            model,
+            truth,
+            config,
+            rule,
+        }
+    }
+
+    fn learn(&mut self, seen: Seen) {
+        let Self { table, sizes, stream, rule, config, .. } = self;
+        rule.learn(&seen, Learning { table, sizes, gamma: config.gamma, stream, time: self.steps });
+    }
+
+    /// Hands a step to the rule, or keeps it until the next action is known.
+    fn observe(&mut self, seen: Seen) {
+        if !self.rule.needs_next_action() {
+            return self.learn(seen);
+        }
+        if let Some(earlier) = self.waiting[seen.env].take() {
+            self.learn(Seen { next_action: seen.step.action, ..earlier });
+        }
+        match seen {
+            Seen { is_last: false, .. } => self.waiting[seen.env] = Some(seen),
+            Seen { step: Experience { terminated: true, .. }, .. } => self.learn(seen),
+            // a time limit: the action that the agent would take
+            _ => {
+                let (next_action, _) = self.table.choose(seen.step.next, None, &mut self.stream);
+                self.learn(Seen { next_action, ..seen });
+            }
+        }
+    }
+
+    /// Returns the root mean square difference between the values and the exact ones; NaN if these are not known.
+    fn error(&self) -> f64 {
+        let value = |state: usize| self.table.v.get(state).copied().unwrap_or_else(|| self.table.q.best(state));
+        let squares: f64 = self.truth.iter().map(|(state, exact)| (value(*state) - exact).powi(2)).sum();
+        (squares / self.truth.len() as f64).sqrt()
+    }
+
+    fn report(&mut self, context: UpdateContext) -> Result<Report, AgentError> {
+        if let Some(wrong) = self.table.q.all().iter().chain(&self.table.v).find(|value| !value.is_finite()) {
+            return Err(context.not_finite("value", *wrong, 0));
+        }
+        if let (Some(model), false) = (&self.model, self.table.v.is_empty()) {
+            // the greedy policy of a prediction is that of a look ahead
+            super::look_ahead(model.table(), &self.table.v, self.config.gamma, &mut self.table.q);
+        }
+        Ok(vec![
+            ("train/value_error", self.error()),
+            ("train/n_updates", self.steps as f64),
+            ("rollout/exploration_rate", self.table.epsilon),
+        ])
+    }
+}
+
+impl Algorithm for TabularAgent {
+    fn behaviour(&self) -> &dyn Behaviour {
+        &self.table
+    }
+
+    fn behaviour_mut(&mut self) -> &mut dyn Behaviour {
+        &mut self.table
+    }
+
+    fn into_behaviour(self: Box<Self>) -> Box<dyn Behaviour> {
+        Box::new(self.table)
+    }
+
+    fn collection(&self) -> Collection {
+        Collection::Steps(1)
+    }
+
+    fn rollouts_per_iteration(&self) -> usize {
+        ITERATION.div_ceil(self.envs)
+    }
+
+    fn update(&mut self, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
+        let (Observations::Rows { rows, width }, ActionRows::Discrete(actions)) = (rollout.store.observations(), &rollout.store.actions)
+        else {
+            unreachable!("one-hot rows and discrete actions")
+        };
+        let state = |row: usize| state_of(&rows[row * width..(row + 1) * width]);
+        for segment in &rollout.segments {
+            let (i, env) = (segment.range.start, segment.group.0 as usize);
+            let (next, terminated, is_last) = match segment.end {
+                End::Terminated => (state(i), true, true),
+                End::Truncated { successor } => (state(successor), false, true),
+                End::Cut { successor } => (state(successor), false, false),
+            };
+            let reward = f64::from(rollout.rewards[i]);
+            let step = Experience { state: state(i), action: actions[i] as usize, reward, next, terminated };
+            self.steps += 1;
+            self.observe(Seen { env, step, next_action: 0, probability: f64::from(exp(rollout.log_probs[i])), is_last });
+        }
+        self.table.epsilon = self.rule.epsilon().unwrap_or_else(|| self.exploration.epsilon(self.steps));
+        self.rollouts += 1;
+        let is_reported = self.rollouts.is_multiple_of(self.rollouts_per_iteration()) || self.steps >= self.total_steps;
+        if is_reported { self.report(context) } else { Ok(Vec::new()) }
+    }
+
+    fn save(&self) -> Tensors {
+        let waiting = self.waiting.iter().flat_map(|seen| match seen {
+            None => vec![0],
+            Some(Seen { step, probability, .. }) => {
+                vec![1, step.state as u64, step.action as u64, step.reward.to_bits(), step.next as u64, probability.to_bits()]
+            }
+        });
+        Tensors::from([
+            ("counters".to_string(), Tensor::u64(vec![self.steps, self.rollouts as u64, self.stream.position()])),
+            ("waiting".to_string(), Tensor::u64(waiting.collect())),
+            ("updates".to_string(), Tensor::u64(self.sizes.updates.clone())),
+            ("rule".to_string(), Tensor::u64(self.rule.save())),
+        ])
+    }
+
+    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        let wrong = |what: &str| TensorsError::State(format!("{what}: expected the state of this agent"));
+        let [steps, rollouts, position] = *get_u64(tensors, "counters")? else { return Err(wrong("counters")) };
+        let mut words = get_u64(tensors, "waiting")?;
+        let mut waiting = Vec::new();
+        while let [is_waiting, rest @ ..] = words {
+            words = rest;
+            if *is_waiting == 0 {
+                waiting.push(None);
+                continue;
+            }
+            let [state, action, reward, next, probability, rest @ ..] = rest else { return Err(wrong("waiting")) };
+            let reward = f64::from_bits(*reward);
+            let step = Experience { state: *state as usize, action: *action as usize, reward, next: *next as usize, terminated: false };
+            let env = waiting.len();
+            waiting.push(Some(Seen { env, step, next_action: 0, probability: f64::from_bits(*probability), is_last: false }));
+            words = rest;
+        }
+        let updates = get_u64(tensors, "updates")?;
+        if waiting.len() != self.envs || updates.len() != self.sizes.updates.len() {
+            return Err(wrong("waiting, updates"));
+        }
+        self.rule.load(get_u64(tensors, "rule")?).ok_or_else(|| wrong("rule"))?;
+        self.sizes.updates.copy_from_slice(updates);
+        (self.steps, self.rollouts, self.waiting) = (steps, rollouts as usize, waiting);
+        self.stream.seek(position);
+        Ok(())
+    }
+}

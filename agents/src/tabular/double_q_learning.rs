@@ -1,0 +1,75 @@
+//! Double Q-learning: two tables against the maximisation bias (van Hasselt, 2010).
+
+use gradus_nets::settings;
+
+use super::agent::{Learning, Rule, Seen, TableConfig, preset, sizes};
+use super::{ActionValues, Experience};
+use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+
+/// Updates one of two tables, Q1(S, A) += alpha (R + gamma Q2(S', argmax_a Q1(S', a)) - Q1(S, A)) (equation 6.10). The table that chooses the action is
+/// not the one that gives its value, so that the largest of several noisy values is not taken for the value of the best action. Q2 is 0 if the process
+/// terminated.
+///
+/// ```
+/// use gradus_agents::tabular::{ActionValues, Experience, double_q_learning};
+///
+/// let [mut q1, mut q2] = [ActionValues::new(2, 2, 0.0), ActionValues::new(2, 2, 0.0)];
+/// (*q1.at_mut(1, 1), *q2.at_mut(1, 0), *q2.at_mut(1, 1)) = (5.0, 7.0, 2.0);
+/// double_q_learning(&mut q1, &q2, Experience { state: 0, action: 0, reward: 1.0, next: 1, terminated: false }, 0.5, 1.0);
+/// assert_eq!(q1.row(0)[0], 1.5); // half of the target 1 + 2: Q1 prefers action 1, whose value in Q2 is 2
+/// ```
+pub fn double_q_learning(q1: &mut ActionValues, q2: &ActionValues, step: Experience, alpha: f64, gamma: f64) {
+    let after = if step.terminated { 0.0 } else { q2.row(step.next)[q1.best_action(step.next)] };
+    let value = q1.at_mut(step.state, step.action);
+    *value += alpha * (step.reward + gamma * after - *value);
+}
+
+settings! {
+    /// The settings of double Q-learning.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct DoubleQLearningConfig {
+        ..
+        /// The settings that tabular agents share.
+        pub table: TableConfig,
+    }
+}
+
+impl AgentConfig for DoubleQLearningConfig {
+    const NAME: &'static str = "double-q-learning";
+    const ABOUT: &'static str = "tabular double Q-learning: two tables, without maximisation bias";
+    const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
+    const IS_WHOLE: bool = true;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        let (states, actions) = sizes(setup)?;
+        let tables = [(); 2].map(|()| ActionValues::new(states, actions, self.table.initial));
+        self.table.built(Self::NAME, setup, DoubleQ { tables })
+    }
+}
+
+/// The agent acts with the mean of both tables.
+struct DoubleQ {
+    tables: [ActionValues; 2],
+}
+
+impl Rule for DoubleQ {
+    fn learn(&mut self, Seen { step, .. }: &Seen, Learning { table, sizes, gamma, stream, .. }: Learning<'_>) {
+        let alpha = sizes.next(table.q.place(step.state, step.action));
+        let [q1, q2] = &mut self.tables;
+        match stream.below(2) {
+            0 => double_q_learning(q1, q2, *step, alpha, gamma),
+            _ => double_q_learning(q2, q1, *step, alpha, gamma),
+        }
+        *table.q.at_mut(step.state, step.action) = 0.5 * (q1.row(step.state)[step.action] + q2.row(step.state)[step.action]);
+    }
+
+    fn save(&self) -> Vec<u64> {
+        self.tables.iter().flat_map(|q| q.all().iter().map(|value| value.to_bits())).collect()
+    }
+
+    fn load(&mut self, words: &[u64]) -> Option<()> {
+        let n = self.tables[0].all().len();
+        let tables = self.tables.iter_mut().flat_map(ActionValues::all_mut);
+        (words.len() == 2 * n).then(|| tables.zip(words).for_each(|(value, word)| *value = f64::from_bits(*word)))
+    }
+}

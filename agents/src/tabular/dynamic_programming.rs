@@ -1,0 +1,143 @@
+//! Dynamic programming as agents: values computed from the environment's transition table. One update follows every episode, so that a learning curve shows what each
+//! sweep is worth; the steps of the episode are not used.
+
+use std::sync::Arc;
+
+use gradus_envs::tabular::Tabular;
+use gradus_nets::settings;
+
+use super::agent::{Learning, Rule, Seen, TableConfig, model, of_random_actions, preset};
+use super::{Sweeps, deterministic, look_ahead, policy_evaluation};
+use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+
+settings! {
+    /// The settings of value iteration.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ValueIterationConfig {
+        ..
+        /// The settings that tabular agents share.
+        pub table: TableConfig,
+    }
+}
+
+impl AgentConfig for ValueIterationConfig {
+    const NAME: &'static str = "value-iteration";
+    const ABOUT: &'static str = "value iteration: a sweep over the known table after every episode";
+    const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
+    const IS_WHOLE: bool = true;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        self.table.built(Self::NAME, setup, ValueIteration { model: model(setup)? })
+    }
+}
+
+/// V(s) <- max_a of the sum over s', r of p(s', r | s, a) (r + gamma V(s')) for every state, in place (equation 4.10). V(s) is max_a Q(s, a).
+struct ValueIteration {
+    model: Arc<dyn Tabular>,
+}
+
+impl Rule for ValueIteration {
+    fn epsilon(&self) -> Option<f64> {
+        Some(0.0)
+    }
+
+    fn learn(&mut self, seen: &Seen, Learning { table, gamma, .. }: Learning<'_>) {
+        let model = self.model.table();
+        for state in 0..if seen.is_last { model.states() } else { 0 } {
+            for action in 0..model.actions() {
+                let value = |next: u32, terminated: bool| if terminated { 0.0 } else { table.q.best(next as usize) };
+                let outcomes = model.outcomes(state, action).iter();
+                let backed_up = outcomes.map(|o| o.probability * (o.reward + gamma * value(o.next, o.terminated))).sum();
+                *table.q.at_mut(state, action) = backed_up;
+            }
+        }
+    }
+}
+
+settings! {
+    /// The settings of policy iteration.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct PolicyIterationConfig {
+        ..
+        /// The settings that tabular agents share.
+        pub table: TableConfig,
+    }
+}
+
+impl AgentConfig for PolicyIterationConfig {
+    const NAME: &'static str = "policy-iteration";
+    const ABOUT: &'static str = "policy iteration: evaluation of the policy on the known table, then improvement, after every episode";
+    const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
+    const IS_WHOLE: bool = true;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        self.table.built(Self::NAME, setup, PolicyIteration { model: model(setup)? })
+    }
+}
+
+/// Evaluates the greedy policy until no value changes by more than 1e-10, or for 1000 sweeps if it never ends an episode, then acts greedily on the new values
+/// (section 4.3).
+struct PolicyIteration {
+    model: Arc<dyn Tabular>,
+}
+
+impl Rule for PolicyIteration {
+    fn epsilon(&self) -> Option<f64> {
+        Some(0.0)
+    }
+
+    fn learn(&mut self, seen: &Seen, Learning { table, gamma, .. }: Learning<'_>) {
+        if seen.is_last {
+            let model = self.model.table();
+            let policy = deterministic(&table.q.greedy(), model.actions());
+            let values = policy_evaluation(model, &policy, gamma, 1e-10, 1000).values;
+            look_ahead(model, &values, gamma, &mut table.q);
+        }
+    }
+}
+
+settings! {
+    /// The settings of policy evaluation.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct PolicyEvaluationConfig {
+        ..
+        /// The settings that tabular agents share.
+        pub table: TableConfig,
+    }
+}
+
+impl AgentConfig for PolicyEvaluationConfig {
+    const NAME: &'static str = "policy-evaluation";
+    const ABOUT: &'static str = "policy evaluation: values of random actions, a sweep over the known table after every episode";
+    const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
+    const IS_WHOLE: bool = true;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        self.table.built(Self::NAME, setup, PolicyEvaluation { model: model(setup)? })
+    }
+}
+
+/// V(s) <- sum_a pi(a|s) of the sum over s', r of p(s', r | s, a) (r + gamma V(s')) for every state, in place, where pi is uniform (equation 4.5).
+struct PolicyEvaluation {
+    model: Arc<dyn Tabular>,
+}
+
+impl Rule for PolicyEvaluation {
+    fn predicts(&self) -> bool {
+        true
+    }
+
+    fn truth(&self, model: &dyn Tabular, gamma: f64) -> Sweeps {
+        of_random_actions(model, gamma)
+    }
+
+    fn learn(&mut self, seen: &Seen, Learning { table, gamma, .. }: Learning<'_>) {
+        let model = self.model.table();
+        for state in 0..if seen.is_last { model.states() } else { 0 } {
+            let value = |next: u32, terminated: bool| if terminated { 0.0 } else { table.v[next as usize] };
+            let outcomes = (0..model.actions()).flat_map(|action| model.outcomes(state, action));
+            let sum: f64 = outcomes.map(|o| o.probability * (o.reward + gamma * value(o.next, o.terminated))).sum();
+            table.v[state] = sum / model.actions() as f64;
+        }
+    }
+}

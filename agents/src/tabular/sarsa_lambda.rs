@@ -1,0 +1,67 @@
+//! Sarsa(lambda): control with eligibility traces.
+
+use gradus_nets::settings;
+
+use super::Traces;
+use super::agent::{Learning, Rule, Seen, TableConfig, preset};
+use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+
+settings! {
+    /// The settings of Sarsa(lambda).
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct SarsaLambdaConfig {
+        /// Decay of the traces, lambda, 0 to 1; 0: Sarsa.
+        pub lambda: f64 = 0.9,
+        /// Whether a visit sets a trace to 1 (replacing traces) instead of adding 1 to it (accumulating traces).
+        pub replace: bool = true,
+        ..
+        /// The settings that tabular agents share.
+        pub table: TableConfig,
+    }
+}
+
+impl AgentConfig for SarsaLambdaConfig {
+    const NAME: &'static str = "sarsa-lambda";
+    const ABOUT: &'static str = "tabular Sarsa(lambda): on-policy control with eligibility traces";
+    const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
+    const IS_WHOLE: bool = true;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        ConfigError::unless((0.0..=1.0).contains(&self.lambda), "sarsa-lambda.lambda", "a number from 0 to 1", self.lambda)?;
+        let rule = SarsaLambda { lambda: self.lambda, replace: self.replace, traces: vec![Traces::default(); setup.envs] };
+        self.table.built(Self::NAME, setup, rule)
+    }
+}
+
+/// With the error delta = R + gamma Q(S', A') - Q(S, A), moves every value Q(s, a) += alpha delta z(s, a) along its trace. Traces decay by gamma lambda with
+/// every step, and that of (S, A) grows by 1 or becomes 1 (sections 12.2 and 12.7, for a table).
+struct SarsaLambda {
+    lambda: f64,
+    replace: bool,
+    /// The traces of every environment, by the place of a value.
+    traces: Vec<Traces>,
+}
+
+impl Rule for SarsaLambda {
+    fn needs_next_action(&self) -> bool {
+        true
+    }
+
+    fn learn(&mut self, Seen { env, step, next_action, is_last, .. }: &Seen, Learning { table, sizes, gamma, .. }: Learning<'_>) {
+        let after = if step.terminated { 0.0 } else { table.q.row(step.next)[*next_action] };
+        let error = step.reward + gamma * after - table.q.row(step.state)[step.action];
+        let (traces, place) = (&mut self.traces[*env], table.q.place(step.state, step.action));
+        traces.visit(place, self.replace);
+        let alpha = sizes.next(place);
+        traces.iter().for_each(|(place, trace)| table.q.all_mut()[place] += alpha * error * trace);
+        if *is_last { traces.clear() } else { traces.decay(gamma * self.lambda) }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        Traces::save(&self.traces)
+    }
+
+    fn load(&mut self, words: &[u64]) -> Option<()> {
+        Traces::load(&mut self.traces, words)
+    }
+}

@@ -1,0 +1,69 @@
+//! TD(lambda): prediction with eligibility traces. With lambda 0 it is TD(0).
+
+use gradus_envs::tabular::Tabular;
+
+use gradus_nets::settings;
+
+use super::agent::{Learning, Rule, Seen, TableConfig, of_random_actions, preset};
+use super::{Sweeps, Traces};
+use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+
+settings! {
+    /// The settings of TD(lambda).
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct TdLambdaConfig {
+        /// Decay of the traces, lambda, 0 to 1; 0: TD(0).
+        pub lambda: f64 = 0.0,
+        ..
+        /// The settings that tabular agents share.
+        pub table: TableConfig,
+    }
+}
+
+impl AgentConfig for TdLambdaConfig {
+    const NAME: &'static str = "td-lambda";
+    const ABOUT: &'static str = "TD(lambda): values of random actions, with eligibility traces; TD(0) if lambda is 0";
+    const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
+    const IS_WHOLE: bool = true;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        ConfigError::unless((0.0..=1.0).contains(&self.lambda), "td-lambda.lambda", "a number from 0 to 1", self.lambda)?;
+        self.table.built(Self::NAME, setup, TdLambda { lambda: self.lambda, traces: vec![Traces::default(); setup.envs] })
+    }
+}
+
+/// With the error delta = R + gamma V(S') - V(S), moves every value V(s) += alpha delta z(s) along its accumulating trace (equations 12.5 to 12.7, for a
+/// table).
+struct TdLambda {
+    lambda: f64,
+    /// The traces of every environment, by state.
+    traces: Vec<Traces>,
+}
+
+impl Rule for TdLambda {
+    fn predicts(&self) -> bool {
+        true
+    }
+
+    fn truth(&self, model: &dyn Tabular, gamma: f64) -> Sweeps {
+        of_random_actions(model, gamma)
+    }
+
+    fn learn(&mut self, Seen { env, step, is_last, .. }: &Seen, Learning { table, sizes, gamma, .. }: Learning<'_>) {
+        let after = if step.terminated { 0.0 } else { table.v[step.next] };
+        let error = step.reward + gamma * after - table.v[step.state];
+        let traces = &mut self.traces[*env];
+        traces.visit(step.state, false);
+        let alpha = sizes.next(step.state);
+        traces.iter().for_each(|(state, trace)| table.v[state] += alpha * error * trace);
+        if *is_last { traces.clear() } else { traces.decay(gamma * self.lambda) }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        Traces::save(&self.traces)
+    }
+
+    fn load(&mut self, words: &[u64]) -> Option<()> {
+        Traces::load(&mut self.traces, words)
+    }
+}

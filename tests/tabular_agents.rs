@@ -1,0 +1,163 @@
+//! Tabular agents approach exact values, which dynamic programming computes from the transition table of their world.
+
+use gradus::agents::tabular::{ActionValues, deterministic, look_ahead, policy_evaluation, reachable, value_iteration};
+use gradus::envs::registry;
+use gradus::envs::tabular::Table;
+use gradus::nets::tensors::{Tensors, get_f64};
+use gradus::{Config, Trainer};
+
+/// Trains an agent with settings of its own and returns the tensors of its policy.
+fn train(agent: &str, world: &str, steps: u64, gamma: f64, settings: &[&str]) -> Tensors {
+    let settings = settings.iter().map(|setting| format!("{agent}.{setting}")).chain([format!("{agent}.gamma={gamma}")]);
+    let config =
+        settings.into_iter().try_fold(Config::preset(agent, world, None).unwrap(), |config, setting| config.with_setting(&setting));
+    let mut trainer = Trainer::new(Config { steps, seed: 3, ..config.unwrap() }).unwrap();
+    trainer.finish().unwrap();
+    trainer.policy().save()
+}
+
+fn action_values(tensors: &Tensors, table: &Table) -> Vec<f64> {
+    get_f64(tensors, "action_values", &[table.states(), table.actions()]).unwrap().to_vec()
+}
+
+/// The action values that follow from state values.
+fn from_state_values(table: &Table, values: &[f64], gamma: f64) -> ActionValues {
+    let mut q = ActionValues::new(table.states(), table.actions(), 0.0);
+    look_ahead(table, values, gamma, &mut q);
+    q
+}
+
+fn optimal(table: &Table, gamma: f64) -> ActionValues {
+    from_state_values(table, &value_iteration(table, gamma, 1e-12, 100_000).values, gamma)
+}
+
+/// Returns the root mean square error of all actions in the states that can be reached.
+fn error(table: &Table, q: &[f64], exact: &ActionValues) -> f64 {
+    let states = reachable(table);
+    let squares = states.iter().flat_map(|state| {
+        let own = &q[state * table.actions()..(state + 1) * table.actions()];
+        own.iter().zip(exact.row(*state)).map(|(own, exact)| (own - exact).powi(2))
+    });
+    (squares.sum::<f64>() / (states.len() * table.actions()) as f64).sqrt()
+}
+
+const GAMMA: f64 = 0.9;
+
+/// With random actions only, methods that learn off-policy find the values of the best policy.
+#[test]
+fn off_policy_methods_find_the_optimal_values() {
+    const WORLD: &str = "grid:tests/golden/slippery.txt";
+    let model = registry::find(WORLD).unwrap().model().unwrap();
+    let table = model.table();
+    let exact = optimal(table, GAMMA);
+    let untrained = error(table, &vec![0.0; table.states() * table.actions()], &exact);
+    assert!(untrained > 3.0, "{untrained}");
+    for (agent, settings, within) in [
+        ("q-learning", &["alpha=1", "alpha_decay=0.7", "epsilon=1"][..], 0.06),
+        ("double-q-learning", &["alpha=1", "alpha_decay=0.7", "epsilon=1"], 0.06),
+        ("dyna-q", &["alpha=1", "alpha_decay=0.7", "epsilon=1", "n=0"], 0.06),
+        ("value-iteration", &[], 1e-9),
+        ("policy-iteration", &[], 1e-9),
+    ] {
+        let found = error(table, &action_values(&train(agent, WORLD, 200_000, GAMMA, settings), table), &exact);
+        assert!(found < within, "{agent}: {found}");
+    }
+}
+
+/// In a deterministic maze a model is exact, and planning with it finds the values in few steps.
+#[test]
+fn planning_finds_the_optimal_values_of_a_maze() {
+    let model = registry::find("dyna-maze").unwrap().model().unwrap();
+    let table = model.table();
+    let exact = optimal(table, GAMMA);
+    let of = |agent, n| {
+        let tensors = train(agent, "dyna-maze", 3_000, GAMMA, &["alpha=1", "epsilon=1", n]);
+        error(table, &action_values(&tensors, table), &exact)
+    };
+    let (without, with, sweeping) = (of("dyna-q", "n=0"), of("dyna-q", "n=50"), of("prioritised-sweeping", "n=50"));
+    // a step to the goal is worth 1; not all pairs are tried in 3000 steps
+    assert!(with < 0.03 && sweeping < 0.03 && without > 3.0 * with.max(sweeping), "{without} {with} {sweeping}");
+}
+
+/// The values of random actions in figure 4.1, the limit for k to infinity.
+const FIGURE_4_1: [f64; 16] = [0.0, -14.0, -20.0, -22.0, -14.0, -18.0, -20.0, -20.0, -20.0, -20.0, -18.0, -14.0, -22.0, -20.0, -14.0, 0.0];
+
+/// With random actions only, methods that learn on-policy find the values of random actions.
+#[test]
+fn on_policy_methods_find_the_values_of_their_own_actions() {
+    const WORLD: &str = "grid:tests/golden/figure-4.1.txt";
+    let model = registry::find(WORLD).unwrap().model().unwrap();
+    let table = model.table();
+    let exact = from_state_values(table, &FIGURE_4_1, 1.0);
+    for (agent, settings, within) in [
+        ("sarsa", &["alpha=0.03", "epsilon=1"][..], 0.8),
+        ("expected-sarsa", &["alpha=0.03", "epsilon=1"], 0.8),
+        ("n-step-sarsa", &["alpha=0.01", "epsilon=1", "n=3"], 0.8),
+        ("sarsa-lambda", &["alpha=0.01", "epsilon=1", "lambda=0.5", "replace=false"], 0.8),
+        ("sarsa-lambda", &["alpha=0.01", "epsilon=1", "lambda=0.8", "replace=true"], 0.8),
+        ("monte-carlo", &["alpha=1", "alpha_decay=1", "epsilon=1", "visits=first"], 0.3),
+        ("monte-carlo", &["alpha=1", "alpha_decay=1", "epsilon=1", "visits=every"], 0.3),
+    ] {
+        let q = action_values(&train(agent, WORLD, 300_000, 1.0, settings), table);
+        let found = error(table, &q, &exact);
+        assert!(found < within, "{agent} {settings:?}: {found}");
+    }
+}
+
+/// The random walk over five states has the values 1/6 to 5/6 (Sutton and Barto, example 6.2).
+#[test]
+fn predictions_find_the_values_of_the_random_walk() {
+    for (agent, settings, within) in [
+        ("td-lambda", &["alpha=0.5", "alpha_decay=0.7", "lambda=0"][..], 0.02),
+        ("td-lambda", &["alpha=0.5", "alpha_decay=0.7", "lambda=0.6"], 0.03),
+        ("n-step-td", &["alpha=0.5", "alpha_decay=0.7", "n=3"], 0.03),
+        ("monte-carlo-prediction", &["alpha=1", "alpha_decay=1", "visits=first"], 0.02),
+        ("monte-carlo-prediction", &["alpha=1", "alpha_decay=1", "visits=every"], 0.02),
+        ("policy-evaluation", &[], 1e-9),
+    ] {
+        let tensors = train(agent, "random-walk", 100_000, 1.0, settings);
+        let values = get_f64(&tensors, "state_values", &[5]).unwrap();
+        for (value, exact) in values.iter().zip([1.0, 2.0, 3.0, 4.0, 5.0]) {
+            assert!((value - exact / 6.0).abs() < within, "{agent} {settings:?}: {values:?}");
+        }
+    }
+}
+
+/// In Blackjack, exploring starts find the best policy almost everywhere (Sutton and Barto, figure 5.2), and so does off-policy control for the states that it visits often.
+#[test]
+fn monte_carlo_control_finds_the_best_policy_of_blackjack() {
+    let model = registry::find("blackjack").unwrap().model().unwrap();
+    let table = model.table();
+    let best = value_iteration(table, 1.0, 1e-12, 1000).values;
+    let start = |values: &[f64]| table.starts().iter().zip(values).map(|(p, value)| p * value).sum::<f64>();
+    let exact = start(&best);
+    for (agent, settings, steps) in [
+        ("monte-carlo", &["exploring_starts=true", "alpha=1", "alpha_decay=1"][..], 600_000),
+        ("off-policy-monte-carlo", &["epsilon=0.5"], 600_000),
+    ] {
+        let q = action_values(&train(agent, "blackjack", steps, 1.0, settings), table);
+        let chosen: Vec<usize> = q.chunks(2).map(|row| usize::from(row[1] > row[0])).collect();
+        let worth = start(&policy_evaluation(table, &deterministic(&chosen, 2), 1.0, 1e-12, 1000).values);
+        assert!(exact - worth < 0.01, "{agent}: {worth} of {exact}");
+    }
+}
+
+/// A training that was interrupted has the same values as one that was not.
+#[test]
+fn a_resumed_training_is_the_same() {
+    for agent in gradus::agents::registry::all().iter().map(|entry| entry.name) {
+        let is_tabular = gradus::agents::registry::find(agent).unwrap().help.iter().any(|(name, _)| *name == "alpha_decay");
+        if !is_tabular {
+            continue;
+        }
+        let config = || Config { steps: 4_000, seed: 1, envs: 2, ..Config::preset(agent, "cliff-walking", None).unwrap() };
+        let mut whole = Trainer::new(config()).unwrap();
+        whole.iterate().unwrap();
+        let state = whole.save();
+        whole.finish().unwrap();
+        let mut resumed = Trainer::new(config()).unwrap();
+        resumed.load(&state).unwrap();
+        resumed.finish().unwrap();
+        assert_eq!(whole.save(), resumed.save(), "{agent}");
+    }
+}
