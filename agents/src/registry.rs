@@ -41,6 +41,7 @@ const AGENTS: &[Entry] = &[
     Entry::of::<crate::tabular::OffPolicyMonteCarloConfig>(),
     Entry::of::<crate::tabular::DynaQConfig>(),
     Entry::of::<crate::tabular::PrioritisedSweepingConfig>(),
+    Entry::of::<crate::tabular::TileSarsaConfig>(),
     Entry::of::<crate::tabular::ValueIterationConfig>(),
     Entry::of::<crate::tabular::PolicyIterationConfig>(),
     Entry::of::<crate::tabular::PolicyEvaluationConfig>(),

@@ -25,7 +25,7 @@ struct Settings {
 /// Name, aggregation of the losses of a completion's tokens, and divisor of the advantages.
 const METHODS: [(&str, &str, &str); 5] = [
     ("GRPO, as published", "sequence-mean", "population"),
-    ("GRPO, constant instead of length", "constant-length", "population"),
+    ("GRPO, constant divisor", "constant-length", "population"),
     ("GRPO, no standard deviation", "sequence-mean", "none"),
     ("Dr. GRPO", "constant-length", "none"),
     ("GRPO, mean over all tokens", "token-mean", "population"),

@@ -73,7 +73,11 @@ pub(super) fn sizes(setup: &Setup<'_>) -> Result<(usize, usize), ConfigError> {
         (Some(states), Space::Discrete(n)) => Ok((states, n as usize)),
         _ => {
             let got = format!("{}, whose observations are {} numbers", setup.world.name, observations.width());
-            Err(ConfigError { key: "environment".into(), expected: "one with discrete observations and actions, without wrappers".into(), got })
+            Err(ConfigError {
+                key: "environment".into(),
+                expected: "one with discrete observations and actions, without wrappers".into(),
+                got,
+            })
         }
     }
 }

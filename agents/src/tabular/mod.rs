@@ -10,7 +10,7 @@
 //! - From a learned [`Model`]: Dyna-Q (section 8.2).
 //! - With [`Tiles`] instead of a table: [`semi_gradient_sarsa`] (section 10.1).
 //!
-//! Each update depends only on its arguments. `gradus::textbook` runs the episodes.
+//! Each update depends only on its arguments. The agents of the command line are [`Rule`]s that a [`TabularAgent`] hands its steps to.
 
 mod agent;
 mod double_q_learning;
@@ -27,6 +27,7 @@ mod prioritised_sweeping;
 mod q_learning;
 mod sarsa;
 mod sarsa_lambda;
+mod semi_gradient_sarsa;
 mod td;
 mod td_lambda;
 mod tiles;
@@ -48,9 +49,10 @@ pub use prioritised_sweeping::{PrioritisedSweeping, PrioritisedSweepingConfig};
 pub use q_learning::{QLearningConfig, q_learning};
 pub use sarsa::{SarsaConfig, sarsa};
 pub use sarsa_lambda::SarsaLambdaConfig;
+pub use semi_gradient_sarsa::{SarsaSettings, TileSarsaConfig, semi_gradient_sarsa};
 pub use td::td0;
 pub use td_lambda::TdLambdaConfig;
-pub use tiles::{SarsaSettings, Tiles, semi_gradient_sarsa};
+pub use tiles::Tiles;
 
 /// One transition.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,8 +1,4 @@
-//! Tile coding, and semi-gradient Sarsa with it.
-
-use gradus_envs::random::Stream;
-
-use crate::bandit::epsilon_greedy;
+//! Tile coding: a linear function of two continuous numbers.
 
 /// A linear function of an action's features over two continuous numbers. Each of several tilings divides the plane into equal tiles, of which one is active, and
 /// the value is the sum of the active tiles' weights (section 9.5.4). Tiling i is displaced by i (1, 3) / tilings tiles, which the book recommends over equal
@@ -68,67 +64,19 @@ impl Tiles {
     pub fn add(&mut self, active: &[usize], action: usize, change: f64) {
         active.iter().for_each(|tile| self.weights[tile * self.actions + action] += change);
     }
-}
 
-/// Settings of [`semi_gradient_sarsa`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SarsaSettings {
-    /// Step size for each weight; the step of a value is this times the number of tilings.
-    pub alpha: f64,
-    /// Probability of a random action.
-    pub epsilon: f64,
-    /// Discount.
-    pub gamma: f64,
-    /// The number of rewards in a target (equation 10.4); 1: one-step Sarsa.
-    pub n: usize,
-}
+    /// Returns all weights.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
 
-/// Plays an episode with episodic semi-gradient n-step Sarsa (sections 10.1 and 10.2): w += alpha (G - q(S, A, w)) times the gradient of q, with
-/// G = R + ... + gamma^n q(S', A', w). `step` takes an action and returns the reward, and the next state or `None` at the end. The episode also ends, without an
-/// update, after `most` steps. Returns the number of steps.
-pub fn semi_gradient_sarsa(
-    q: &mut Tiles,
-    start: [f64; 2],
-    mut step: impl FnMut(usize) -> (f64, Option<[f64; 2]>),
-    settings: SarsaSettings,
-    most: usize,
-    stream: &mut Stream,
-) -> usize {
-    let SarsaSettings { alpha, epsilon, gamma, n } = settings;
-    let active = q.active(start);
-    let action = epsilon_greedy(&q.values(&active), epsilon, stream);
-    // the last n decisions, with the reward after each
-    let (mut decisions, mut rewards) = (vec![(active, action)], Vec::new());
-    let mut steps = 0;
-    let update = |q: &mut Tiles, decisions: &[(Vec<usize>, usize)], rewards: &[f64], after: f64| {
-        let (active, action) = &decisions[0];
-        let target = rewards.iter().rev().fold(after, |later, reward| reward + gamma * later);
-        let change = alpha * (target - q.value(active, *action));
-        q.add(active, *action, change);
-    };
-    loop {
-        let (_, action) = decisions[decisions.len() - 1];
-        let (reward, next) = step(action);
-        steps += 1;
-        rewards.push(reward);
-        let Some(next) = next else { break };
-        if steps == most {
-            return steps;
-        }
-        let active = q.active(next);
-        let action = epsilon_greedy(&q.values(&active), epsilon, stream);
-        if rewards.len() == n {
-            let after = q.value(&active, action);
-            update(q, &decisions, &rewards, after);
-            decisions.remove(0);
-            rewards.remove(0);
-        }
-        decisions.push((active, action));
+    /// Returns all weights mutably.
+    pub fn weights_mut(&mut self) -> &mut [f64] {
+        &mut self.weights
     }
-    while !rewards.is_empty() {
-        update(q, &decisions, &rewards, 0.0);
-        decisions.remove(0);
-        rewards.remove(0);
+
+    /// Returns the number of actions.
+    pub fn actions(&self) -> usize {
+        self.actions
     }
-    steps
 }

@@ -1,4 +1,4 @@
-//! Figure 8.2: Dyna-Q in a maze.
+//! Figures 8.2, 8.4 and 8.5: Dyna-Q in mazes, and Dyna-Q+ in mazes that change.
 
 use std::fmt::Write;
 
@@ -130,4 +130,116 @@ pub(in crate::reproduce) fn dyna(experiment: &Experiment) -> Result<Findings, Er
     }
     let note = format!("α = {alpha}, ε = {epsilon}, γ = {gamma}; mean of {runs} runs with 95 % intervals; the first episode is left out");
     Ok(Findings { claims, figures: vec![("figure", figure(&experiment.title, &note, 1, vec![panel]))], tables: vec![("steps.csv", csv)] })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Changing {
+    runs: u64,
+    steps: usize,
+    change: usize,
+    planning: usize,
+    kappa: f64,
+    alpha: f64,
+    epsilon: f64,
+    gamma: f64,
+}
+
+/// Returns the cumulative reward after every step of Dyna-Q, or of Dyna-Q+ if `kappa` is above 0, in a maze that becomes another one.
+fn learn_while_it_changes(settings: &Changing, mazes: &[GridWorld; 2], kappa: f64, seed: u64) -> Vec<f64> {
+    let Changing { steps, change, planning, alpha, epsilon, gamma, .. } = *settings;
+    let states = mazes[0].table().states();
+    let (mut q, mut model) = (ActionValues::new(states, 4, 0.0), Model::new(states, 4).with_bonus(kappa));
+    let (mut choices, mut plans) = (Stream::new(seed, Purpose::Action, 0), Stream::new(seed, Purpose::Shuffle, 0));
+    let (mut state, mut total) = (mazes[0].table().sample_start(&mut choices) as usize, 0.0);
+    let step = |now: usize| {
+        let table = mazes[usize::from(now >= change)].table();
+        let action = epsilon_greedy(q.row(state), epsilon, &mut choices);
+        let outcome = table.outcomes(state, action)[0];
+        let step = Experience { state, action, reward: outcome.reward, next: outcome.next as usize, terminated: outcome.terminated };
+        q_learning(&mut q, step, alpha, gamma);
+        model.learn(step);
+        model.plan(&mut q, planning, alpha, gamma, &mut plans);
+        state = if step.terminated { table.sample_start(&mut choices) as usize } else { step.next };
+        total += step.reward;
+        total
+    };
+    (0..steps).map(step).collect()
+}
+
+/// Runs both agents. Returns the cumulative rewards of Dyna-Q+ and of Dyna-Q, the figure, and the table.
+fn compare_plus(experiment: &Experiment, settings: &Changing, mazes: &[GridWorld; 2]) -> Result<([Vec<Vec<f64>>; 2], Findings), Error> {
+    let Changing { runs, steps, change, planning, kappa, alpha, epsilon, gamma } = *settings;
+    let jobs: Vec<(f64, u64)> = [kappa, 0.0].iter().flat_map(|kappa| (1..=runs).map(|seed| (*kappa, seed))).collect();
+    let all = each(&jobs, |(kappa, seed)| Ok(learn_while_it_changes(settings, mazes, *kappa, *seed)))?;
+    let (plus, plain) = all.split_at(runs as usize);
+    let places: Vec<usize> = (0..steps).filter(|step| (step + 1) % (steps / 100) == 0).collect();
+    let xs: Vec<f64> = places.iter().map(|step| (step + 1) as f64).collect();
+    let at_places = |runs: &[Vec<f64>]| runs.iter().map(|run| places.iter().map(|step| run[*step]).collect()).collect::<Vec<Vec<f64>>>();
+    let series = vec![banded("Dyna-Q+", 1, &xs, &at_places(plus)), banded("Dyna-Q", 0, &xs, &at_places(plain))];
+    let mut csv = String::from("agent,step,cumulative_reward,low,high\n");
+    for series in &series {
+        for ((x, y), (_, low, high)) in series.points.iter().zip(&series.band) {
+            writeln!(csv, "{},{x},{y:.3},{low:.3},{high:.3}", series.label).expect("a string");
+        }
+    }
+    let panel = lines("", "time steps", "cumulative reward", series);
+    let note = format!(
+        "the maze changes after {change} steps; {planning} planning steps, κ = {kappa}, α = {alpha}, ε = {epsilon}, γ = {gamma}; mean of {runs} runs with 95 % intervals"
+    );
+    let figures = vec![("figure", figure(&experiment.title, &note, 1, vec![panel]))];
+    Ok(([plus.to_vec(), plain.to_vec()], Findings { claims: Vec::new(), figures, tables: vec![("rewards.csv", csv)] }))
+}
+
+/// Returns the reward of every run between two steps.
+fn between(runs: &[Vec<f64>], from: usize, to: usize) -> Vec<f64> {
+    runs.iter().map(|run| run[to - 1] - if from == 0 { 0.0 } else { run[from - 1] }).collect()
+}
+
+/// Figure 8.4.
+pub(in crate::reproduce) fn blocking(experiment: &Experiment) -> Result<Findings, Error> {
+    let settings: Changing = experiment.settings()?;
+    let Changing { steps, change, .. } = settings;
+    let ([plus, plain], findings) = compare_plus(experiment, &settings, &GridWorld::blocking_mazes())?;
+    let bootstrap = bootstrap(3);
+    let claims = vec![
+        Claim::new(
+            format!("Dyna-Q+ earns more than Dyna-Q in {steps} steps: difference of the rewards"),
+            difference(bootstrap, &between(&plus, 0, steps), &between(&plain, 0, steps)),
+            Test::Above(0.0),
+        ),
+        Claim::new(
+            "after the change both at first wander behind the barrier: reward of Dyna-Q in the next 100 steps",
+            mean(bootstrap, &between(&plain, change, change + 100)),
+            Test::Below(1.0),
+        ),
+        Claim::new(
+            "and then find the new way: reward of Dyna-Q in the last 500 steps",
+            mean(bootstrap, &between(&plain, steps - 500, steps)),
+            Test::Above(10.0),
+        ),
+    ];
+    Ok(Findings { claims, ..findings })
+}
+
+/// Figure 8.5.
+pub(in crate::reproduce) fn shortcut(experiment: &Experiment) -> Result<Findings, Error> {
+    let settings: Changing = experiment.settings()?;
+    let Changing { steps, .. } = settings;
+    let ([plus, plain], findings) = compare_plus(experiment, &settings, &GridWorld::shortcut_mazes())?;
+    let bootstrap = bootstrap(2);
+    let last = |runs: &[Vec<f64>]| between(runs, steps - steps / 6, steps);
+    let claims = vec![
+        Claim::new(
+            format!("Dyna-Q+ finds the shortcut: difference of the rewards in the last {} steps", steps / 6),
+            difference(bootstrap, &last(&plus), &last(&plain)),
+            Test::Above(0.0),
+        ),
+        Claim::new(
+            "Dyna-Q does not: its reward in these steps is at most that of the long way of 16 steps",
+            mean(bootstrap, &last(&plain)),
+            Test::Below((steps / 6) as f64 / 16.0),
+        ),
+    ];
+    Ok(Findings { claims, ..findings })
 }
