@@ -89,7 +89,7 @@ fn upper_confidence_bounds_spike_on_step_eleven() {
 
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
-    let experiment = Experiment { problems: 230, steps: 40, arms: 4, mean: 1.0, seed: 5 };
+    let experiment = Experiment { problems: 230, steps: 40, arms: 4, mean: 1.0, seed: 5, ..Experiment::default() };
     for rule in [EPSILON_GREEDY(0.1), Rule::Ucb { c: 1.0 }, Rule::Gradient { alpha: 0.2, baseline: Baseline::MeanReward }] {
         let [one, two, three] = [1, 2, 3].map(|n| threads::with(n, || try_rule(rule, &experiment)));
         assert!(one == two && two == three, "{rule:?}");

@@ -1,5 +1,6 @@
 //! The command line: parses the arguments and calls the library.
 
+mod bandit;
 mod bench;
 mod compare;
 mod doctor;
@@ -71,6 +72,8 @@ enum Command {
     /// Draw the learning curves or other metrics of run folders, or the figures of a comparison from its results.csv, except its sheet of episodes. Runs that differ only
     /// in their seed are drawn as one line with a band.
     Plot(plot::Draw),
+    /// Compare bandit rules on many problems: rewards, regret and figures.
+    Bandit(bandit::Bandit),
     /// Redraw a published figure and say whether it holds: `gradus reproduce list` lists them.
     Reproduce(reproduce::Reproduce),
     /// Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs.
@@ -204,6 +207,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Bandit(arguments) => bandit::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Pages(arguments) => pages::run(&arguments),
         Command::Plot(arguments) => plot::run(arguments),

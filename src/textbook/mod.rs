@@ -1,4 +1,5 @@
-//! Experiments of Sutton and Barto's textbook: training of tabular agents, and the bandit testbed.
+//! Experiments of Sutton and Barto's textbook: training of tabular agents, the bandit testbed, and contextual bandits.
 
+pub mod contextual;
 pub mod tabular;
 pub mod testbed;

@@ -1,4 +1,4 @@
-//! The k-armed testbed (Sutton and Barto, section 2.3): many Gaussian problems, stepped together.
+//! The k-armed testbed (Sutton and Barto, section 2.3): many Gaussian problems, stepped together. Also with rewards of 0 and 1, and with values that drift.
 //!
 //! | | |
 //! |---|---|
@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use super::{largest, normal};
+use super::{Payout, largest, normal};
 use crate::random::{Purpose, Stream};
 
 /// Many k-armed Gaussian problems.
@@ -35,6 +35,9 @@ pub struct Testbed {
     values: Vec<f64>,
     best: Vec<usize>,
     noise: Vec<Stream>,
+    payout: Payout,
+    /// The standard deviation of the steps of the values, and a stream for each problem.
+    drift: Option<(f64, Vec<Stream>)>,
 }
 
 impl Testbed {
@@ -47,7 +50,43 @@ impl Testbed {
         let values: Vec<f64> = problems.clone().flat_map(|problem| arm_values(seed, problem as u64, arms, mean)).collect();
         let best = values.chunks_exact(arms).map(|values| largest(values).0).collect();
         let noise = problems.map(|problem| Stream::new(seed, Purpose::Environment, problem as u64)).collect();
-        Self { arms, values, best, noise }
+        Self { arms, values, best, noise, payout: Payout::Gaussian, drift: None }
+    }
+
+    /// Creates problems with rewards of 0 or 1, whose probabilities are drawn uniformly from \[0, 1).
+    ///
+    /// # Panics
+    /// If `arms` is 0.
+    pub fn bernoulli(problems: Range<usize>, arms: usize, seed: u64) -> Self {
+        let mut testbed = Self::new(problems.clone(), arms, 0.0, seed);
+        for (values, problem) in testbed.values.chunks_exact_mut(arms).zip(problems) {
+            let mut stream = Stream::new(seed, Purpose::Problem, problem as u64);
+            values.iter_mut().for_each(|value| *value = stream.unit_f64());
+        }
+        testbed.best = testbed.values.chunks_exact(arms).map(|values| largest(values).0).collect();
+        Self { payout: Payout::Bernoulli, ..testbed }
+    }
+
+    /// Creates problems that all have these values, with noise of their own.
+    ///
+    /// # Panics
+    /// If there are no values.
+    pub fn with_values(problems: Range<usize>, payout: Payout, values: &[f64], seed: u64) -> Self {
+        let testbed = Self::new(problems, values.len(), 0.0, seed);
+        let n = testbed.len();
+        Self { values: values.repeat(n), best: vec![largest(values).0; n], payout, ..testbed }
+    }
+
+    /// Creates problems that change: all values begin at 0, and after every pull each of them takes a step drawn from N(0, std^2) (exercise 2.5, where std is 0.01).
+    ///
+    /// # Panics
+    /// If `arms` is 0.
+    pub fn drifting(problems: Range<usize>, arms: usize, std: f64, seed: u64) -> Self {
+        let streams = problems.clone().map(|problem| Stream::new(seed, Purpose::Problem, problem as u64)).collect();
+        let mut testbed = Self::new(problems, arms, 0.0, seed);
+        testbed.values.fill(0.0);
+        testbed.best.fill(0);
+        Self { drift: Some((std, streams)), ..testbed }
     }
 
     /// Number of problems.
@@ -83,7 +122,17 @@ impl Testbed {
         assert_eq!((actions.len(), rewards.len()), (self.len(), self.len()), "testbed: expected one action and one reward per problem");
         let rows = self.values.chunks_exact(self.arms);
         for (((action, reward), values), noise) in actions.iter().zip(rewards).zip(rows).zip(&mut self.noise) {
-            *reward = values[*action as usize] + normal(noise);
+            let value = values[*action as usize];
+            *reward = match self.payout {
+                Payout::Gaussian => value + normal(noise),
+                Payout::Bernoulli => f64::from(u8::from(noise.unit_f64() < value)),
+            };
+        }
+        if let Some((std, streams)) = &mut self.drift {
+            for ((values, stream), best) in self.values.chunks_exact_mut(self.arms).zip(streams).zip(&mut self.best) {
+                values.iter_mut().for_each(|value| *value += *std * normal(stream));
+                *best = largest(values).0;
+            }
         }
     }
 }

@@ -104,7 +104,7 @@ pub(in crate::reproduce) fn rental(experiment: &Experiment) -> Result<Findings, 
         .map(|(number, policy)| grid(format!("policy {number}"), "cars moved", |state| moved(state, policy[state]) as f64, true))
         .collect();
     panels.push(grid("values of the last policy".into(), "value", |state| values[state], false));
-    let note = "rows: cars at the first place, from 20 down to 0; columns: cars at the second, from 0 to 20; numbers: cars moved from the first to the second";
+    let note = "rows: cars at the first place, 20 to 0; columns: at the second, 0 to 20; numbers: cars moved to the second";
     Ok(Findings { claims, figures: vec![("figure", figure(&experiment.title, note, 2, panels))], tables: vec![("policies.csv", csv)] })
 }
 

@@ -1,4 +1,5 @@
-//! Classic bandit rules: epsilon-greedy, optimistic initial values, upper confidence bounds and the gradient bandit.
+//! Bandit rules: epsilon-greedy, optimistic initial values, upper confidence bounds, the gradient bandit, Thompson sampling, KL-UCB and Exp3; with contexts,
+//! [`LinearRule`]: LinUCB and linear Thompson sampling.
 //!
 //! Sutton and Barto, "Reinforcement Learning: An Introduction", second edition, 2018, chapter 2. Equation numbers refer to this book.
 //! The rule of optimistic initial values is epsilon-greedy with epsilon 0 and a high [`initial`](Rule::EpsilonGreedy::initial) estimate.
@@ -10,6 +11,16 @@
 
 use gradus_envs::random::Stream;
 use gradus_nets::math::{exp, ln};
+
+mod exp3;
+mod kl_ucb;
+mod linear;
+mod thompson;
+
+pub use exp3::{exp3_probabilities, exp3_step};
+pub use kl_ucb::{bernoulli_kl, gaussian_kl_ucb, kl_ucb, lai_robbins};
+pub use linear::{LinearLearner, LinearRule, Ridge};
+pub use thompson::{bernoulli_sample, beta, gaussian_sample};
 
 /// The step size of an estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +63,22 @@ pub enum Rule {
         alpha: f64,
         /// Baseline subtracted from each reward.
         baseline: Baseline,
+    },
+    /// The arm with the highest value drawn from its posterior, for normal rewards with variance 1 and values from N(0, prior^2).
+    GaussianThompson {
+        /// Standard deviation of the values.
+        prior: f64,
+    },
+    /// The arm with the highest probability drawn from its posterior, for rewards of 0 or 1.
+    BernoulliThompson,
+    /// The arm with the highest bound of KL-UCB, for rewards of 0 or 1.
+    KlUcb,
+    /// The arm with the highest bound of KL-UCB, for normal rewards with variance 1.
+    GaussianKlUcb,
+    /// An arm drawn with the probabilities of Exp3, for rewards between 0 and 1.
+    Exp3 {
+        /// Share of uniformly random arms gamma, 0 to 1.
+        gamma: f64,
     },
 }
 
@@ -151,11 +178,11 @@ pub fn gradient_step(preferences: &mut [f64], probabilities: &[f64], action: usi
 #[derive(Clone, Debug)]
 pub struct Learner {
     rule: Rule,
-    /// Q(a), or H(a) for the gradient bandit.
+    /// Q(a); H(a) for the gradient bandit, and the logarithms of the weights for Exp3.
     estimates: Vec<f64>,
     /// N(a), the number of rewards of each arm.
     counts: Vec<u32>,
-    /// pi(a) at the last choice, for the gradient bandit.
+    /// pi(a) at the last choice, for the gradient bandit and Exp3.
     probabilities: Vec<f64>,
     mean_reward: f64,
     /// Number of rewards so far.
@@ -194,7 +221,33 @@ impl Learner {
                 softmax(&self.estimates, &mut self.probabilities);
                 sample(&self.probabilities, stream)
             }
+            Rule::Exp3 { gamma } => {
+                exp3_probabilities(&self.estimates, gamma, &mut self.probabilities);
+                sample(&self.probabilities, stream)
+            }
+            Rule::GaussianThompson { prior } => self.highest(|mean, n, stream| gaussian_sample(mean, n, prior, stream), stream),
+            Rule::BernoulliThompson => {
+                let draw = |mean: f64, n: u32, stream: &mut Stream| {
+                    let successes = mean * f64::from(n);
+                    bernoulli_sample(successes, f64::from(n) - successes, stream)
+                };
+                self.highest(draw, stream)
+            }
+            Rule::KlUcb => self.highest_bound(kl_ucb, stream),
+            Rule::GaussianKlUcb => self.highest_bound(gaussian_kl_ucb, stream),
         }
+    }
+
+    /// Returns the arm with the highest number, which `number` computes from its mean and its count.
+    fn highest(&self, number: impl Fn(f64, u32, &mut Stream) -> f64, stream: &mut Stream) -> usize {
+        let numbers: Vec<f64> = self.estimates.iter().zip(&self.counts).map(|(mean, n)| number(*mean, *n, stream)).collect();
+        greedy(&numbers, stream)
+    }
+
+    /// Returns the arm with the highest bound; that of an arm that was never pulled is infinite.
+    fn highest_bound(&self, bound: fn(f64, u32, u32) -> f64, stream: &mut Stream) -> usize {
+        let step = self.steps + 1;
+        self.highest(|mean, n, _| if n == 0 { f64::INFINITY } else { bound(mean, n, step) }, stream)
     }
 
     /// Updates the estimates with the reward of the chosen arm.
@@ -205,7 +258,13 @@ impl Learner {
         let estimate = &mut self.estimates[action];
         match self.rule {
             Rule::EpsilonGreedy { step: StepSize::Constant(alpha), .. } => *estimate = moved_towards(*estimate, reward, alpha),
-            Rule::EpsilonGreedy { .. } | Rule::Ucb { .. } => *estimate = moved_towards(*estimate, reward, one_over_n),
+            Rule::Exp3 { gamma } => *estimate += exp3_step(reward, self.probabilities[action], gamma, self.probabilities.len()),
+            Rule::EpsilonGreedy { .. }
+            | Rule::Ucb { .. }
+            | Rule::GaussianThompson { .. }
+            | Rule::BernoulliThompson
+            | Rule::KlUcb
+            | Rule::GaussianKlUcb => *estimate = moved_towards(*estimate, reward, one_over_n),
             Rule::Gradient { alpha, baseline } => {
                 let baseline = match baseline {
                     Baseline::None => 0.0,
