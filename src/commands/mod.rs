@@ -467,9 +467,10 @@ fn replay(env: &str, path: &PathBuf) -> Result<u8, Error> {
 }
 
 fn list() -> Result<u8, Error> {
+    let wide = agents::all().iter().map(|agent| agent.name.len() + 2).max().unwrap_or_default();
     say("agents");
     for agent in agents::all() {
-        say_wrapped(&format!("  {:<12}", agent.name), agent.about);
+        say_wrapped(&format!("  {:<wide$}", agent.name), agent.about);
     }
     say("\nenvironments");
     let worlds = registry::all();
@@ -478,6 +479,7 @@ fn list() -> Result<u8, Error> {
         let id = world.gymnasium_id.map_or_else(String::new, |id| format!(" ({id})"));
         say_wrapped(&format!("  {:<width$}", world.name), &format!("{}{id}", world.about));
     }
+    say_wrapped(&format!("  {:<width$}", "grid:PATH"), "a grid world from a text map with walls, cliffs, wind, rewards and teleports");
     say_wrapped(&format!("  {:<width$}", "file:PATH"), "a text task with the prompts, answers and verifiers of a file in JSON Lines");
     say(format!("\npresets (explained by `{} list --presets`)", program_name()));
     let presets = agents::presets();
@@ -490,7 +492,7 @@ fn list() -> Result<u8, Error> {
             format!("{environment} ({})", names.collect::<Vec<_>>().join(", "))
         };
         if !environments.is_empty() {
-            say_wrapped(&format!("  {:<12}", agent.name), &environments.iter().map(names).collect::<Vec<_>>().join(", "));
+            say_wrapped(&format!("  {:<wide$}", agent.name), &environments.iter().map(names).collect::<Vec<_>>().join(", "));
         }
     }
     Ok(0)

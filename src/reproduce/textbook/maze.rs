@@ -185,7 +185,7 @@ fn compare_plus(experiment: &Experiment, settings: &Changing, mazes: &[GridWorld
     }
     let panel = lines("", "time steps", "cumulative reward", series);
     let note = format!(
-        "the maze changes after {change} steps; {planning} planning steps, κ = {kappa}, α = {alpha}, ε = {epsilon}, γ = {gamma}; mean of {runs} runs with 95 % intervals"
+        "change after {change} steps; {planning} planning steps, κ = {kappa}, α = {alpha}, ε = {epsilon}, γ = {gamma}; mean of {runs} runs with 95 % intervals"
     );
     let figures = vec![("figure", figure(&experiment.title, &note, 1, vec![panel]))];
     Ok(([plus.to_vec(), plain.to_vec()], Findings { claims: Vec::new(), figures, tables: vec![("rewards.csv", csv)] }))
