@@ -61,12 +61,14 @@ mod error;
 pub mod evaluate;
 #[cfg(feature = "figures")]
 pub mod figure;
-mod files;
+#[doc(hidden)] // for the commands
+pub mod files;
 #[cfg(doc)]
 pub mod guide;
 mod memory;
 pub mod numbers;
-pub mod pages;
+#[cfg(feature = "app")]
+mod pages;
 mod policy;
 mod program;
 #[cfg(feature = "app")]

@@ -2,7 +2,10 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 mod commands;
+mod pages;
 mod reproduce;
+#[cfg(test)]
+mod temporary;
 
 use std::process::ExitCode;
 

@@ -31,7 +31,7 @@ const ATTEMPTS: usize = 8;
 /// Replaces the file `path` atomically: even if the process is killed or the machine stops, `path` is either the old file or the new file.
 ///
 /// The temporary file is locked while it is written. [`remove_leftovers`] of other processes therefore keeps it.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let attempt = |temporary: &Path| {
         let mut file = OpenOptions::new().write(true).create_new(true).open(temporary)?;
         let write = || {
@@ -227,13 +227,13 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
 }
 
 /// As [`read`], for a file of text.
-pub(crate) fn read_to_string(path: &Path) -> Result<String, Error> {
+pub fn read_to_string(path: &Path) -> Result<String, Error> {
     expect_file(path)?;
     read_named_to_string(path)
 }
 
 /// Reads a file that the user names, which may be a pipe such as `/dev/stdin`.
-pub(crate) fn read_named(path: &Path) -> Result<Vec<u8>, Error> {
+pub fn read_named(path: &Path) -> Result<Vec<u8>, Error> {
     let io = || Error::io("read", path);
     // a folder can be opened, but not read
     let data = fs::metadata(path).map_err(io())?;

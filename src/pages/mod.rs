@@ -70,13 +70,13 @@ pub struct Report {
 /// Checks the page at `path` against the tables that it quotes. With `write`, also replaces wrong numbers by the numbers in the tables,
 /// with the same number of decimals, and reports on the corrected page. Claims and numbers in words are not corrected.
 pub fn check(path: &Path, write: bool) -> Result<Report, Error> {
-    let text = String::from_utf8(read_named(path)?).map_err(|_| Error::folder(path, "expected text in UTF-8, got other bytes"))?;
+    let text = String::from_utf8(read_named(path)?).map_err(|_| Error::Folder { path: path.into(), problem: "expected text in UTF-8, got other bytes".into() })?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut tables = Tables::new(folder);
     let (report, corrected) = page::check(&text, &mut tables);
     if !write || corrected == text {
         return Ok(report);
     }
-    replace(path, corrected.as_bytes()).map_err(Error::io("write", path))?;
+    replace(path, corrected.as_bytes()).map_err(|source| Error::Io { action: "write", path: path.into(), source })?;
     Ok(page::check(&corrected, &mut tables).0)
 }
