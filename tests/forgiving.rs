@@ -63,7 +63,7 @@ fn lists_fit_80_columns() {
     }
     let (text, _) = gradus(folder.path(), "list");
     assert!(
-        text.contains("\n  ppo         proximal policy optimisation: clipped surrogate or KL penalty, and\n              GAE\n"),
+        text.contains("\n  ppo                     proximal policy optimisation: clipped surrogate or KL\n                          penalty, and GAE\n"),
         "{text}"
     );
 }

@@ -63,9 +63,15 @@ fn columns(agent: &str, environment: &str, settings: &[&str]) -> Option<BTreeSet
 fn logged() -> BTreeSet<String> {
     let mut logged = BTreeSet::new();
     for agent in agents::all() {
-        let of_agent: Vec<_> =
-            ["cartpole", "pendulum", "frozen-lake", "target-sum"].iter().filter_map(|world| columns(agent.name, world, &[])).collect();
-        assert!(!of_agent.is_empty(), "{} trains neither on cartpole, nor on pendulum, nor on frozen-lake, nor on target-sum", agent.name);
+        let of_agent: Vec<_> = ["cartpole", "pendulum", "frozen-lake", "mountain-car", "target-sum"]
+            .iter()
+            .filter_map(|world| columns(agent.name, world, &[]))
+            .collect();
+        assert!(
+            !of_agent.is_empty(),
+            "{} trains neither on cartpole, nor on pendulum, nor on frozen-lake, nor on mountain-car, nor on target-sum",
+            agent.name
+        );
         logged.extend(of_agent.into_iter().flatten());
     }
     let penalties = ["text.missing_eos_penalty=0.1", "text.length_penalty=0.1", "text.overlong_buffer=2"];

@@ -2,6 +2,9 @@
 //!
 //! `GRADUS_MUTATIONS` sets the number of mutations of each input; `.ci/long` tries many.
 
+// a part of the command, which finds these names at the root of its crate
+#[path = "../src/pages/mod.rs"]
+mod pages;
 #[path = "../src/temporary.rs"]
 mod temporary;
 
@@ -13,7 +16,7 @@ use gradus::evaluate::{Mode, evaluate, trace};
 use gradus::figure::Format;
 use gradus::nets::tensors::decode;
 use gradus::saved::load_behaviour;
-use gradus::{Config, Run, Show, pages, run};
+use gradus::*;
 use hmac_sha256::Hash;
 
 /// Mutations of each input, unless `GRADUS_MUTATIONS` says otherwise.

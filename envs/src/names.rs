@@ -41,7 +41,7 @@ pub fn nearest_key<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>
     best.2
 }
 
-/// Returns the second half of an error message: `did you mean ...?`, or the list of all candidates.
+/// Returns the second half of an error message: `did you mean ...?`, or the list of all candidates; of more than 16, the first three.
 ///
 /// ```
 /// assert_eq!(gradus_envs::names::hint("cartpol", &["cartpole", "bandit"]), "did you mean `cartpole`?");
@@ -50,6 +50,10 @@ pub fn nearest_key<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>
 pub fn hint(name: &str, candidates: &[&str]) -> String {
     match nearest(name, candidates.iter().copied()) {
         Some(candidate) => format!("did you mean `{candidate}`?"),
+        None if candidates.len() > 16 => {
+            let some = candidates[..3].join(", ");
+            format!("expected one of {} names, such as {some}; the command `list` shows all", candidates.len())
+        }
         None => format!("expected one of: {}", candidates.join(", ")),
     }
 }

@@ -70,7 +70,8 @@ pub struct Report {
 /// Checks the page at `path` against the tables that it quotes. With `write`, also replaces wrong numbers by the numbers in the tables,
 /// with the same number of decimals, and reports on the corrected page. Claims and numbers in words are not corrected.
 pub fn check(path: &Path, write: bool) -> Result<Report, Error> {
-    let text = String::from_utf8(read_named(path)?).map_err(|_| Error::Folder { path: path.into(), problem: "expected text in UTF-8, got other bytes".into() })?;
+    let text = String::from_utf8(read_named(path)?)
+        .map_err(|_| Error::Folder { path: path.into(), problem: "expected text in UTF-8, got other bytes".into() })?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut tables = Tables::new(folder);
     let (report, corrected) = page::check(&text, &mut tables);
