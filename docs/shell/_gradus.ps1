@@ -35,6 +35,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('sample', 'sample', [CompletionResultType]::ParameterValue, 'Complete a prompt and show every token''s log-probability, entropy, value and advantage')
             [CompletionResult]::new('compare', 'compare', [CompletionResultType]::ParameterValue, 'Compare agents on environments over several seeds, and write tables, figures and a report')
             [CompletionResult]::new('plot', 'plot', [CompletionResultType]::ParameterValue, 'Draw the learning curves or other metrics of run folders, or the figures of a comparison from its results.csv, except its sheet of episodes. Runs that differ only in their seed are drawn as one line with a band')
+            [CompletionResult]::new('bandit', 'bandit', [CompletionResultType]::ParameterValue, 'Compare bandit rules on many problems: rewards, regret and figures')
             [CompletionResult]::new('reproduce', 'reproduce', [CompletionResultType]::ParameterValue, 'Redraw a published figure and say whether it holds: `gradus reproduce list` lists them')
             [CompletionResult]::new('pages', 'pages', [CompletionResultType]::ParameterValue, 'Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs')
             [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check that an environment implements its interface correctly. Exit code 1 if it does not')
@@ -169,6 +170,18 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--each', '--each', [CompletionResultType]::ParameterName, 'Draw one line per run instead of a band over seeds')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;bandit' {
+            [CompletionResult]::new('--problems', '--problems', [CompletionResultType]::ParameterName, 'Kind of the problems')
+            [CompletionResult]::new('--count', '--count', [CompletionResultType]::ParameterName, 'Number of problems')
+            [CompletionResult]::new('--steps', '--steps', [CompletionResultType]::ParameterName, 'Pulls per problem')
+            [CompletionResult]::new('--arms', '--arms', [CompletionResultType]::ParameterName, 'Number of arms [default: 10; contextual: 5]')
+            [CompletionResult]::new('--values', '--values', [CompletionResultType]::ParameterName, 'Values of the arms in all problems, such as 0.9,0.8,0.8; the regret is then compared with the bound of Lai and Robbins')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed')
+            [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Folder for curves.csv, summary.csv and the figure')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
         }
         'gradus;reproduce' {

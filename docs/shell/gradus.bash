@@ -16,6 +16,9 @@ _gradus() {
             ",$1")
                 cmd="gradus"
                 ;;
+            gradus,bandit)
+                cmd="gradus__subcmd__bandit"
+                ;;
             gradus,bench)
                 cmd="gradus__subcmd__bench"
                 ;;
@@ -107,12 +110,54 @@ _gradus() {
 
     case "${cmd}" in
         gradus)
-            opts="-h -V --help --version train eval play export sft reward-model inspect sample compare plot reproduce pages check new verify list doctor bench"
+            opts="-h -V --help --version train eval play export sft reward-model inspect sample compare plot bandit reproduce pages check new verify list doctor bench"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__bandit)
+            opts="-h --problems --count --steps --arms --values --seed --out --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --problems)
+                    COMPREPLY=($(compgen -W "gaussian bernoulli drifting contextual" -- "${cur}"))
+                    return 0
+                    ;;
+                --count)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --steps)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --arms)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --values)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --out)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -475,7 +520,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__check)
-            opts="-h --trace --help cartpole mountain-car mountain-car-continuous acrobot pendulum bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle target-sum copy reverse sort addition chain-sum countdown program preference"
+            opts="-h --trace --help cartpole mountain-car mountain-car-continuous acrobot pendulum bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle blackjack windy-grid dyna-maze car-rental gambler random-walk random-walk-19 short-corridor target-sum copy reverse sort addition chain-sum countdown program preference"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -634,7 +679,7 @@ _gradus() {
             fi
             case "${prev}" in
                 --settings)
-                    COMPREPLY=($(compgen -W "reinforce a2c a3c trpo ppo grpo dpo dqn qr-dqn pqn ddpg td3 sac" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "reinforce a2c a3c trpo ppo grpo dpo dqn qr-dqn pqn ddpg td3 sac q-learning double-q-learning sarsa expected-sarsa n-step-sarsa sarsa-lambda monte-carlo off-policy-monte-carlo dyna-q prioritised-sweeping tile-sarsa value-iteration policy-iteration policy-evaluation monte-carlo-prediction td-lambda n-step-td" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -925,7 +970,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__train)
-            opts="-h --steps --seed --envs --threads --device --preset --config --set --out --resume --checkpoint-every --watch --quiet --help reinforce a2c a3c trpo ppo grpo dpo dqn qr-dqn pqn ddpg td3 sac cartpole mountain-car mountain-car-continuous acrobot pendulum bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle target-sum copy reverse sort addition chain-sum countdown program preference"
+            opts="-h --steps --seed --envs --threads --device --preset --config --set --out --resume --checkpoint-every --watch --quiet --help reinforce a2c a3c trpo ppo grpo dpo dqn qr-dqn pqn ddpg td3 sac q-learning double-q-learning sarsa expected-sarsa n-step-sarsa sarsa-lambda monte-carlo off-policy-monte-carlo dyna-q prioritised-sweeping tile-sarsa value-iteration policy-iteration policy-evaluation monte-carlo-prediction td-lambda n-step-td cartpole mountain-car mountain-car-continuous acrobot pendulum bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle blackjack windy-grid dyna-maze car-rental gambler random-walk random-walk-19 short-corridor target-sum copy reverse sort addition chain-sum countdown program preference"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

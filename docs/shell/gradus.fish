@@ -36,6 +36,7 @@ complete -c gradus -n "__fish_gradus_needs_command" -f -a "inspect" -d 'Compare 
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "sample" -d 'Complete a prompt and show every token\'s log-probability, entropy, value and advantage'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "compare" -d 'Compare agents on environments over several seeds, and write tables, figures and a report'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "plot" -d 'Draw the learning curves or other metrics of run folders, or the figures of a comparison from its results.csv, except its sheet of episodes. Runs that differ only in their seed are drawn as one line with a band'
+complete -c gradus -n "__fish_gradus_needs_command" -f -a "bandit" -d 'Compare bandit rules on many problems: rewards, regret and figures'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "reproduce" -d 'Redraw a published figure and say whether it holds: `gradus reproduce list` lists them'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "pages" -d 'Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "check" -d 'Check that an environment implements its interface correctly. Exit code 1 if it does not'
@@ -130,6 +131,17 @@ complete -c gradus -n "__fish_gradus_using_subcommand plot" -l format -d 'Format
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l mean -d 'Show the mean over seeds instead of the interquartile mean'
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l each -d 'Draw one line per run instead of a band over seeds'
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l problems -d 'Kind of the problems' -r -f -a "gaussian\t'Normal rewards with variance 1, and normal values: Sutton and Barto\'s testbed'
+bernoulli\t'Rewards of 0 or 1'
+drifting\t'Normal rewards, and values that begin at 0 and drift by a standard deviation of 0.01: exercise 2.5'
+contextual\t'Values that are linear functions of four observed numbers'"
+complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l count -d 'Number of problems' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l steps -d 'Pulls per problem' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l arms -d 'Number of arms [default: 10; contextual: 5]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l values -d 'Values of the arms in all problems, such as 0.9,0.8,0.8; the regret is then compared with the bound of Lai and Robbins' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l seed -d 'Random seed' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l out -d 'Folder for curves.csv, summary.csv and the figure' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand bandit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l out -d 'Folder for the results [default: runs/reproductions/NAME]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l quick -d 'Only try it out: fewer runs, and a verdict that means nothing'
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -s h -l help -d 'Print help'
@@ -153,7 +165,24 @@ qr-dqn\t''
 pqn\t''
 ddpg\t''
 td3\t''
-sac\t''"
+sac\t''
+q-learning\t''
+double-q-learning\t''
+sarsa\t''
+expected-sarsa\t''
+n-step-sarsa\t''
+sarsa-lambda\t''
+monte-carlo\t''
+off-policy-monte-carlo\t''
+dyna-q\t''
+prioritised-sweeping\t''
+tile-sarsa\t''
+value-iteration\t''
+policy-iteration\t''
+policy-evaluation\t''
+monte-carlo-prediction\t''
+td-lambda\t''
+n-step-td\t''"
 complete -c gradus -n "__fish_gradus_using_subcommand list" -l presets -d 'List the presets and where they are from instead'
 complete -c gradus -n "__fish_gradus_using_subcommand list" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand doctor" -l device -d 'Fail with exit code 2 unless this device works: cpu, torch-cpu, cuda, cuda:N or mps' -r

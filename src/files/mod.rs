@@ -30,7 +30,7 @@ const ATTEMPTS: usize = 8;
 
 /// Replaces the file `path` atomically: even if the process is killed or the machine stops, `path` is either the old file or the new file.
 ///
-/// The temporary file is locked while it is written. [`remove_leftovers`] of other processes therefore keeps it.
+/// The temporary file is locked while it is written. `remove_leftovers` of other processes therefore keeps it.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let attempt = |temporary: &Path| {
         let mut file = OpenOptions::new().write(true).create_new(true).open(temporary)?;
@@ -226,7 +226,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     read_named(path)
 }
 
-/// As [`read`], for a file of text.
+/// As `read`, for a file of text.
 pub fn read_to_string(path: &Path) -> Result<String, Error> {
     expect_file(path)?;
     read_named_to_string(path)

@@ -167,8 +167,11 @@ fn learn_while_it_changes(settings: &Changing, mazes: &[GridWorld; 2], kappa: f6
     (0..steps).map(step).collect()
 }
 
+/// The cumulative reward after every step of every run.
+type Rewards = Vec<Vec<f64>>;
+
 /// Runs both agents. Returns the cumulative rewards of Dyna-Q+ and of Dyna-Q, the figure, and the table.
-fn compare_plus(experiment: &Experiment, settings: &Changing, mazes: &[GridWorld; 2]) -> Result<([Vec<Vec<f64>>; 2], Findings), Error> {
+fn compare_plus(experiment: &Experiment, settings: &Changing, mazes: &[GridWorld; 2]) -> Result<([Rewards; 2], Findings), Error> {
     let Changing { runs, steps, change, planning, kappa, alpha, epsilon, gamma } = *settings;
     let jobs: Vec<(f64, u64)> = [kappa, 0.0].iter().flat_map(|kappa| (1..=runs).map(|seed| (*kappa, seed))).collect();
     let all = each(&jobs, |(kappa, seed)| Ok(learn_while_it_changes(settings, mazes, *kappa, *seed)))?;
