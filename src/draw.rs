@@ -5,7 +5,7 @@ pub use gradus_drawing::{Animation, AnimationError};
 pub use gradus_drawing::{Frame, terminal};
 
 #[cfg(feature = "cli")]
-pub use in_terminal::{play_in_terminal, show};
+pub use in_terminal::{play_in_terminal, play_with_notes, show};
 
 #[cfg(feature = "cli")]
 mod in_terminal;

@@ -28,6 +28,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('train', 'train', [CompletionResultType]::ParameterValue, 'Train an agent and write a run folder')
             [CompletionResult]::new('eval', 'eval', [CompletionResultType]::ParameterValue, 'Evaluate trained policies')
             [CompletionResult]::new('play', 'play', [CompletionResultType]::ParameterValue, 'Play an episode in the terminal, or write it as an animated GIF')
+            [CompletionResult]::new('values', 'values', [CompletionResultType]::ParameterValue, 'Draw the values and the greedy actions of a policy, in the terminal and as a figure')
             [CompletionResult]::new('export', 'export', [CompletionResultType]::ParameterValue, 'Write a policy with a model card, its evaluation and an animation, to be published')
             [CompletionResult]::new('sft', 'sft', [CompletionResultType]::ParameterValue, 'Supervised warm start: train a fresh policy on the known answers of a text task')
             [CompletionResult]::new('reward-model', 'reward-model', [CompletionResultType]::ParameterValue, 'Train a reward model of a text task from preferences')
@@ -80,6 +81,13 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the episode')
             [CompletionResult]::new('--gif', '--gif', [CompletionResultType]::ParameterName, 'Write an animated GIF instead of playing in the terminal')
             [CompletionResult]::new('--record', '--record', [CompletionResultType]::ParameterName, 'Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays')
+            [CompletionResult]::new('--values', '--values', [CompletionResultType]::ParameterName, 'Show the value, the action values or the probabilities of the actions at every step, slowly. If the output is no terminal, a line for every step')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;values' {
+            [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Figure to write, .svg, .png or .pdf [default: values.svg and values.png in the run folder]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

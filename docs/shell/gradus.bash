@@ -70,6 +70,9 @@ _gradus() {
             gradus,train)
                 cmd="gradus__subcmd__train"
                 ;;
+            gradus,values)
+                cmd="gradus__subcmd__values"
+                ;;
             gradus,verify)
                 cmd="gradus__subcmd__verify"
                 ;;
@@ -110,7 +113,7 @@ _gradus() {
 
     case "${cmd}" in
         gradus)
-            opts="-h -V --help --version train eval play export sft reward-model inspect sample compare plot bandit reproduce pages check new verify list doctor bench"
+            opts="-h -V --help --version train eval play values export sft reward-model inspect sample compare plot bandit reproduce pages check new verify list doctor bench"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -726,7 +729,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__play)
-            opts="-h --seed --gif --record --help"
+            opts="-h --seed --gif --values --record --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1017,6 +1020,24 @@ _gradus() {
                     return 0
                     ;;
                 --checkpoint-every)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__values)
+            opts="-h --out --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --out)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

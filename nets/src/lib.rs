@@ -64,7 +64,7 @@ pub use footprint::Footprint;
 pub use network::{Activation, NetworkConfig, NetworkError};
 pub use objective::{DIAGNOSTICS, Known, LossGrad, Moves, Objective, Pointwise, PolicyOutput, Sums, diagnostics};
 pub use optimiser::{OptimiserStep, Rule, Schedule};
-pub use policy::{Actor, Batch, Behaviour, Choice, Group, Network, Policy};
+pub use policy::{Actor, Batch, Behaviour, Choice, Group, Look, Network, Policy};
 pub use q_actor_critic::{ActionScale, ActorLoss, ActorObjective, QActor, QActorCritic, QActorHead};
 pub use q_network::{QHead, QNetwork, ValueLoss, ValueObjective, greedy};
 pub use sampling::{Sampling, SamplingError};

@@ -84,6 +84,32 @@ pub trait Actor: Send {
     fn act(&mut self, observations: &[f32], masks: Option<&[bool]>, choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]);
 }
 
+/// What a behaviour computes from an observation, for people to look at. Parts that it does not have are `None` or empty.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Look {
+    /// V(s).
+    pub value: Option<f64>,
+    /// Q(s, a) of every action.
+    pub action_values: Vec<f64>,
+    /// The probability of every action.
+    pub probabilities: Vec<f64>,
+}
+
+impl Look {
+    /// Returns V(s), or else the largest action value.
+    pub fn best_value(&self) -> Option<f64> {
+        let largest = || self.action_values.iter().copied().reduce(f64::max);
+        self.value.or_else(largest)
+    }
+
+    /// Returns the action of the largest value or, without action values, of the largest probability; of several, all.
+    pub fn best_actions(&self) -> Vec<usize> {
+        let numbers = if self.action_values.is_empty() { &self.probabilities } else { &self.action_values };
+        let largest = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        (0..numbers.len()).filter(|action| numbers[*action] >= largest).collect()
+    }
+}
+
 /// A behaviour policy (Sutton and Barto), such as a network, a table or a rule. Code that collects rollouts or evaluates a policy needs
 /// only this interface.
 ///
@@ -94,6 +120,12 @@ pub trait Behaviour: std::any::Any + Send + Sync {
 
     /// Returns an actor, which chooses actions.
     fn actor(&self) -> Box<dyn Actor + '_>;
+
+    /// Returns what the behaviour computes from each of some observations, which are rows of numbers; nothing if it cannot be looked into.
+    fn look(&mut self, observations: &[f32]) -> Vec<Look> {
+        let _ = observations;
+        Vec::new()
+    }
 
     /// Returns the learned state as named tensors. For a network, these are its parameters in PyTorch's layout.
     fn save(&self) -> Tensors;

@@ -19,6 +19,7 @@ mod sft;
 #[cfg(feature = "shell")]
 mod shell;
 mod signals;
+mod values;
 mod verify;
 #[cfg(feature = "watch")]
 mod watch;
@@ -57,6 +58,8 @@ enum Command {
     Eval(eval::Eval),
     /// Play an episode in the terminal, or write it as an animated GIF.
     Play(play::Play),
+    /// Draw the values and the greedy actions of a policy, in the terminal and as a figure.
+    Values(values::Values),
     /// Write a policy with a model card, its evaluation and an animation, to be published.
     Export(export::Export),
     /// Supervised warm start: train a fresh policy on the known answers of a text task.
@@ -200,6 +203,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
     match arguments.command {
         Command::Train(arguments) => train(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
+        Command::Values(arguments) => values::run(&arguments),
         Command::Play(arguments) => play::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Sft(arguments) => sft::run(&arguments),

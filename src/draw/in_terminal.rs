@@ -27,16 +27,24 @@ pub fn show(env: &mut SingleEnv) -> Result<(), Error> {
 
 /// Plays the frames of an episode in the terminal, at fifty frames per second. If standard output is not a terminal, prints only the last one.
 pub fn play_in_terminal(frames: &[Frame]) -> io::Result<()> {
+    play_with_notes(frames, &[])
+}
+
+/// As [`play_in_terminal`], with a line below the picture for each frame, at two frames per second so that it can be read.
+pub fn play_with_notes(frames: &[Frame], notes: &[String]) -> io::Result<()> {
     let mut out = io::stdout();
     if !out.is_terminal() {
         return frames.last().map_or(Ok(()), |frame| writeln!(out, "{}", picture(&frame.scene).join("\n")));
     }
-    for frame in frames {
+    for (i, frame) in frames.iter().enumerate() {
         let start = if frame.step == 0 { "\x1b[2J\x1b[H" } else { "\x1b[H" };
         let (picture, shown) = (picture(&frame.scene).join("\x1b[K\n"), short(frame.return_so_far));
         // a closed terminal ends the program by a signal
         let _ = writeln!(out, "{start}{picture}\x1b[K\nstep {}, return {shown}\x1b[K", frame.step);
-        sleep(STEP);
+        if !notes.is_empty() {
+            let _ = writeln!(out, "{}\x1b[K", notes.get(i).map_or("", String::as_str));
+        }
+        sleep(if notes.is_empty() { STEP } else { 25 * STEP });
     }
     Ok(())
 }

@@ -14,6 +14,8 @@ pub struct Played {
     pub frames: Vec<Frame>,
     /// Text at the start and after each step. Empty if the environment has no text rendering.
     pub texts: Vec<String>,
+    /// The observation before each step, as the policy saw it.
+    pub observations: Vec<Vec<f32>>,
     /// The action of each step.
     pub actions: Vec<RecordedAction>,
     /// The undiscounted return.
@@ -29,7 +31,8 @@ pub const MAX_STEPS: u32 = 100_000;
 /// environment's time limit if this is larger, is [`EnvError::Endless`].
 pub fn play(policy: &dyn Behaviour, world: &World, seed: u64) -> Result<Played, EnvError> {
     let env = world.single_episode(seed)?;
-    let played = Played { frames: Vec::new(), texts: Vec::new(), actions: Vec::new(), episode_return: 0.0, steps: 0 };
+    let played =
+        Played { frames: Vec::new(), texts: Vec::new(), observations: Vec::new(), actions: Vec::new(), episode_return: 0.0, steps: 0 };
     let mut shown =
         Shown { env, world: &world.name, played, longest: world.max_episode_steps.map_or(MAX_STEPS, |limit| limit.max(MAX_STEPS)) };
     shown.show()?;
@@ -71,6 +74,7 @@ impl Environments for Shown<'_> {
 
     fn step(&mut self, _: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError> {
         let action = decisions.clipped.get(0);
+        self.played.observations.push(self.env.observation().to_vec());
         self.played.actions.push(action.into());
         let step = self.env.step(action)?;
         self.played.steps += 1;

@@ -7,7 +7,7 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::tabular::Tabular;
 use gradus_nets::math::{exp, ln};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64};
-use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Observations, settings};
+use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Look, Observations, settings};
 
 use super::{ActionValues, Experience};
 use crate::{AgentError, Algorithm, Built, Collection, ConfigError, End, EpsilonGreedy, Preset, Report, Rollout, Setup, UpdateContext};
@@ -148,6 +148,18 @@ impl Behaviour for ValueTable {
 
     fn actor(&self) -> Box<dyn Actor + '_> {
         Box::new(TableActor(self))
+    }
+
+    fn look(&mut self, observations: &[f32]) -> Vec<Look> {
+        let look = |row: &[f32]| {
+            let state = state_of(row);
+            let n = self.q.actions();
+            let (best, ties) = (self.best(state, None).0, self.best(state, None).0.count() as f64);
+            let mut probabilities = vec![self.epsilon / n as f64; n];
+            best.for_each(|action| probabilities[action] += (1.0 - self.epsilon) / ties);
+            Look { value: self.v.get(state).copied(), action_values: self.q.row(state).to_vec(), probabilities }
+        };
+        observations.chunks_exact(self.q.states()).map(look).collect()
     }
 
     fn save(&self) -> Tensors {

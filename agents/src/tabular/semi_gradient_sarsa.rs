@@ -6,7 +6,7 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::ln;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64};
-use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Observations, settings};
+use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Look, Observations, settings};
 
 use super::Tiles;
 use crate::bandit::epsilon_greedy;
@@ -189,6 +189,11 @@ impl Behaviour for TileTable {
 
     fn actor(&self) -> Box<dyn Actor + '_> {
         Box::new(TileActor(self))
+    }
+
+    fn look(&mut self, observations: &[f32]) -> Vec<Look> {
+        let values = |row: &[f32]| self.q.values(&self.q.active(point(row)));
+        observations.chunks_exact(2).map(|row| Look { action_values: values(row), ..Look::default() }).collect()
     }
 
     fn save(&self) -> Tensors {

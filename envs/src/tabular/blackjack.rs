@@ -15,7 +15,7 @@
 //! with a natural who sticks wins, unless the dealer has one, too. A natural is the same observation as any other 21 with a usable ace there. Here it has a state
 //! of its own, so that the table is a Markov decision process.
 
-use super::{Outcome, Table, Tabular};
+use super::{Outcome, StateMap, Table, Tabular};
 
 /// Numbers of sums, of dealer's cards and of usable aces in an observation; Gymnasium's spaces have these sizes, too.
 const SUMS: usize = 32;
@@ -176,6 +176,19 @@ impl Default for Blackjack {
 impl Tabular for Blackjack {
     fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// Sums from 21 down to 12, and the dealer's cards from the ace to 10, as in the textbook's figures.
+    fn maps(&self) -> Vec<StateMap> {
+        let map = |has_ace: bool| StateMap {
+            title: if has_ace { "usable ace" } else { "no usable ace" }.into(),
+            axes: "rows: the player's sum, 21 to 12; columns: the dealer's card, ace to 10; S: stick, H: hit".into(),
+            columns: 10,
+            states: (12..=21).rev().flat_map(|sum| (1..=10).map(move |card| Some(Self::state(sum, card, has_ace) as u32))).collect(),
+            steps: Vec::new(),
+            letters: vec!['S', 'H'],
+        };
+        vec![map(true), map(false)]
     }
 }
 

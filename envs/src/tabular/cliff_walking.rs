@@ -12,7 +12,7 @@
 //! direction or to one of the two sides, each with probability 1/3. A move across the edge of the grid leaves the agent in its cell.
 
 use super::grid::Grid;
-use super::{Outcome, Table, Tabular};
+use super::{Outcome, StateMap, Table, Tabular};
 use crate::scene::{Ink, Scene, Shape};
 
 const GRID: Grid = Grid { rows: 4, columns: 12 };
@@ -64,6 +64,19 @@ impl CliffWalking {
 impl Tabular for CliffWalking {
     fn table(&self) -> &Table {
         &self.table
+    }
+
+    fn maps(&self) -> Vec<StateMap> {
+        let state = |cell: usize| (!is_cliff(cell) && cell != GOAL).then_some(cell as u32);
+        let states = (0..GRID.cells()).map(state).collect();
+        vec![StateMap {
+            title: String::new(),
+            axes: String::new(),
+            columns: GRID.columns,
+            states,
+            steps: STEPS.to_vec(),
+            letters: Vec::new(),
+        }]
     }
 
     /// The cliff is dark, the goal is a square, and the agent is a disc.

@@ -13,7 +13,7 @@
 //! maps are supported.
 
 use super::grid::Grid;
-use super::{Outcome, Table, Tabular};
+use super::{Outcome, StateMap, Table, Tabular};
 use crate::EnvError;
 use crate::scene::{Ink, Scene};
 
@@ -87,6 +87,19 @@ impl FrozenLake {
 impl Tabular for FrozenLake {
     fn table(&self) -> &Table {
         &self.table
+    }
+
+    fn maps(&self) -> Vec<StateMap> {
+        let state = |(cell, letter): (usize, &u8)| (!b"HG".contains(letter)).then_some(cell as u32);
+        let states = self.letters.iter().enumerate().map(state).collect();
+        vec![StateMap {
+            title: String::new(),
+            axes: String::new(),
+            columns: self.grid.columns,
+            states,
+            steps: STEPS.to_vec(),
+            letters: Vec::new(),
+        }]
     }
 
     /// Holes are dark discs, the goal is a square, the agent is a disc.

@@ -1,7 +1,7 @@
 //! Grid worlds from text maps.
 
 use super::grid::Grid;
-use super::{Outcome, Table, Tabular};
+use super::{Outcome, StateMap, Table, Tabular};
 use crate::EnvError;
 use crate::scene::{Ink, Scene, Shape};
 
@@ -307,6 +307,13 @@ impl Map {
 impl Tabular for GridWorld {
     fn table(&self) -> &Table {
         &self.table
+    }
+
+    fn maps(&self) -> Vec<StateMap> {
+        let Map { cells, grid } = &self.map;
+        let state = |(cell, letter): (usize, &u8)| (!b"#GC".contains(letter)).then_some(cell as u32);
+        let (states, steps) = (cells.iter().enumerate().map(state).collect(), STEPS[..self.table.actions()].to_vec());
+        vec![StateMap { title: String::new(), axes: String::new(), columns: grid.columns, states, steps, letters: Vec::new() }]
     }
 
     /// Walls and cliffs are dark, goals and other letters are squares, and the agent is a disc.

@@ -32,5 +32,5 @@ pub use grid_world::GridWorld;
 pub use random_walk::{random_walk, random_walk_between};
 pub use short_corridor::ShortCorridor;
 pub use table::{Outcome, Table};
-pub use table_env::{TableEnv, Tabular};
+pub use table_env::{StateMap, TableEnv, Tabular};
 pub use taxi::{FickleTaxi, Taxi};

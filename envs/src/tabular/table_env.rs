@@ -6,6 +6,23 @@ use super::Table;
 use crate::episode_rng::{EpisodeRng, split_saved};
 use crate::{Action, Env, EnvError, Scene, Space, Step};
 
+/// States laid out on a page, to draw their values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateMap {
+    /// What the map shows, if there are several.
+    pub title: String,
+    /// What rows, columns and letters mean, if they are no map.
+    pub axes: String,
+    /// Cells in a row.
+    pub columns: usize,
+    /// The state of every cell, row by row from the top; `None` for a cell without decisions, such as a wall or a goal.
+    pub states: Vec<Option<u32>>,
+    /// The step of every action on the page, rows down and columns to the right; empty if actions are no moves.
+    pub steps: Vec<[isize; 2]>,
+    /// The letter of every action, if actions are no moves.
+    pub letters: Vec<char>,
+}
+
 /// An environment that a transition table describes completely.
 pub trait Tabular: Send + Sync {
     /// The transition table.
@@ -15,6 +32,11 @@ pub trait Tabular: Send + Sync {
     fn action_mask(&self, state: u32, mask: &mut [bool]) -> bool {
         let _ = (state, mask);
         false
+    }
+
+    /// Returns how the states are laid out on a page; nothing if there is no such layout.
+    fn maps(&self) -> Vec<StateMap> {
+        Vec::new()
     }
 
     /// Returns the picture of a given state, as [`Env::render`] does for the current state.

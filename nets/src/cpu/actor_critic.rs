@@ -15,10 +15,11 @@ use super::simd::{Level, dispatch};
 use super::weights::{Named, Visit, Weights, behaviour_by_weights, network_by_weights, reduce};
 use crate::footprint::Footprint;
 use crate::init::{orthogonal, uniform};
+use crate::math::exp;
 use crate::network::Actions;
 use crate::tensors::Tensors;
 use crate::threads;
-use crate::{Actor, Batch, Behaviour, NetworkConfig, NetworkError, Objective, Policy, PolicyOutput, Store, Sums};
+use crate::{ActionRows, Actor, Batch, Behaviour, Look, NetworkConfig, NetworkError, Objective, Policy, PolicyOutput, Store, Sums};
 
 /// The largest number of lanes of a batch, and so of the cores that share a batch. The limit must not depend on how many cores the machine
 /// has.
@@ -281,6 +282,23 @@ impl Behaviour for ActorCritic {
 
     fn actor(&self) -> Box<dyn Actor + '_> {
         Box::new(CpuActor::new(self))
+    }
+
+    fn look(&mut self, observations: &[f32]) -> Vec<Look> {
+        let n = observations.len() / self.layout.width;
+        let is_discrete = matches!(self.layout.head, Head::Categorical);
+        let decisions = ActionRows::Discrete(vec![0; if is_discrete { n } else { 0 }]);
+        let store = Store::new(self.layout.width, observations.to_vec(), decisions);
+        let (mut values, mut logs) = (Vec::new(), Vec::new());
+        self.values(&store, &mut values);
+        if is_discrete {
+            self.distributions(&store, &mut logs);
+        }
+        let width = self.layout.distribution_width();
+        let probabilities =
+            |i: usize| logs.get(i * width..(i + 1) * width).unwrap_or_default().iter().map(|log| f64::from(exp(*log))).collect();
+        let look = |(i, value): (usize, &f32)| Look { value: Some(f64::from(*value)), probabilities: probabilities(i), ..Look::default() };
+        values.iter().enumerate().map(look).collect()
     }
 
     behaviour_by_weights!();

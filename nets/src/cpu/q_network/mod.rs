@@ -17,7 +17,9 @@ use super::update::track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::footprint::Footprint;
 use crate::tensors::Tensors;
-use crate::{ActionRows, Actor, Batch, Behaviour, Choice, Moves, NetworkConfig, NetworkError, QHead, Store, Sums, ValueObjective, threads};
+use crate::{
+    ActionRows, Actor, Batch, Behaviour, Choice, Look, Moves, NetworkConfig, NetworkError, QHead, Store, Sums, ValueObjective, threads,
+};
 use layout::QLayout;
 use tile::{QTile, Question};
 
@@ -133,6 +135,15 @@ impl Behaviour for QNetwork {
     fn actor(&self) -> Box<dyn Actor + '_> {
         let spare = self.spares.lock().unwrap_or_else(PoisonError::into_inner).pop();
         Box::new(QActor { network: self, tile: Some(spare.unwrap_or_else(|| QTile::new(&self.layout))) })
+    }
+
+    fn look(&mut self, observations: &[f32]) -> Vec<Look> {
+        let (width, atoms, mut values) = (self.layout.width(), self.layout.head.atoms, Vec::new());
+        let store = Store::new(width, observations.to_vec(), ActionRows::Discrete(Vec::new()));
+        crate::QNetwork::q_values(self, &store, 0..observations.len() / width, &mut values);
+        let mean = |atoms: &[f32]| atoms.iter().map(|q| f64::from(*q)).sum::<f64>() / atoms.len() as f64;
+        let look = |row: &[f32]| Look { action_values: row.chunks(atoms).map(mean).collect(), ..Look::default() };
+        values.chunks(atoms * self.layout.actions).map(look).collect()
     }
 
     behaviour_by_weights!();

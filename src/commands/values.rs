@@ -1,0 +1,189 @@
+//! `gradus values`: draws the values and the greedy actions of a policy.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use crate::envs::tabular::StateMap;
+use crate::envs::{Space, World};
+use crate::figure::{self, Arrow, Cell, Chart, Figure, Format, Grid, Lines, Panel, Series};
+use crate::nets::{Behaviour, Look};
+use crate::numbers::short;
+use crate::saved::load_behaviour;
+use crate::{Config, Error};
+use clap::Args;
+
+use super::say;
+
+#[derive(Args)]
+pub(super) struct Values {
+    /// Run folder.
+    dir: PathBuf,
+    /// Figure to write, .svg, .png or .pdf [default: values.svg and values.png in the run folder]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Cells of a map over two observed numbers, in each direction.
+const CELLS: usize = 24;
+
+/// States on a page: what the policy computes in each of them.
+struct Map {
+    map: StateMap,
+    /// Of every cell; `None` where the map has no state.
+    looks: Vec<Option<Look>>,
+}
+
+/// What is drawn of a policy.
+enum Drawn {
+    Maps(Vec<Map>),
+    /// States without a layout: the looks, in the order of the states.
+    Line(Vec<Look>),
+    /// Two observed numbers: their bounds, and the looks, row by row from the largest second number.
+    Plane([(f32, f32); 2], Vec<Look>),
+}
+
+fn look(policy: &mut dyn Behaviour, world: &World) -> Result<Drawn, Error> {
+    let unsuited = |expected: &str| Error::Parse { what: world.name.clone(), expected: expected.into(), got: "another environment".into() };
+    let plane = |space: &Space| match space {
+        Space::Box { low, high } if low.len() == 2 && low.iter().chain(high).all(|bound| bound.is_finite()) => {
+            Some([(low[0], high[0]), (low[1], high[1])])
+        }
+        _ => None,
+    };
+    let looked = if let Some(states) = world.one_hot_states() {
+        let rows: Vec<f32> = (0..states * states).map(|i| if i % (states + 1) == 0 { 1.0 } else { 0.0 }).collect();
+        let looks = policy.look(&rows);
+        let maps = world.model().map_or(Vec::new(), |model| model.maps());
+        if maps.is_empty() || looks.is_empty() {
+            Drawn::Line(looks)
+        } else {
+            let map = |map: StateMap| {
+                let looks = map.states.iter().map(|state| state.map(|state| looks[state as usize].clone())).collect();
+                Map { map, looks }
+            };
+            Drawn::Maps(maps.into_iter().map(map).collect())
+        }
+    } else if let Some(bounds) = plane(&world.env().observation_space()) {
+        let centre = |(low, high): (f32, f32), cell: usize| low + (high - low) * (cell as f32 + 0.5) / CELLS as f32;
+        let rows = (0..CELLS).rev().flat_map(|y| (0..CELLS).flat_map(move |x| [centre(bounds[0], x), centre(bounds[1], y)]));
+        Drawn::Plane(bounds, policy.look(&rows.collect::<Vec<f32>>()))
+    } else {
+        return Err(unsuited("an environment with discrete observations or with two bounded numbers, without wrappers"));
+    };
+    let has_values = match &looked {
+        Drawn::Maps(maps) => maps.iter().flat_map(|map| map.looks.iter().flatten()).any(|look| look.best_value().is_some()),
+        Drawn::Line(looks) | Drawn::Plane(_, looks) => looks.iter().any(|look| look.best_value().is_some()),
+    };
+    if has_values {
+        Ok(looked)
+    } else {
+        Err(Error::Parse { what: "policy".into(), expected: "one with values".into(), got: "one without".into() })
+    }
+}
+
+/// Returns the arrow of a step that is not diagonal.
+fn arrow([down, right]: [isize; 2]) -> Option<Arrow> {
+    match (down, right) {
+        (-1, 0) => Some(Arrow::Up),
+        (1, 0) => Some(Arrow::Down),
+        (0, -1) => Some(Arrow::Left),
+        (0, 1) => Some(Arrow::Right),
+        _ => None,
+    }
+}
+
+fn panel(Map { map, looks }: &Map) -> Panel {
+    let is_small = map.states.len() <= 150;
+    let cell = |look: &Option<Look>| {
+        let Some(look) = look else { return Cell::default() };
+        let best = look.best_actions();
+        let value = look.best_value();
+        let text = match value {
+            _ if !map.letters.is_empty() => {
+                best.first().and_then(|action| map.letters.get(*action)).map_or_else(String::new, char::to_string)
+            }
+            Some(value) if is_small => format!("{value:.2}"),
+            _ => String::new(),
+        };
+        Cell { value, text, arrows: best.iter().filter_map(|action| arrow(*map.steps.get(*action)?)).collect() }
+    };
+    let grid = Grid { columns: map.columns, cells: looks.iter().map(cell).collect(), value_label: "value".into() };
+    Panel { title: map.title.clone(), chart: Chart::Grid(grid) }
+}
+
+fn draw(config: &Config, world: &World, drawn: &Drawn) -> Figure {
+    let (columns, note, panels) = match drawn {
+        Drawn::Maps(maps) => (maps.len().min(2), maps[0].map.axes.clone(), maps.iter().map(panel).collect()),
+        Drawn::Line(looks) => {
+            let values = looks.iter().enumerate().filter_map(|(state, look)| Some((state as f64, look.best_value()?)));
+            let actions = looks.iter().enumerate().filter_map(|(state, look)| Some((state as f64, *look.best_actions().first()? as f64)));
+            let lines = |y_label: &str, points: Vec<(f64, f64)>| {
+                let series = vec![Series { style: Some(figure::solid(0)), ..Series::new("", points) }];
+                let lines = Lines { x_label: "state".into(), y_label: y_label.into(), series, ..Lines::default() };
+                Panel { title: String::new(), chart: Chart::Lines(lines) }
+            };
+            (1, String::new(), vec![lines("value", values.collect()), lines("first of the best actions", actions.collect())])
+        }
+        Drawn::Plane([x, y], looks) => {
+            let cell = |look: &Look| Cell { value: look.best_value(), ..Cell::default() };
+            let grid = Grid { columns: CELLS, cells: looks.iter().map(cell).collect(), value_label: "value".into() };
+            let action = |look: &Look| Cell { value: look.best_actions().first().map(|action| *action as f64), ..Cell::default() };
+            let actions = Grid { columns: CELLS, cells: looks.iter().map(action).collect(), value_label: "best action".into() };
+            let names = ["value", "best action"].into_iter().zip([grid, actions]);
+            let panels: Vec<Panel> = names.map(|(title, grid)| Panel { title: title.into(), chart: Chart::Grid(grid) }).collect();
+            let has_actions = looks.iter().any(|look| !look.best_actions().is_empty());
+            let note = format!("columns: first number, {} to {}; rows: second number, {} up to {}", x.0, x.1, y.0, y.1);
+            let panels: Vec<Panel> = panels.into_iter().take(1 + usize::from(has_actions)).collect();
+            (2, note, panels)
+        }
+    };
+    Figure { title: format!("{} on {}", config.agent, world.title()), note, columns, panels }
+}
+
+/// Returns a map as text: the best actions as arrows or letters, beside the values.
+fn in_words(Map { map, looks }: &Map) -> String {
+    const ARROWS: [([isize; 2], char); 8] =
+        [([-1, 0], '↑'), ([1, 0], '↓'), ([0, -1], '←'), ([0, 1], '→'), ([-1, 1], '↗'), ([1, 1], '↘'), ([1, -1], '↙'), ([-1, -1], '↖')];
+    let symbol = |action: usize| match (map.letters.get(action), map.steps.get(action)) {
+        (Some(letter), _) => *letter,
+        (None, Some(step)) => ARROWS.iter().find(|(own, _)| own == step).map_or('?', |(_, arrow)| *arrow),
+        (None, None) => '?',
+    };
+    let shown: Vec<String> =
+        looks.iter().map(|look| look.as_ref().and_then(Look::best_value).map_or_else(String::new, |x| format!("{x:.2}"))).collect();
+    let width = shown.iter().map(String::len).max().unwrap_or(0);
+    let has_room = map.columns * (width + 3) <= 78;
+    let mut text = if map.title.is_empty() { String::new() } else { format!("{}\n", map.title) };
+    for (row, values) in looks.chunks(map.columns).zip(shown.chunks(map.columns)) {
+        for (look, value) in row.iter().zip(values) {
+            let best = look.as_ref().and_then(|look| look.best_actions().first().copied()).map_or('·', symbol);
+            if has_room { write!(text, "{best} {value:<width$} ") } else { write!(text, "{best} ") }.expect("a string");
+        }
+        text = text.trim_end().to_owned() + "\n";
+    }
+    text
+}
+
+pub(super) fn run(arguments: &Values) -> Result<u8, Error> {
+    let (config, world, mut policy) = load_behaviour(&arguments.dir)?;
+    let drawn = look(policy.as_mut(), &world)?;
+    let figure = draw(&config, &world, &drawn);
+    match &drawn {
+        Drawn::Maps(maps) => maps.iter().for_each(|map| say(in_words(map))),
+        Drawn::Line(looks) | Drawn::Plane(_, looks) => {
+            let values: Vec<f64> = looks.iter().filter_map(Look::best_value).collect();
+            let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(*x), high.max(*x)));
+            say(format!("values from {} to {}", short(low), short(high)));
+        }
+    }
+    let folder = if arguments.dir.is_dir() { arguments.dir.as_path() } else { arguments.dir.parent().unwrap_or(Path::new(".")) };
+    let paths: Vec<PathBuf> = match &arguments.out {
+        Some(path) => vec![path.clone()],
+        None => Format::USUAL.iter().map(|format| folder.join(format!("values.{}", format.ending()))).collect(),
+    };
+    for path in paths {
+        figure::write(&figure, &path)?;
+        say(path.display().to_string());
+    }
+    Ok(0)
+}
