@@ -59,6 +59,8 @@ pub mod config;
 pub mod draw;
 mod error;
 pub mod evaluate;
+#[cfg(feature = "app")]
+mod explain;
 #[cfg(feature = "figures")]
 pub mod figure;
 #[doc(hidden)] // for the commands

@@ -2,6 +2,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 mod commands;
+mod explain;
 mod pages;
 mod reproduce;
 #[cfg(test)]

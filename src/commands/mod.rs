@@ -5,6 +5,7 @@ mod bench;
 mod compare;
 mod doctor;
 mod eval;
+mod explain;
 mod export;
 mod folder;
 mod inspect;
@@ -60,6 +61,8 @@ enum Command {
     Play(play::Play),
     /// Draw the values and the greedy actions of a policy, in the terminal and as a figure.
     Values(values::Values),
+    /// Say in words what looks sick in a run, and which page explains it.
+    Explain(explain::Explain),
     /// Write a policy with a model card, its evaluation and an animation, to be published.
     Export(export::Export),
     /// Supervised warm start: train a fresh policy on the known answers of a text task.
@@ -203,6 +206,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
     match arguments.command {
         Command::Train(arguments) => train(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Values(arguments) => values::run(&arguments),
         Command::Play(arguments) => play::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),

@@ -1,0 +1,100 @@
+//! `gradus explain` finds planted mistakes, and says nothing about healthy runs.
+//!
+//! `GRADUS_SEEDS` sets the number of seeds of each healthy run; `.ci/long` tries more than one.
+
+#[path = "../src/temporary.rs"]
+mod temporary;
+
+use std::path::Path;
+use std::process::Command;
+
+use gradus::nets::threads;
+use gradus::{Config, Run, Show};
+
+/// Trains each of some runs, `AGENT ENVIRONMENT [PRESET] STEPS SETTING...` with `-` for the default preset, and returns the names of the symptoms of each.
+fn symptoms(runs: &[(String, u64)]) -> Vec<Vec<String>> {
+    let folder = temporary::tempdir().unwrap();
+    let mut jobs: Vec<usize> = (0..runs.len()).collect();
+    threads::with_default(|| {
+        threads::map(&mut jobs, |_, job| {
+            let (line, seed) = &runs[*job];
+            let dir = folder.path().join(job.to_string());
+            let words: Vec<&str> = line.split(' ').collect();
+            let [agent, environment, preset, steps, settings @ ..] = &words[..] else { panic!("{line}") };
+            let config = Config::preset(agent, environment, Some(*preset).filter(|preset| *preset != "-")).unwrap();
+            let config = settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap());
+            let mut run = threads::with(1, || Run::create(Config { steps: steps.parse().unwrap(), seed: *seed, ..config }, &dir)).unwrap();
+            threads::with(1, || run.train(Show::Nothing)).unwrap();
+            names(&dir)
+        })
+    })
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_gradus")).arg("explain").arg(dir).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let name = |line: &str| line.split_once(": ").filter(|_| !line.starts_with(' ')).map(|(name, _)| name.to_owned());
+    text.lines().filter_map(name).collect()
+}
+
+#[test]
+fn planted_mistakes_are_named() {
+    let planted = [
+        ("ppo cartpole - 50000 optimiser.learning_rate=0.3", "entropy-collapsed"),
+        ("ppo cartpole - 50000 optimiser.learning_rate=1e-9", "policy-stands-still"),
+        ("ppo cartpole - 50000 ppo.entropy_coefficient=50", "does-not-learn"),
+        ("ppo cartpole - 50000 ppo.clip=inf optimiser.learning_rate=0.05 optimiser.schedule=constant", "entropy-collapsed"),
+        ("ppo cartpole - 50000 optimiser.max_grad_norm=1e-9", "gradients-cut"),
+        ("ppo pendulum - 100000 wrappers.clip_reward=1e-6", "critic-no-use"),
+        ("ppo pendulum - 100000 ppo.epochs=100 optimiser.learning_rate=1e-2 optimiser.schedule=constant", "kl-exploded"),
+        ("ppo mountain-car - 50000 network.hidden=[2] wrappers.normalise_observations=false", "one-return"),
+        ("a2c cartpole - 50000 optimiser.learning_rate=1", "entropy-collapsed"),
+        ("a2c cartpole - 50000 optimiser.learning_rate=1e-8", "critic-no-use"),
+        ("reinforce cartpole - 50000 optimiser.learning_rate=1", "entropy-collapsed"),
+        ("trpo cartpole - 50000 trpo.step=vanilla trpo.step_size=1000", "entropy-collapsed"),
+        ("dqn cartpole cleanrl 20000 dqn.learning_starts=1000000", "still-random"),
+        ("dqn cartpole cleanrl 30000 dqn.exploration_final_eps=1", "still-random"),
+        ("dqn cartpole cleanrl 30000 optimiser.learning_rate=1", "forgot"),
+        ("dqn cartpole cleanrl 50000 dqn.gamma=1 dqn.target_update_interval=1 optimiser.learning_rate=0.03", "values-diverge"),
+        ("pqn cartpole cleanrl 60000 optimiser.learning_rate=10", "does-not-learn"),
+        ("grpo target-sum - 30000 optimiser.learning_rate=0.1", "groups-equal"),
+        ("grpo target-sum - 30000 text.max_new_tokens=1", "one-return"),
+        ("q-learning taxi - 50000 q-learning.epsilon=1", "still-random"),
+        ("q-learning frozen-lake-8x8 - 20000 q-learning.epsilon=0 q-learning.initial=-1", "one-return"),
+    ];
+    let runs: Vec<(String, u64)> = planted.iter().map(|(line, _)| ((*line).to_owned(), 1)).collect();
+    for ((line, expected), found) in planted.iter().zip(symptoms(&runs)) {
+        assert!(found.iter().any(|name| name == expected), "{line}: expected {expected}, got {found:?}");
+    }
+}
+
+#[test]
+fn healthy_runs_raise_no_alarm() {
+    let healthy = [
+        "ppo cartpole - 100000",
+        "ppo cartpole cleanrl 150000",
+        "a2c cartpole - 200000",
+        "trpo cartpole - 60000",
+        "reinforce cartpole - 100000",
+        "grpo cartpole - 100000",
+        "dqn cartpole cleanrl 60000",
+        "pqn cartpole cleanrl 120000",
+        "ppo acrobot - 200000",
+        "ppo pendulum - 150000",
+        "grpo target-sum - 60000",
+        "q-learning cliff-walking - 50000 q-learning.gamma=1 q-learning.alpha=0.5",
+        "sarsa windy-grid - 50000 sarsa.gamma=1 sarsa.alpha=0.5",
+        "dyna-q dyna-maze - 5000",
+        "value-iteration frozen-lake - 3000",
+        "td-lambda random-walk - 20000",
+        "tile-sarsa mountain-car - 60000",
+    ];
+    let seeds: u64 = std::env::var("GRADUS_SEEDS").map_or(1, |seeds| seeds.parse().expect("a number of seeds"));
+    let runs: Vec<(String, u64)> = (1..=seeds).flat_map(|seed| healthy.iter().map(move |line| ((*line).to_owned(), seed))).collect();
+    let found = symptoms(&runs);
+    // a mark that nothing more can be seen is no alarm
+    let is_alarm = |names: &&Vec<String>| names.iter().any(|name| name != "at-ceiling");
+    let alarms: Vec<_> = runs.iter().zip(&found).filter(|(_, names)| is_alarm(names)).collect();
+    assert!(alarms.is_empty(), "{alarms:?}");
+}
