@@ -72,6 +72,8 @@ pub mod numbers;
 #[cfg(feature = "app")]
 mod pages;
 mod policy;
+#[cfg(feature = "app")]
+mod probe;
 mod program;
 #[cfg(feature = "app")]
 mod reproduce;

@@ -4,6 +4,7 @@
 mod commands;
 mod explain;
 mod pages;
+mod probe;
 mod reproduce;
 #[cfg(test)]
 mod temporary;

@@ -83,6 +83,11 @@ impl Policy {
         &self.config
     }
 
+    /// Returns the values and probabilities that the policy computes from observations as its network sees them: one-hot codes of discrete observations, normalised numbers.
+    pub fn look(&mut self, observations: &[f32]) -> Vec<gradus_nets::Look> {
+        self.behaviour.look(observations)
+    }
+
     /// Returns the policy as the evaluations and the functions of [`evaluate`](crate::evaluate) take it. Its observations must be normalised.
     pub fn behaviour(&self) -> &dyn Behaviour {
         self.behaviour.as_ref()

@@ -13,6 +13,7 @@ mod new;
 mod pages;
 mod play;
 mod plot;
+mod probe;
 mod reproduce;
 mod reward_model;
 mod sample;
@@ -59,6 +60,8 @@ enum Command {
     Eval(eval::Eval),
     /// Play an episode in the terminal, or write it as an animated GIF.
     Play(play::Play),
+    /// Try an agent in probe worlds, the smallest ones there are, and say which properties it has. Exit code 1 if one is missing.
+    Probe(probe::Probe),
     /// Draw the values and the greedy actions of a policy, in the terminal and as a figure.
     Values(values::Values),
     /// Say in words what looks sick in a run, and which page explains it.
@@ -206,6 +209,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
     match arguments.command {
         Command::Train(arguments) => train(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
+        Command::Probe(arguments) => probe::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Values(arguments) => values::run(&arguments),
         Command::Play(arguments) => play::run(&arguments),

@@ -45,6 +45,10 @@ impl AgentConfig for DoubleQLearningConfig {
         let tables = [(); 2].map(|()| ActionValues::new(states, actions, self.table.initial));
         self.table.built(Self::NAME, setup, DoubleQ { tables })
     }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.table.gamma as f32, 1.0)
+    }
 }
 
 /// The agent acts with the mean of both tables.

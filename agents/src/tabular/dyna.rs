@@ -135,6 +135,10 @@ impl AgentConfig for DynaQConfig {
         ConfigError::unless(is_allowed, "dyna-q.kappa", "a number from 0 up", self.kappa)?;
         self.table.built(Self::NAME, setup, DynaQ { n: self.n, model: Model::new(states, actions).with_bonus(self.kappa) })
     }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.table.gamma as f32, 1.0)
+    }
 }
 
 /// A Q-learning update with every step, then n with steps from the model.

@@ -29,6 +29,10 @@ impl AgentConfig for ValueIterationConfig {
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         self.table.built(Self::NAME, setup, ValueIteration { model: model(setup)? })
     }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.table.gamma as f32, 1.0)
+    }
 }
 
 /// V(s) <- max_a of the sum over s', r of p(s', r | s, a) (r + gamma V(s')) for every state, in place (equation 4.10). V(s) is max_a Q(s, a).
@@ -73,6 +77,10 @@ impl AgentConfig for PolicyIterationConfig {
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         self.table.built(Self::NAME, setup, PolicyIteration { model: model(setup)? })
     }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.table.gamma as f32, 1.0)
+    }
 }
 
 /// Evaluates the greedy policy until no value changes by more than 1e-10, or for 1000 sweeps if it never ends an episode, then acts greedily on the new values
@@ -114,6 +122,10 @@ impl AgentConfig for PolicyEvaluationConfig {
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         self.table.built(Self::NAME, setup, PolicyEvaluation { model: model(setup)? })
+    }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.table.gamma as f32, 1.0)
     }
 }
 

@@ -44,6 +44,10 @@ impl AgentConfig for ExpectedSarsaConfig {
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         self.table.built(Self::NAME, setup, ExpectedSarsa)
     }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.table.gamma as f32, 1.0)
+    }
 }
 
 struct ExpectedSarsa;

@@ -134,6 +134,10 @@ impl AgentConfig for MonteCarloConfig {
         let rule = MonteCarlo { is_first: self.visits == Visits::First, model, episodes: vec![VecDeque::new(); setup.envs] };
         self.table.built(Self::NAME, setup, rule)
     }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.table.gamma as f32, 1.0)
+    }
 }
 
 /// Moves Q(S, A) towards the return of each counted visit at the end of an episode (section 5.4). An episode that a time limit truncated counts with the rewards
@@ -217,6 +221,10 @@ impl AgentConfig for MonteCarloPredictionConfig {
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         let rule = MonteCarloPrediction { is_first: self.visits == Visits::First, episodes: vec![VecDeque::new(); setup.envs] };
         self.table.built(Self::NAME, setup, rule)
+    }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.table.gamma as f32, 1.0)
     }
 }
 

@@ -77,6 +77,10 @@ impl AgentConfig for NStepTdConfig {
         ConfigError::unless_at_least_one("n-step-td.n", self.n)?;
         self.table.built(Self::NAME, setup, NStepTd { n: self.n, last: vec![VecDeque::new(); setup.envs] })
     }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.table.gamma as f32, 1.0)
+    }
 }
 
 /// n-step TD, step by step: equation 7.2 as soon as n rewards are known, and at the end of an episode with the shorter returns of the last states.

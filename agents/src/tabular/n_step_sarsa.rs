@@ -30,6 +30,10 @@ impl AgentConfig for NStepSarsaConfig {
         ConfigError::unless_at_least_one("n-step-sarsa.n", self.n)?;
         self.table.built(Self::NAME, setup, NStepSarsa { n: self.n, last: vec![VecDeque::new(); setup.envs] })
     }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.table.gamma as f32, 1.0)
+    }
 }
 
 /// Moves Q(S_t, A_t) += alpha (G - Q(S_t, A_t)) with the n-step return G = R_{t+1} + ... + gamma^{n-1} R_{t+n} + gamma^n Q(S_{t+n}, A_{t+n}) (equations 7.4

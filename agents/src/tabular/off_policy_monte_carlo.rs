@@ -29,6 +29,10 @@ impl AgentConfig for OffPolicyMonteCarloConfig {
         let rule = OffPolicyMonteCarlo { weights: vec![0.0; states * actions], episodes: vec![VecDeque::new(); setup.envs] };
         self.table.built(Self::NAME, setup, rule)
     }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.table.gamma as f32, 1.0)
+    }
 }
 
 /// Learns the values of the greedy policy from episodes of the epsilon-greedy one (section 5.7). From the end of an episode backwards, as long as its actions are

@@ -114,6 +114,10 @@ impl AgentConfig for PrioritisedSweepingConfig {
         ConfigError::unless(is_allowed, "prioritised-sweeping.theta", "a number from 0 up", self.theta)?;
         self.table.built(Self::NAME, setup, Sweeping { n: self.n, sweeping: PrioritisedSweeping::new(self.theta) })
     }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.table.gamma as f32, 1.0)
+    }
 }
 
 struct Sweeping {

@@ -42,6 +42,10 @@ impl AgentConfig for SarsaConfig {
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         self.table.built(Self::NAME, setup, Sarsa)
     }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.table.gamma as f32, 1.0)
+    }
 }
 
 struct Sarsa;

@@ -31,6 +31,10 @@ impl AgentConfig for SarsaLambdaConfig {
         let rule = SarsaLambda { lambda: self.lambda, replace: self.replace, traces: vec![Traces::default(); setup.envs] };
         self.table.built(Self::NAME, setup, rule)
     }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.table.gamma as f32, 1.0)
+    }
 }
 
 /// With the error delta = R + gamma Q(S', A') - Q(S, A), moves every value Q(s, a) += alpha delta z(s, a) along its trace. Traces decay by gamma lambda with

@@ -145,6 +145,10 @@ impl AgentConfig for TileSarsaConfig {
         let (last, waiting) = (vec![None; setup.envs], vec![Waiting::default(); setup.envs]);
         Ok(Built::Whole(Box::new(TileSarsa { settings, table, stream, last, waiting, steps: 0 })))
     }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.gamma as f32, 1.0)
+    }
 }
 
 /// Tile coding as a behaviour: epsilon-greedy, with ties broken at random. Its greedy action is the first of the best ones.

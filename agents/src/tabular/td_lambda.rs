@@ -30,6 +30,10 @@ impl AgentConfig for TdLambdaConfig {
         ConfigError::unless((0.0..=1.0).contains(&self.lambda), "td-lambda.lambda", "a number from 0 to 1", self.lambda)?;
         self.table.built(Self::NAME, setup, TdLambda { lambda: self.lambda, traces: vec![Traces::default(); setup.envs] })
     }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.table.gamma as f32, 1.0)
+    }
 }
 
 /// With the error delta = R + gamma V(S') - V(S), moves every value V(s) += alpha delta z(s) along its accumulating trace (equations 12.5 to 12.7, for a

@@ -1,0 +1,41 @@
+//! `gradus probe`: tries an agent in the smallest worlds there are.
+
+use crate::Error;
+use crate::probe::probe;
+use clap::Args;
+
+use super::{number, say, say_wrapped};
+
+#[derive(Args)]
+pub(super) struct Probe {
+    /// Agent, such as ppo, or one of your own program.
+    agent: String,
+    /// Random seed.
+    #[arg(long, default_value = "1", allow_hyphen_values = true)]
+    seed: String,
+    /// A setting as KEY=VALUE, such as ppo.gamma=0.9; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE", allow_hyphen_values = true)]
+    settings: Vec<String>,
+}
+
+pub(super) fn run(arguments: &Probe) -> Result<u8, Error> {
+    let seed = number("--seed", &arguments.seed, 0)?;
+    let change = |config: crate::Config| arguments.settings.iter().try_fold(config, |config, setting| config.with_setting(setting));
+    let verdicts = probe(&arguments.agent, seed, &change)?;
+    let mut has_failed = false;
+    for verdict in verdicts {
+        let (word, found) = match &verdict.found {
+            Some((found, true)) => ("passes", found.as_str()),
+            Some((found, false)) => ("FAILS", found.as_str()),
+            None => ("skipped", "the agent learns no values that can be shown"),
+        };
+        say(format!("{word:<8} {}", verdict.property));
+        say_wrapped("         ", found);
+        // probes are in the order of what they need: the first failure is the one to look at
+        if word == "FAILS" && !has_failed {
+            say_wrapped("         ", &format!("look first at {}", verdict.suspect));
+            has_failed = true;
+        }
+    }
+    Ok(u8::from(has_failed))
+}

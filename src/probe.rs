@@ -1,0 +1,256 @@
+//! Probe worlds: environments so small that an agent that fails in one of them fails for a reason that has a name (after Andy Jones, "Debugging Reinforcement Learning
+//! Systems", 2021).
+
+use crate::envs::tabular::{Outcome, Table};
+use crate::envs::{Action, Env, EnvError, Space, Step, World, registry};
+use crate::evaluate::{Mode, evaluate};
+use crate::nets::{Look, threads};
+use crate::{Config, Error, Trainer};
+
+/// What a probe expects.
+enum Expected {
+    /// The value of the first state, given the discount.
+    Value(fn(f64) -> f64),
+    /// The values of the two first states.
+    Values([f64; 2]),
+    /// The mean return of the greedy policy, at least.
+    Return(f64),
+}
+
+/// A probe: a world, and what an agent must learn in it.
+struct Probe {
+    name: &'static str,
+    /// What an agent can do that passes.
+    property: &'static str,
+    /// What may be wrong with an agent that fails, if it passes all probes before.
+    suspect: &'static str,
+    world: fn(&str) -> World,
+    expected: Expected,
+}
+
+fn end(reward: f64) -> Outcome {
+    Outcome { probability: 1.0, next: 0, reward, terminated: true }
+}
+
+fn to(next: u32) -> Outcome {
+    Outcome { next, reward: 0.0, terminated: false, ..end(0.0) }
+}
+
+/// Two outcomes with equal probability.
+fn coin(rewards: [f64; 2]) -> Vec<Outcome> {
+    rewards.map(|reward| Outcome { probability: 0.5, ..end(reward) }).to_vec()
+}
+
+fn table(name: &str, actions: usize, outcomes: fn() -> Vec<Vec<Outcome>>, starts: &'static [f64]) -> World {
+    World::of_table(name, 10, move || Table::new(actions, outcomes(), starts.to_vec()).expect("the tables below are distributions"))
+}
+
+/// The probes for discrete actions, in the order of what they need.
+const DISCRETE: [Probe; 7] = [
+    Probe {
+        name: "probe-constant",
+        property: "learns the value of a constant reward",
+        suspect: "the loss of the critic, or the optimiser",
+        world: |name| table(name, 1, || vec![vec![end(1.0)]], &[1.0]),
+        expected: Expected::Value(|_| 1.0),
+    },
+    Probe {
+        name: "probe-observation",
+        property: "learns values that depend on the observation",
+        suspect: "how observations reach the critic",
+        world: |name| table(name, 1, || vec![vec![end(1.0)], vec![end(-1.0)]], &[0.5, 0.5]),
+        expected: Expected::Values([1.0, -1.0]),
+    },
+    Probe {
+        name: "probe-delay",
+        property: "discounts a reward that comes a step later",
+        suspect: "the discount, or the target after a step that does not end the episode",
+        world: |name| table(name, 1, || vec![vec![to(1)], vec![end(1.0)]], &[1.0, 0.0]),
+        expected: Expected::Value(|gamma| gamma),
+    },
+    Probe {
+        name: "probe-choice",
+        property: "prefers the action with the higher reward",
+        suspect: "the loss of the policy, or the sign of the advantages",
+        world: |name| table(name, 2, || vec![vec![end(0.0)], vec![end(1.0)]], &[1.0]),
+        expected: Expected::Return(0.99),
+    },
+    Probe {
+        name: "probe-both",
+        property: "prefers another action for another observation",
+        suspect: "how observations reach the policy, or the order of actions and observations in a batch",
+        world: |name| table(name, 2, || vec![vec![end(1.0)], vec![end(0.0)], vec![end(0.0)], vec![end(1.0)]], &[0.5, 0.5]),
+        expected: Expected::Return(0.99),
+    },
+    Probe {
+        name: "probe-later",
+        property: "finds the action that is rewarded a step later",
+        suspect: "returns or advantages that cross steps or episodes in a wrong way",
+        world: |name| {
+            let outcomes = || vec![vec![to(1)], vec![to(2)], vec![end(0.0)], vec![end(0.0)], vec![end(1.0)], vec![end(1.0)]];
+            table(name, 2, outcomes, &[1.0, 0.0, 0.0])
+        },
+        expected: Expected::Return(0.99),
+    },
+    Probe {
+        name: "probe-noise",
+        property: "prefers the better action in spite of noise",
+        suspect: "a learning rate or step size that is too large, or too little exploration",
+        world: |name| table(name, 2, || vec![coin([0.5, -0.5]), coin([1.0, 0.0])], &[1.0]),
+        // the better action returns 0.5 on average, the other one 0
+        expected: Expected::Return(0.25),
+    },
+];
+
+/// An environment with one continuous action: its reward is 1 less the square of the action's distance from a target.
+#[derive(Clone)]
+struct Target {
+    /// Whether the target is half of the observation, instead of 1/2.
+    follows: bool,
+    observation: f32,
+}
+
+impl Env for Target {
+    fn observation_space(&self) -> Space {
+        Space::Box { low: vec![-1.0], high: vec![1.0] }
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Box { low: vec![-1.0], high: vec![1.0] }
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        self.observation = if self.follows && seed.count_ones().is_multiple_of(2) { -1.0 } else { 1.0 };
+        observation[0] = self.observation;
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        let Action::Continuous(action) = action else { panic!("expected one number, got {action:?}") };
+        observation[0] = self.observation;
+        let distance = f64::from(action[0]) - 0.5 * f64::from(self.observation);
+        Step { reward: 1.0 - distance * distance, terminated: true, truncated: false }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        vec![u64::from(self.observation.to_bits())]
+    }
+
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        match state {
+            [bits] => {
+                self.observation = f32::from_bits(*bits as u32);
+                Ok(())
+            }
+            other => Err(EnvError::State(format!("probe: expected one word, got {}", other.len()))),
+        }
+    }
+}
+
+/// The probes for continuous actions.
+const CONTINUOUS: [Probe; 2] = [
+    Probe {
+        name: "probe-target",
+        property: "finds the best continuous action",
+        suspect: "the loss of the actor, or the scale of actions",
+        world: |name| World::new(name, || Target { follows: false, observation: 1.0 }),
+        // without learning it is 0.75
+        expected: Expected::Return(0.9),
+    },
+    Probe {
+        name: "probe-targets",
+        property: "finds another continuous action for another observation",
+        suspect: "how observations reach the actor",
+        world: |name| World::new(name, || Target { follows: true, observation: 1.0 }),
+        // without learning it is 0.75
+        expected: Expected::Return(0.9),
+    },
+];
+
+/// Applies settings to the configuration of a probe.
+pub(crate) type Change<'a> = &'a (dyn Fn(Config) -> Result<Config, Error> + Sync);
+
+/// The result of a probe.
+pub(crate) struct Verdict {
+    pub(crate) property: &'static str,
+    pub(crate) suspect: &'static str,
+    /// What was expected and what was found; `None`: the agent has no values to look at.
+    pub(crate) found: Option<(String, bool)>,
+}
+
+/// Runs all probes that fit an agent. `change` applies the user's settings to the configuration of each.
+pub(crate) fn probe(agent: &str, seed: u64, change: Change<'_>) -> Result<Vec<Verdict>, Error> {
+    for probe in DISCRETE.iter().chain(&CONTINUOUS) {
+        if !registry::is_registered(probe.name) {
+            registry::register((probe.world)(probe.name))?;
+        }
+    }
+    // an agent that refuses the first world is one for continuous actions, or for neither
+    let is_discrete = trainer(agent, DISCRETE[0].name, seed, change).is_ok();
+    let mut probes: Vec<&Probe> = if is_discrete { DISCRETE.iter().collect() } else { Vec::new() };
+    if trainer(agent, CONTINUOUS[0].name, seed, change).is_ok() {
+        probes.extend(&CONTINUOUS);
+    }
+    if probes.is_empty() {
+        // says why
+        trainer(agent, DISCRETE[0].name, seed, change)?;
+    }
+    let mut all: Vec<&Probe> = probes;
+    let verdicts = threads::with_default(|| threads::map(&mut all, |_, probe| threads::with(1, || try_probe(probe, agent, seed, change))));
+    verdicts.into_iter().collect()
+}
+
+/// Steps of a training: agents with a replay buffer learn from each of them many times.
+const STEPS: u64 = 30_000;
+const STEPS_WITH_REPLAY: u64 = 3_000;
+
+fn trainer(agent: &str, world: &str, seed: u64, change: Change<'_>) -> Result<Trainer, Error> {
+    let config = Config::preset(agent, world, None)?;
+    let starts = format!("{agent}.learning_starts");
+    let has_replay = config.settings().iter().any(|(key, _)| *key == starts);
+    let config = if has_replay { config.with_setting(&format!("{starts}=200"))? } else { config };
+    // small and fast, because these worlds are
+    let config = if config.settings().iter().any(|(key, _)| key == "network.hidden") {
+        config.with_setting("network.hidden=[32, 32]")?.with_setting("optimiser.learning_rate=0.003")?
+    } else {
+        config
+    };
+    let config = Config { steps: if has_replay { STEPS_WITH_REPLAY } else { STEPS }, seed, ..config };
+    Trainer::new(change(config)?)
+}
+
+fn try_probe(probe: &Probe, agent: &str, seed: u64, change: Change<'_>) -> Result<Verdict, Error> {
+    let mut policy = trainer(agent, probe.name, seed, change)?.into_policy();
+    let states = policy.normalised_world().one_hot_states().unwrap_or(1);
+    let rows: Vec<f32> = (0..states * states).map(|i| if i % (states + 1) == 0 { 1.0 } else { 0.0 }).collect();
+    let before = policy.look(&rows);
+    let mut trainer = trainer(agent, probe.name, seed, change)?;
+    while !trainer.is_finished() {
+        trainer.iterate()?;
+    }
+    let gamma = f64::from(trainer.config().algorithm.discounts().0);
+    let world = trainer.evaluation_world();
+    let verdict = |found| Ok(Verdict { property: probe.property, suspect: probe.suspect, found });
+    let is_near = |found: f64, expected: f64| (found - expected).abs() < 0.15;
+    if let Expected::Return(least) = probe.expected {
+        let mean = evaluate(trainer.policy(), &world, 400, seed, Mode::Greedy)?.mean;
+        return verdict(Some((format!("mean return {mean:.2}, at least {least:.2}"), mean >= least)));
+    }
+    let after = trainer.into_policy().look(&rows);
+    let values_of = |looks: &[Look]| looks.iter().filter_map(Look::best_value).collect::<Vec<f64>>();
+    let values = values_of(&after);
+    // a critic that never changes is one that the agent does not use
+    if values.len() != states || values == values_of(&before) {
+        return verdict(None);
+    }
+    verdict(Some(match probe.expected {
+        Expected::Value(expected) => {
+            let expected = expected(gamma);
+            (format!("value {:.2}, expected {expected:.2}", values[0]), is_near(values[0], expected))
+        }
+        Expected::Values([a, b]) => {
+            let is_right = is_near(values[0], a) && is_near(values[1], b);
+            (format!("values {:.2} and {:.2}, expected {a:.2} and {b:.2}", values[0], values[1]), is_right)
+        }
+        Expected::Return(_) => unreachable!("handled above"),
+    }))
+}

@@ -1,0 +1,56 @@
+//! `gradus probe`: the agents have the properties that the probe worlds ask for, and an agent with a planted mistake lacks the right one.
+
+use std::process::{Command, Output};
+
+use gradus::agents::registry;
+
+fn probe(arguments: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_gradus")).arg("probe").args(arguments.split(' ')).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn all_agents_have_all_properties() {
+    for agent in registry::all() {
+        let output = probe(agent.name);
+        match agent.name {
+            "dpo" | "tile-sarsa" => assert_eq!(output.status.code(), Some(2), "{}: {}", agent.name, text(&output)),
+            name => assert!(output.status.success() && text(&output).contains("passes"), "{name}: {}", text(&output)),
+        }
+    }
+}
+
+#[test]
+fn a_planted_mistake_fails_the_right_probe() {
+    for (arguments, property) in [
+        ("ppo --set optimiser.learning_rate=1e-9", "learns the value of a constant reward"),
+        ("ppo --set ppo.gamma=0", "finds the action that is rewarded a step later"),
+        ("dqn --set dqn.gamma=0", "finds the action that is rewarded a step later"),
+        ("a2c --set optimiser.learning_rate=1e-9", "learns the value of a constant reward"),
+        ("q-learning --set q-learning.alpha=1e-9", "learns the value of a constant reward"),
+        ("sac --set optimiser.learning_rate=1e-9", "finds the best continuous action"),
+    ] {
+        let output = probe(arguments);
+        let text = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{arguments}: {text}");
+        let failed: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("FAILS")).map(str::trim).collect();
+        assert!(failed.contains(&property), "{arguments}: {text}");
+        assert_eq!(text.matches("look first at").count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    for (arguments, expected) in [
+        ("pp", "unknown agent `pp`; did you mean `ppo`?"),
+        ("ppo --set ppo.gamma=2", "ppo.gamma: expected a number from 0 to 1, got 2"),
+        ("ppo --seed x", "--seed: expected a whole number from 0 up, got x"),
+    ] {
+        let output = probe(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments}");
+        assert!(text(&output).contains(expected), "{arguments}: {}", text(&output));
+    }
+}
