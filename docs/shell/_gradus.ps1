@@ -28,7 +28,9 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('train', 'train', [CompletionResultType]::ParameterValue, 'Train an agent and write a run folder')
             [CompletionResult]::new('eval', 'eval', [CompletionResultType]::ParameterValue, 'Evaluate trained policies')
             [CompletionResult]::new('play', 'play', [CompletionResultType]::ParameterValue, 'Play an episode in the terminal, or write it as an animated GIF')
+            [CompletionResult]::new('probe', 'probe', [CompletionResultType]::ParameterValue, 'Try an agent in probe worlds, the smallest ones there are, and say which properties it has. Exit code 1 if one is missing')
             [CompletionResult]::new('values', 'values', [CompletionResultType]::ParameterValue, 'Draw the values and the greedy actions of a policy, in the terminal and as a figure')
+            [CompletionResult]::new('explain', 'explain', [CompletionResultType]::ParameterValue, 'Say in words what looks sick in a run, and which page explains it')
             [CompletionResult]::new('export', 'export', [CompletionResultType]::ParameterValue, 'Write a policy with a model card, its evaluation and an animation, to be published')
             [CompletionResult]::new('sft', 'sft', [CompletionResultType]::ParameterValue, 'Supervised warm start: train a fresh policy on the known answers of a text task')
             [CompletionResult]::new('reward-model', 'reward-model', [CompletionResultType]::ParameterValue, 'Train a reward model of a text task from preferences')
@@ -86,8 +88,20 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
+        'gradus;probe' {
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'A setting as KEY=VALUE, such as ppo.gamma=0.9; may be repeated')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
         'gradus;values' {
             [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Figure to write, .svg, .png or .pdf [default: values.svg and values.png in the run folder]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;explain' {
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

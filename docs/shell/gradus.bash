@@ -34,6 +34,9 @@ _gradus() {
             gradus,eval)
                 cmd="gradus__subcmd__eval"
                 ;;
+            gradus,explain)
+                cmd="gradus__subcmd__explain"
+                ;;
             gradus,export)
                 cmd="gradus__subcmd__export"
                 ;;
@@ -54,6 +57,9 @@ _gradus() {
                 ;;
             gradus,plot)
                 cmd="gradus__subcmd__plot"
+                ;;
+            gradus,probe)
+                cmd="gradus__subcmd__probe"
                 ;;
             gradus,reproduce)
                 cmd="gradus__subcmd__reproduce"
@@ -113,7 +119,7 @@ _gradus() {
 
     case "${cmd}" in
         gradus)
-            opts="-h -V --help --version train eval play values export sft reward-model inspect sample compare plot bandit reproduce pages check new verify list doctor bench"
+            opts="-h -V --help --version train eval play probe values explain export sft reward-model inspect sample compare plot bandit reproduce pages check new verify list doctor bench"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -614,6 +620,20 @@ _gradus() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        gradus__subcmd__explain)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         gradus__subcmd__export)
             opts="-h --hub --episodes --name --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -782,6 +802,28 @@ _gradus() {
                     return 0
                     ;;
                 --format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__probe)
+            opts="-h --seed --set --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

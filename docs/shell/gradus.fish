@@ -29,7 +29,9 @@ complete -c gradus -n "__fish_gradus_needs_command" -s V -l version -d 'Print ve
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "train" -d 'Train an agent and write a run folder'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "eval" -d 'Evaluate trained policies'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "play" -d 'Play an episode in the terminal, or write it as an animated GIF'
+complete -c gradus -n "__fish_gradus_needs_command" -f -a "probe" -d 'Try an agent in probe worlds, the smallest ones there are, and say which properties it has. Exit code 1 if one is missing'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "values" -d 'Draw the values and the greedy actions of a policy, in the terminal and as a figure'
+complete -c gradus -n "__fish_gradus_needs_command" -f -a "explain" -d 'Say in words what looks sick in a run, and which page explains it'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "export" -d 'Write a policy with a model card, its evaluation and an animation, to be published'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "sft" -d 'Supervised warm start: train a fresh policy on the known answers of a text task'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "reward-model" -d 'Train a reward model of a text task from preferences'
@@ -73,8 +75,12 @@ complete -c gradus -n "__fish_gradus_using_subcommand play" -l gif -d 'Write an 
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l record -d 'Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l values -d 'Show the value, the action values or the probabilities of the actions at every step, slowly. If the output is no terminal, a line for every step'
 complete -c gradus -n "__fish_gradus_using_subcommand play" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand probe" -l seed -d 'Random seed' -r
+complete -c gradus -n "__fish_gradus_using_subcommand probe" -l set -d 'A setting as KEY=VALUE, such as ppo.gamma=0.9; may be repeated' -r
+complete -c gradus -n "__fish_gradus_using_subcommand probe" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand values" -l out -d 'Figure to write, .svg, .png or .pdf [default: values.svg and values.png in the run folder]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand values" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand explain" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand export" -l hub -d 'Folder to write, which must be new or empty: README.md (the model card), the policy, its settings, its evaluation, an animation and the learning curve. Nothing is uploaded' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand export" -l episodes -d 'Number of episodes of the evaluation; on a text task, of problems' -r
 complete -c gradus -n "__fish_gradus_using_subcommand export" -l name -d 'Name of the model [default: AGENT-ENVIRONMENT]' -r
