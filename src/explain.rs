@@ -1,7 +1,7 @@
 //! Reads the metrics of a run and says what looks sick.
 //!
 //! Every symptom is a function of the columns of `metrics.csv`, of the returns in `episodes.csv` and of the settings. Bounds are wide: a symptom that a healthy run shows is
-//! worse than one that is missed. `tests/explain.rs` tries them on runs with a planted mistake and on healthy ones.
+//! worse than one that is missed. `tests/looking/explain.rs` tries them on runs with a planted mistake and on healthy ones.
 
 use std::collections::BTreeMap;
 use std::path::Path;

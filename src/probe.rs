@@ -199,22 +199,27 @@ pub(crate) fn probe(agent: &str, seed: u64, change: Change<'_>) -> Result<Vec<Ve
     verdicts.into_iter().collect()
 }
 
-/// Steps of a training: agents with a replay buffer learn from each of them many times.
-const STEPS: u64 = 30_000;
-const STEPS_WITH_REPLAY: u64 = 3_000;
+/// Steps of a training: agents with a replay buffer learn from each of them many times. A continuous action takes three times as many.
+const STEPS: u64 = 16_000;
+const STEPS_WITH_REPLAY: u64 = 2_000;
 
 fn trainer(agent: &str, world: &str, seed: u64, change: Change<'_>) -> Result<Trainer, Error> {
     let config = Config::preset(agent, world, None)?;
     let starts = format!("{agent}.learning_starts");
     let has_replay = config.settings().iter().any(|(key, _)| *key == starts);
     let config = if has_replay { config.with_setting(&format!("{starts}=200"))? } else { config };
+    // several groups in every update, because a group has one start
+    let has_groups = config.settings().iter().any(|(key, _)| *key == format!("{agent}.group_size"));
+    let config = Config { envs: if has_groups { 32 } else { config.envs }, ..config };
     // small and fast, because these worlds are
     let config = if config.settings().iter().any(|(key, _)| key == "network.hidden") {
         config.with_setting("network.hidden=[32, 32]")?.with_setting("optimiser.learning_rate=0.003")?
     } else {
         config
     };
-    let config = Config { steps: if has_replay { STEPS_WITH_REPLAY } else { STEPS }, seed, ..config };
+    let is_continuous = CONTINUOUS.iter().any(|probe| probe.name == world);
+    let steps = if has_replay { STEPS_WITH_REPLAY } else { STEPS } * if is_continuous { 3 } else { 1 };
+    let config = Config { steps, seed, ..config };
     Trainer::new(change(config)?)
 }
 

@@ -3,13 +3,14 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use crate::draw::{self, Animation, Frame};
 use crate::envs::tabular::StateMap;
-use crate::envs::{Space, World};
+use crate::envs::{Ink, Scene, Shape, Space, World};
 use crate::figure::{self, Arrow, Cell, Chart, Figure, Format, Grid, Lines, Panel, Series};
 use crate::nets::{Behaviour, Look};
 use crate::numbers::short;
 use crate::saved::load_behaviour;
-use crate::{Config, Error};
+use crate::{Config, Error, Trainer};
 use clap::Args;
 
 use super::say;
@@ -21,6 +22,9 @@ pub(super) struct Values {
     /// Figure to write, .svg, .png or .pdf [default: values.svg and values.png in the run folder]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Instead, train the run again from its settings and write how the values grow as an animation; needs an environment with a map.
+    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    gif: Option<PathBuf>,
 }
 
 /// Cells of a map over two observed numbers, in each direction.
@@ -43,6 +47,10 @@ enum Drawn {
 }
 
 fn look(policy: &mut dyn Behaviour, world: &World) -> Result<Drawn, Error> {
+    look_with(&mut |rows| policy.look(rows), world)
+}
+
+fn look_with(look: &mut dyn FnMut(&[f32]) -> Vec<Look>, world: &World) -> Result<Drawn, Error> {
     let unsuited = |expected: &str| Error::Parse { what: world.name.clone(), expected: expected.into(), got: "another environment".into() };
     let plane = |space: &Space| match space {
         Space::Box { low, high } if low.len() == 2 && low.iter().chain(high).all(|bound| bound.is_finite()) => {
@@ -52,7 +60,7 @@ fn look(policy: &mut dyn Behaviour, world: &World) -> Result<Drawn, Error> {
     };
     let looked = if let Some(states) = world.one_hot_states() {
         let rows: Vec<f32> = (0..states * states).map(|i| if i % (states + 1) == 0 { 1.0 } else { 0.0 }).collect();
-        let looks = policy.look(&rows);
+        let looks = look(&rows);
         let maps = world.model().map_or(Vec::new(), |model| model.maps());
         if maps.is_empty() || looks.is_empty() {
             Drawn::Line(looks)
@@ -66,7 +74,7 @@ fn look(policy: &mut dyn Behaviour, world: &World) -> Result<Drawn, Error> {
     } else if let Some(bounds) = plane(&world.env().observation_space()) {
         let centre = |(low, high): (f32, f32), cell: usize| low + (high - low) * (cell as f32 + 0.5) / CELLS as f32;
         let rows = (0..CELLS).rev().flat_map(|y| (0..CELLS).flat_map(move |x| [centre(bounds[0], x), centre(bounds[1], y)]));
-        Drawn::Plane(bounds, policy.look(&rows.collect::<Vec<f32>>()))
+        Drawn::Plane(bounds, look(&rows.collect::<Vec<f32>>()))
     } else {
         return Err(unsuited("an environment with discrete observations or with two bounded numbers, without wrappers"));
     };
@@ -111,7 +119,7 @@ fn panel(Map { map, looks }: &Map) -> Panel {
     Panel { title: map.title.clone(), chart: Chart::Grid(grid) }
 }
 
-fn draw(config: &Config, world: &World, drawn: &Drawn) -> Figure {
+fn figure_of(config: &Config, world: &World, drawn: &Drawn) -> Figure {
     let (columns, note, panels) = match drawn {
         Drawn::Maps(maps) => (maps.len().min(2), maps[0].map.axes.clone(), maps.iter().map(panel).collect()),
         Drawn::Line(looks) => {
@@ -164,10 +172,80 @@ fn in_words(Map { map, looks }: &Map) -> String {
     text
 }
 
+/// Draws the maps beside each other: values as the areas of discs, the first of the best actions as a line from the middle.
+fn scene(maps: &[Map], low: f64, high: f64) -> Scene {
+    let (mut shapes, mut left, mut height) = (Vec::new(), 0.0, 0.0_f64);
+    for Map { map, looks } in maps {
+        let rows = looks.len().div_ceil(map.columns);
+        height = height.max(rows as f64);
+        for (cell, look) in looks.iter().enumerate() {
+            let centre = [left + (cell % map.columns) as f64 + 0.5, rows as f64 - (cell / map.columns) as f64 - 0.5];
+            let [x, y] = centre;
+            let Some(look) = look else {
+                let corners = vec![[x - 0.5, y - 0.5], [x + 0.5, y - 0.5], [x + 0.5, y + 0.5], [x - 0.5, y + 0.5]];
+                shapes.push(Shape::Polygon { corners, ink: Ink::Ground });
+                continue;
+            };
+            let share = look.best_value().map_or(0.0, |value| ((value - low) / (high - low)).clamp(0.0, 1.0));
+            shapes.push(Shape::Disc { centre, radius: 0.04 + 0.42 * share.sqrt(), ink: Ink::Body });
+            if let Some([down, right]) = look.best_actions().first().and_then(|action| map.steps.get(*action)) {
+                let end = [x + 0.45 * *right as f64, y - 0.45 * *down as f64];
+                shapes.push(Shape::Line { from: centre, to: end, width: 0.08, ink: Ink::Limb });
+            }
+        }
+        left += map.columns as f64 + 1.0;
+    }
+    Scene { x: [-0.2, left - 0.8], y: [-0.2, height + 0.2], shapes }
+}
+
+/// Most pictures of an animation of the training.
+const PICTURES: usize = 100;
+
+/// Trains the run again and writes the values after each iteration as an animation.
+fn animate(config: Config, path: &Path) -> Result<(), Error> {
+    let mut trainer = Trainer::new(config.clone())?;
+    let title = trainer.world().title().to_owned();
+    let mut stages: Vec<(usize, f64, Vec<Map>)> = Vec::new();
+    loop {
+        let (steps, world) = (trainer.steps() as usize, trainer.world());
+        // a copy of the policy, because looking into a network changes its workspaces
+        let mut policy =
+            Trainer::with_parameters(config.clone(), crate::envs::registry::find(&config.environment)?, &trainer.policy().save())?
+                .into_policy();
+        let Drawn::Maps(maps) = look_with(&mut |rows| policy.look(rows), &world)? else {
+            let (what, expected) = ("--gif".into(), "an environment with a map".into());
+            return Err(Error::Parse { what, expected, got: config.environment });
+        };
+        let recent = trainer.recent_return();
+        stages.push((steps, if recent.is_finite() { recent } else { 0.0 }, maps));
+        if trainer.is_finished() {
+            break;
+        }
+        trainer.iterate()?;
+    }
+    let values = || stages.iter().flat_map(|(_, _, maps)| maps).flat_map(|map| map.looks.iter().flatten()).filter_map(Look::best_value);
+    let (low, high) = values().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
+    let high = if high > low { high } else { low + 1.0 };
+    let every = stages.len().div_ceil(PICTURES);
+    let last = stages.len() - 1;
+    let frames: Vec<Frame> = stages
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| i % every == 0 || *i == last)
+        .map(|(_, (step, recent, maps))| Frame { scene: scene(maps, low, high), step: *step, return_so_far: *recent })
+        .collect();
+    draw::write_gif(&Animation { title: format!("{} on {title}", config.agent), frames: &frames, frames_per_second: 10 }, path)
+}
+
 pub(super) fn run(arguments: &Values) -> Result<u8, Error> {
     let (config, world, mut policy) = load_behaviour(&arguments.dir)?;
+    if let Some(path) = &arguments.gif {
+        animate(config, path)?;
+        say(path.display().to_string());
+        return Ok(0);
+    }
     let drawn = look(policy.as_mut(), &world)?;
-    let figure = draw(&config, &world, &drawn);
+    let figure = figure_of(&config, &world, &drawn);
     match &drawn {
         Drawn::Maps(maps) => maps.iter().for_each(|map| say(in_words(map))),
         Drawn::Line(looks) | Drawn::Plane(_, looks) => {

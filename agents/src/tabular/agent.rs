@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::tabular::Tabular;
+use gradus_envs::tabular::{Table, Tabular};
 use gradus_nets::math::{exp, ln};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64};
 use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Look, Observations, settings};
@@ -100,7 +100,7 @@ pub(super) const fn preset(agent: &'static str) -> Preset {
 pub(super) fn of_random_actions(model: &dyn Tabular, gamma: f64) -> super::Sweeps {
     let table = model.table();
     let policy = vec![1.0 / table.actions() as f64; table.states() * table.actions()];
-    super::policy_evaluation(table, &policy, gamma, TOLERANCE, SWEEPS)
+    super::policy_evaluation(table, &policy, gamma, TOLERANCE, sweeps(table))
 }
 
 /// A table of action values as a behaviour: epsilon-greedy, with ties broken at random. Its greedy action is the first of the best ones.
@@ -272,7 +272,7 @@ pub trait Rule: Send {
 
     /// The exact values that the rule's values approach, if the environment's transition table is known. Those of the optimal policy unless overridden.
     fn truth(&self, model: &dyn Tabular, gamma: f64) -> super::Sweeps {
-        super::value_iteration(model.table(), gamma, TOLERANCE, SWEEPS)
+        super::value_iteration(model.table(), gamma, TOLERANCE, sweeps(model.table()))
     }
 
     /// Whether the rule learns V of uniformly random actions, instead of action values.
@@ -299,9 +299,17 @@ pub trait Rule: Send {
     }
 }
 
-/// Tolerance and largest number of sweeps for exact values.
+/// Tolerance of exact values, and the outcomes to look at for them: a fraction of a second.
 const TOLERANCE: f64 = 1e-10;
-const SWEEPS: usize = 20_000;
+const OUTCOMES: usize = 200_000_000;
+
+/// Returns the largest number of sweeps for exact values; none if a table is so large that it would not be enough.
+fn sweeps(table: &Table) -> usize {
+    let pairs = (0..table.states()).flat_map(|state| (0..table.actions()).map(move |action| (state, action)));
+    let outcomes: usize = pairs.map(|(state, action)| table.outcomes(state, action).len()).sum();
+    let sweeps = OUTCOMES / outcomes.max(1);
+    if sweeps < 200 { 0 } else { sweeps.min(20_000) }
+}
 /// Number of decisions in an iteration, at least.
 const ITERATION: usize = 1000;
 

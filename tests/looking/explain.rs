@@ -2,9 +2,6 @@
 //!
 //! `GRADUS_SEEDS` sets the number of seeds of each healthy run; `.ci/long` tries more than one.
 
-#[path = "../src/temporary.rs"]
-mod temporary;
-
 use std::path::Path;
 use std::process::Command;
 
@@ -13,7 +10,7 @@ use gradus::{Config, Run, Show};
 
 /// Trains each of some runs, `AGENT ENVIRONMENT [PRESET] STEPS SETTING...` with `-` for the default preset, and returns the names of the symptoms of each.
 fn symptoms(runs: &[(String, u64)]) -> Vec<Vec<String>> {
-    let folder = temporary::tempdir().unwrap();
+    let folder = crate::temporary::tempdir().unwrap();
     let mut jobs: Vec<usize> = (0..runs.len()).collect();
     threads::with_default(|| {
         threads::map(&mut jobs, |_, job| {
