@@ -53,13 +53,13 @@ fn off_policy_methods_find_the_optimal_values() {
     let untrained = error(table, &vec![0.0; table.states() * table.actions()], &exact);
     assert!(untrained > 3.0, "{untrained}");
     for (agent, settings, within) in [
-        ("q-learning", &["alpha=1", "alpha_decay=0.7", "epsilon=1"][..], 0.06),
-        ("double-q-learning", &["alpha=1", "alpha_decay=0.7", "epsilon=1"], 0.06),
-        ("dyna-q", &["alpha=1", "alpha_decay=0.7", "epsilon=1", "n=0"], 0.06),
+        ("q-learning", &["alpha=1", "alpha_decay=0.7", "epsilon=1"][..], 0.15),
+        ("double-q-learning", &["alpha=1", "alpha_decay=0.7", "epsilon=1"], 0.15),
+        ("dyna-q", &["alpha=1", "alpha_decay=0.7", "epsilon=1", "n=0"], 0.15),
         ("value-iteration", &[], 1e-9),
         ("policy-iteration", &[], 1e-9),
     ] {
-        let found = error(table, &action_values(&train(agent, WORLD, 200_000, GAMMA, settings), table), &exact);
+        let found = error(table, &action_values(&train(agent, WORLD, 100_000, GAMMA, settings), table), &exact);
         assert!(found < within, "{agent}: {found}");
     }
 }
@@ -92,13 +92,13 @@ fn on_policy_methods_find_the_values_of_their_own_actions() {
     for (agent, settings, within) in [
         ("sarsa", &["alpha=0.03", "epsilon=1"][..], 0.8),
         ("expected-sarsa", &["alpha=0.03", "epsilon=1"], 0.8),
-        ("n-step-sarsa", &["alpha=0.01", "epsilon=1", "n=3"], 0.8),
-        ("sarsa-lambda", &["alpha=0.01", "epsilon=1", "lambda=0.5", "replace=false"], 0.8),
-        ("sarsa-lambda", &["alpha=0.01", "epsilon=1", "lambda=0.8", "replace=true"], 0.8),
-        ("monte-carlo", &["alpha=1", "alpha_decay=1", "epsilon=1", "visits=first"], 0.3),
-        ("monte-carlo", &["alpha=1", "alpha_decay=1", "epsilon=1", "visits=every"], 0.3),
+        ("n-step-sarsa", &["alpha=0.02", "epsilon=1", "n=3"], 0.8),
+        ("sarsa-lambda", &["alpha=0.02", "epsilon=1", "lambda=0.5", "replace=false"], 0.8),
+        ("sarsa-lambda", &["alpha=0.02", "epsilon=1", "lambda=0.8", "replace=true"], 0.8),
+        ("monte-carlo", &["alpha=1", "alpha_decay=1", "epsilon=1", "visits=first"], 0.5),
+        ("monte-carlo", &["alpha=1", "alpha_decay=1", "epsilon=1", "visits=every"], 0.5),
     ] {
-        let q = action_values(&train(agent, WORLD, 300_000, 1.0, settings), table);
+        let q = action_values(&train(agent, WORLD, 150_000, 1.0, settings), table);
         let found = error(table, &q, &exact);
         assert!(found < within, "{agent} {settings:?}: {found}");
     }
@@ -132,13 +132,13 @@ fn monte_carlo_control_finds_the_best_policy_of_blackjack() {
     let start = |values: &[f64]| table.starts().iter().zip(values).map(|(p, value)| p * value).sum::<f64>();
     let exact = start(&best);
     for (agent, settings, steps) in [
-        ("monte-carlo", &["exploring_starts=true", "alpha=1", "alpha_decay=1"][..], 600_000),
-        ("off-policy-monte-carlo", &["epsilon=0.5"], 600_000),
+        ("monte-carlo", &["exploring_starts=true", "alpha=1", "alpha_decay=1"][..], 300_000),
+        ("off-policy-monte-carlo", &["epsilon=0.5"], 300_000),
     ] {
         let q = action_values(&train(agent, "blackjack", steps, 1.0, settings), table);
         let chosen: Vec<usize> = q.chunks(2).map(|row| usize::from(row[1] > row[0])).collect();
         let worth = start(&policy_evaluation(table, &deterministic(&chosen, 2), 1.0, 1e-12, 1000).values);
-        assert!(exact - worth < 0.01, "{agent}: {worth} of {exact}");
+        assert!(exact - worth < 0.02, "{agent}: {worth} of {exact}");
     }
 }
 

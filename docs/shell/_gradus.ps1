@@ -97,6 +97,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         }
         'gradus;values' {
             [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Figure to write, .svg, .png or .pdf [default: values.svg and values.png in the run folder]')
+            [CompletionResult]::new('--gif', '--gif', [CompletionResultType]::ParameterName, 'Instead, train the run again from its settings and write how the values grow as an animation; needs an environment with a map')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

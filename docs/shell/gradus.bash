@@ -1073,13 +1073,17 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__values)
-            opts="-h --out --help"
+            opts="-h --out --gif --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --out)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --gif)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

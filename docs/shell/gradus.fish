@@ -79,6 +79,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand probe" -l seed -d 'Random 
 complete -c gradus -n "__fish_gradus_using_subcommand probe" -l set -d 'A setting as KEY=VALUE, such as ppo.gamma=0.9; may be repeated' -r
 complete -c gradus -n "__fish_gradus_using_subcommand probe" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand values" -l out -d 'Figure to write, .svg, .png or .pdf [default: values.svg and values.png in the run folder]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand values" -l gif -d 'Instead, train the run again from its settings and write how the values grow as an animation; needs an environment with a map' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand values" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand explain" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand export" -l hub -d 'Folder to write, which must be new or empty: README.md (the model card), the policy, its settings, its evaluation, an animation and the learning curve. Nothing is uploaded' -r -F

@@ -44,7 +44,7 @@ fn planted_mistakes_are_named() {
         ("ppo cartpole - 50000 ppo.clip=inf optimiser.learning_rate=0.05 optimiser.schedule=constant", "entropy-collapsed"),
         ("ppo cartpole - 50000 optimiser.max_grad_norm=1e-9", "gradients-cut"),
         ("ppo pendulum - 100000 wrappers.clip_reward=1e-6", "critic-no-use"),
-        ("ppo pendulum - 100000 ppo.epochs=100 optimiser.learning_rate=1e-2 optimiser.schedule=constant", "kl-exploded"),
+        ("ppo pendulum - 60000 ppo.epochs=100 optimiser.learning_rate=1e-2 optimiser.schedule=constant", "kl-exploded"),
         ("ppo mountain-car - 50000 network.hidden=[2] wrappers.normalise_observations=false", "one-return"),
         ("a2c cartpole - 50000 optimiser.learning_rate=1", "entropy-collapsed"),
         ("a2c cartpole - 50000 optimiser.learning_rate=1e-8", "critic-no-use"),
@@ -87,7 +87,10 @@ fn healthy_runs_raise_no_alarm() {
         "td-lambda random-walk - 20000",
         "tile-sarsa mountain-car - 60000",
     ];
-    let seeds: u64 = std::env::var("GRADUS_SEEDS").map_or(1, |seeds| seeds.parse().expect("a number of seeds"));
+    // without the variable, every second run with one seed
+    let seeds: Option<u64> = std::env::var("GRADUS_SEEDS").ok().map(|seeds| seeds.parse().expect("a number of seeds"));
+    let healthy: Vec<&str> = healthy.into_iter().step_by(if seeds.is_some() { 1 } else { 2 }).collect();
+    let seeds = seeds.unwrap_or(1);
     let runs: Vec<(String, u64)> = (1..=seeds).flat_map(|seed| healthy.iter().map(move |line| ((*line).to_owned(), seed))).collect();
     let found = symptoms(&runs);
     // a mark that nothing more can be seen is no alarm

@@ -15,6 +15,20 @@ fn text(output: &Output) -> String {
 #[test]
 fn all_agents_have_all_properties() {
     for agent in registry::all() {
+        // one of those that share most of their code is enough here; `.ci/long` tries all
+        let is_similar = [
+            "double-q-learning",
+            "expected-sarsa",
+            "n-step-sarsa",
+            "policy-iteration",
+            "n-step-td",
+            "monte-carlo-prediction",
+            "qr-dqn",
+            "a3c",
+        ];
+        if is_similar.contains(&agent.name) && std::env::var_os("GRADUS_SEEDS").is_none() {
+            continue;
+        }
         let output = probe(agent.name);
         match agent.name {
             "dpo" | "tile-sarsa" => assert_eq!(output.status.code(), Some(2), "{}: {}", agent.name, text(&output)),
