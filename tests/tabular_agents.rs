@@ -90,11 +90,11 @@ fn on_policy_methods_find_the_values_of_their_own_actions() {
     let table = model.table();
     let exact = from_state_values(table, &FIGURE_4_1, 1.0);
     for (agent, settings, within) in [
-        ("sarsa", &["alpha=0.03", "epsilon=1"][..], 0.8),
-        ("expected-sarsa", &["alpha=0.03", "epsilon=1"], 0.8),
-        ("n-step-sarsa", &["alpha=0.02", "epsilon=1", "n=3"], 0.8),
-        ("sarsa-lambda", &["alpha=0.02", "epsilon=1", "lambda=0.5", "replace=false"], 0.8),
-        ("sarsa-lambda", &["alpha=0.02", "epsilon=1", "lambda=0.8", "replace=true"], 0.8),
+        ("sarsa", &["alpha=0.03", "epsilon=1"][..], 1.0),
+        ("expected-sarsa", &["alpha=0.03", "epsilon=1"], 1.0),
+        ("n-step-sarsa", &["alpha=0.01", "epsilon=1", "n=3"], 1.0),
+        ("sarsa-lambda", &["alpha=0.02", "epsilon=1", "lambda=0.5", "replace=false"], 1.0),
+        ("sarsa-lambda", &["alpha=0.02", "epsilon=1", "lambda=0.8", "replace=true"], 1.0),
         ("monte-carlo", &["alpha=1", "alpha_decay=1", "epsilon=1", "visits=first"], 0.5),
         ("monte-carlo", &["alpha=1", "alpha_decay=1", "epsilon=1", "visits=every"], 0.5),
     ] {
