@@ -161,3 +161,24 @@ fn a_resumed_training_is_the_same() {
         assert_eq!(whole.save(), resumed.save(), "{agent}");
     }
 }
+
+/// A seed must always give the same numbers, on every processor; a change must be in the changelog.
+#[test]
+fn a_seed_gives_the_same_values_on_every_machine() {
+    let digest = |agent: &str, world: &str, settings: &[&str]| {
+        let tensors = train(agent, world, 3_000, 0.95, settings);
+        let model = registry::find(world).unwrap().model().unwrap();
+        let bits = action_values(&tensors, model.table()).into_iter().map(f64::to_bits);
+        format!("{:016x}", bits.fold(0_u64, |sum, bits| sum.rotate_left(7) ^ bits))
+    };
+    let found = [
+        digest("q-learning", "taxi", &["alpha=1", "alpha_decay=0.7"]),
+        digest("sarsa-lambda", "windy-grid", &[]),
+        digest("dyna-q", "dyna-maze", &["kappa=1e-3"]),
+        digest("prioritised-sweeping", "dyna-maze", &[]),
+        digest("off-policy-monte-carlo", "blackjack", &["epsilon=0.5"]),
+        digest("value-iteration", "car-rental", &[]),
+    ];
+    let expected = ["db6bfd847abb26ef", "fa40c723f30fe88d", "b2ddedd926b8df0e", "14d3c1dd30d191da", "8ff170d80fcc53b6", "e75a23aa7ea26bde"];
+    assert_eq!(found, expected);
+}
