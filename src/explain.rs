@@ -249,8 +249,10 @@ impl Record {
         let (begin, end) = (mean(first(&entropy, 20)), mean(last(&entropy, 10)));
         // an agent that has learned may be certain
         let has_learned = self.is_solved() || self.is_improved();
+        // the entropy of continuous actions has no zero
+        let is_discrete = self.actions.is_some() || self.columns.contains_key("entropy");
         let most = self.actions.map_or(begin, f64::ln);
-        (entropy.len() >= 10 && most > 0.0 && end < 0.02 * most && !has_learned).then(|| Symptom {
+        (entropy.len() >= 10 && is_discrete && most > 0.0 && end < 0.02 * most && !has_learned).then(|| Symptom {
             name: "entropy-collapsed",
             seen: format!("entropy {} at the end, {} at the beginning, without a better return", short(end), short(begin)),
             advice: "The policy stopped exploring before it had learned. Raise the entropy coefficient, lower the learning rate, or normalise advantages.",

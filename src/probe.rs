@@ -1,6 +1,7 @@
 //! Probe worlds: environments so small that an agent that fails in one of them fails for a reason that has a name (after Andy Jones, "Debugging Reinforcement Learning
 //! Systems", 2021).
 
+use crate::agents::registry as agents;
 use crate::envs::tabular::{Outcome, Table};
 use crate::envs::{Action, Env, EnvError, Space, Step, World, registry};
 use crate::evaluate::{Mode, evaluate};
@@ -217,6 +218,10 @@ fn trainer(agent: &str, world: &str, seed: u64, change: Change<'_>) -> Result<Tr
     } else {
         config
     };
+    // with a discount near 1 nobody would see whether it is used
+    let gamma = format!("{agent}.gamma");
+    let has_gamma = world == "probe-delay" && config.settings().iter().any(|(key, _)| *key == gamma);
+    let config = if has_gamma { config.with_setting(&format!("{gamma}=0.5"))? } else { config };
     let is_continuous = CONTINUOUS.iter().any(|probe| probe.name == world);
     let steps = if has_replay { STEPS_WITH_REPLAY } else { STEPS } * if is_continuous { 3 } else { 1 };
     let config = Config { steps, seed, ..config };
@@ -243,8 +248,9 @@ fn try_probe(probe: &Probe, agent: &str, seed: u64, change: Change<'_>) -> Resul
     let after = trainer.into_policy().look(&rows);
     let values_of = |looks: &[Look]| looks.iter().filter_map(Look::best_value).collect::<Vec<f64>>();
     let values = values_of(&after);
-    // a critic that never changes is one that the agent does not use
-    if values.len() != states || values == values_of(&before) {
+    // a critic that never changes is one that the agent does not use, or one that gets no gradient
+    let needs_none = matches!(agent, "grpo" | "reinforce") || agents::is_registered(agent);
+    if values.len() != states || needs_none && values == values_of(&before) {
         return verdict(None);
     }
     verdict(Some(match probe.expected {

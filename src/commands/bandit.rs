@@ -58,6 +58,9 @@ enum Kind {
     Contextual,
 }
 
+/// Pulls of a contextual experiment, at most: half a gigabyte.
+const MOST_CONTEXTS: usize = 20_000_000;
+
 /// The means of a rule over all problems.
 struct Row {
     rule: String,
@@ -135,6 +138,10 @@ pub(super) fn run(arguments: &Bandit) -> Result<u8, Error> {
     let is_contextual = *kind == Kind::Contextual;
     let problems = number_within("--count", count, 2, 100_000)? as usize;
     let steps = number_within("--steps", steps, 1, 1_000_000)? as usize;
+    if is_contextual && problems * steps > MOST_CONTEXTS {
+        let expected = format!("at most {MOST_CONTEXTS} pulls in all with --problems contextual, which keeps each of them");
+        return Err(Error::Parse { what: "--count times --steps".into(), expected, got: (problems * steps).to_string() });
+    }
     let usual = if is_contextual { "5" } else { "10" };
     let arms = number_within("--arms", arms.as_deref().unwrap_or(usual), 2, 1000)? as usize;
     let values: Vec<f64> = values.iter().map(|text| value(text, *kind)).collect::<Result<_, _>>()?;

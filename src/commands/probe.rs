@@ -27,7 +27,9 @@ pub(super) fn run(arguments: &Probe) -> Result<u8, Error> {
         let (word, found) = match &verdict.found {
             Some((found, true)) => ("passes", found.as_str()),
             Some((found, false)) => ("FAILS", found.as_str()),
-            None => ("skipped", "the agent learns no values that can be shown"),
+            None => {
+                ("skipped", "no values that can be shown, or none that change: the agent has no critic, or its critic gets no gradient")
+            }
         };
         say(format!("{word:<8} {}", verdict.property));
         say_wrapped("         ", found);

@@ -27,6 +27,8 @@ pub(super) struct Values {
     gif: Option<PathBuf>,
 }
 
+/// Observations that a policy looks at together.
+const ROWS: usize = 64;
 /// Cells of a map over two observed numbers, in each direction.
 const CELLS: usize = 24;
 
@@ -59,8 +61,14 @@ fn look_with(look: &mut dyn FnMut(&[f32]) -> Vec<Look>, world: &World) -> Result
         _ => None,
     };
     let looked = if let Some(states) = world.one_hot_states() {
-        let rows: Vec<f32> = (0..states * states).map(|i| if i % (states + 1) == 0 { 1.0 } else { 0.0 }).collect();
-        let looks = look(&rows);
+        // some at a time, because every row is as long as there are states
+        let mut looks = Vec::new();
+        for first in (0..states).step_by(ROWS) {
+            let n = ROWS.min(states - first);
+            let mut rows = vec![0.0; n * states];
+            (0..n).for_each(|row| rows[row * states + first + row] = 1.0);
+            looks.extend(look(&rows));
+        }
         let maps = world.model().map_or(Vec::new(), |model| model.maps());
         if maps.is_empty() || looks.is_empty() {
             Drawn::Line(looks)

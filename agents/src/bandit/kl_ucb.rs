@@ -9,9 +9,16 @@ use gradus_nets::math::ln;
 ///
 /// assert_eq!(bernoulli_kl(0.3, 0.3), 0.0);
 /// assert!((bernoulli_kl(0.2, 0.5) - 0.192_745).abs() < 1e-6);
+/// assert!((bernoulli_kl(0.5, 0.4999) / 2e-8 - 1.0).abs() < 1e-6);
 /// assert_eq!(bernoulli_kl(0.5, 1.0), f64::INFINITY);
 /// ```
 pub fn bernoulli_kl(p: f64, q: f64) -> f64 {
+    let d = q - p;
+    if d.abs() < 0.05 * p.min(1.0 - p) {
+        // close to each other the logarithms cancel: the series of -p ln(1 + d / p) - (1 - p) ln(1 - d / (1 - p)), whose terms of first order do
+        let series = |share: f64, x: f64| (2..10).map(|k| share * (-x).powi(k) / f64::from(k)).sum::<f64>();
+        return series(p, d / p) + series(1.0 - p, -d / (1.0 - p));
+    }
     let term = |p: f64, q: f64| match (p > 0.0, q > 0.0) {
         (false, _) => 0.0,
         (true, false) => f64::INFINITY,

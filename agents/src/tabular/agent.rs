@@ -118,10 +118,10 @@ impl ValueTable {
     /// Returns the best of the allowed actions, and their number. Without `mask` all are allowed.
     fn best(&self, state: usize, mask: Option<&[bool]>) -> (impl Iterator<Item = usize> + Clone, usize) {
         let row = self.q.row(state);
-        let allowed = move |action: &usize| mask.is_none_or(|mask| mask[*action]);
+        let allowed = move |action: &usize| mask.map_or_else(|| self.q.is_allowed(state, *action), |mask| mask[*action]);
         let all = (0..row.len()).filter(allowed);
         let highest = all.clone().map(|action| row[action]).fold(f64::NEG_INFINITY, f64::max);
-        (all.clone().filter(move |action| row[*action] >= highest), all.count())
+        (all.clone().filter(move |action| !(row[*action] < highest)), all.count())
     }
 
     /// Draws an action and returns it with its probability.
@@ -130,7 +130,8 @@ impl ValueTable {
         let ties = best.clone().count();
         let is_random = self.epsilon > 0.0 && stream.unit_f64() < self.epsilon;
         let action = if is_random {
-            let mut allowed = (0..self.q.actions()).filter(|action| mask.is_none_or(|mask| mask[*action]));
+            let is_allowed = |action: &usize| mask.map_or_else(|| self.q.is_allowed(state, *action), |mask| mask[*action]);
+            let mut allowed = (0..self.q.actions()).filter(is_allowed);
             allowed.nth(stream.below(count as u32) as usize)
         } else {
             best.clone().nth(if ties > 1 { stream.below(ties as u32) as usize } else { 0 })
@@ -154,10 +155,14 @@ impl Behaviour for ValueTable {
         let look = |row: &[f32]| {
             let state = state_of(row);
             let n = self.q.actions();
-            let (best, ties) = (self.best(state, None).0, self.best(state, None).0.count() as f64);
-            let mut probabilities = vec![self.epsilon / n as f64; n];
+            let (best, count) = self.best(state, None);
+            let ties = best.clone().count() as f64;
+            let random = |action| if self.q.is_allowed(state, action) { self.epsilon / count as f64 } else { 0.0 };
+            let mut probabilities: Vec<f64> = (0..n).map(random).collect();
             best.for_each(|action| probabilities[action] += (1.0 - self.epsilon) / ties);
-            Look { value: self.v.get(state).copied(), action_values: self.q.row(state).to_vec(), probabilities }
+            // a forbidden action is never the best one
+            let value = |action| if self.q.is_allowed(state, action) { self.q.row(state)[action] } else { f64::NEG_INFINITY };
+            Look { value: self.v.get(state).copied(), action_values: (0..n).map(value).collect(), probabilities }
         };
         observations.chunks_exact(self.q.states()).map(look).collect()
     }
@@ -175,6 +180,9 @@ impl Behaviour for ValueTable {
     fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let q = get_f64(tensors, "action_values", &[self.q.states(), self.q.actions()])?;
         let epsilon = get_f64(tensors, "epsilon", &[1])?[0];
+        if !q.iter().all(|value| value.is_finite()) || !(0.0..=1.0).contains(&epsilon) {
+            return Err(TensorsError::State("action values: expected finite numbers, and epsilon from 0 to 1".into()));
+        }
         if !self.v.is_empty() {
             let v = get_f64(tensors, "state_values", &[self.v.len()])?;
             self.v.copy_from_slice(v);
@@ -294,9 +302,17 @@ pub trait Rule: Send {
     }
 
     /// Restores the state that [`save`](Rule::save) returned; `None` if the words are no such state.
-    fn load(&mut self, words: &[u64]) -> Option<()> {
+    fn load(&mut self, words: &[u64], _: Sizes) -> Option<()> {
         words.is_empty().then_some(())
     }
+}
+
+/// Numbers of states and actions, within which the numbers in a checkpoint must be.
+pub type Sizes = (usize, usize);
+
+/// Whether a step is one of a world of this size.
+pub(super) fn fits(step: &Experience, (states, actions): Sizes) -> bool {
+    step.state < states && step.next < states && step.action < actions
 }
 
 /// Tolerance of exact values, and the outcomes to look at for them: a fraction of a second.
@@ -312,6 +328,17 @@ fn sweeps(table: &Table) -> usize {
 }
 /// Number of decisions in an iteration, at least.
 const ITERATION: usize = 1000;
+
+/// Returns which actions a world allows, row by row.
+fn allowed(model: &dyn Tabular) -> Vec<bool> {
+    let (states, actions) = (model.table().states(), model.table().actions());
+    let row = |state: usize| {
+        let mut mask = vec![true; actions];
+        let has_mask = model.action_mask(state as u32, &mut mask);
+        if has_mask && mask.contains(&true) { mask } else { vec![true; actions] }
+    };
+    (0..states).flat_map(row).collect()
+}
 
 /// A tabular agent: a rule, its table, and the exact values if they are known.
 pub struct TabularAgent {
@@ -345,7 +372,13 @@ impl TabularAgent {
         let epsilon = rule.epsilon().unwrap_or_else(|| exploration.epsilon(0));
         Self {
             table: ValueTable {
-                q: ActionValues::new(states, actions, config.initial),
+                q: {
+                    let q = ActionValues::new(states, actions, config.initial);
+                    match model.as_ref().map(|model| allowed(model.as_ref())) {
+                        Some(allowed) if allowed.contains(&false) => q.with_allowed(allowed),
+                        _ => q,
+                    }
+                },
                 v: if rule.predicts() { vec![config.initial; states] } else { Vec::new() },
                 epsilon,
             },
@@ -474,6 +507,7 @@ impl Algorithm for TabularAgent {
     fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let wrong = |what: &str| TensorsError::State(format!("{what}: expected the state of this agent"));
         let [steps, rollouts, position] = *get_u64(tensors, "counters")? else { return Err(wrong("counters")) };
+        let sizes = (self.table.q.states(), self.table.q.actions());
         let mut words = get_u64(tensors, "waiting")?;
         let mut waiting = Vec::new();
         while let [is_waiting, rest @ ..] = words {
@@ -486,6 +520,9 @@ impl Algorithm for TabularAgent {
             let reward = f64::from_bits(*reward);
             let step = Experience { state: *state as usize, action: *action as usize, reward, next: *next as usize, terminated: false };
             let env = waiting.len();
+            if !fits(&step, sizes) {
+                return Err(wrong("waiting"));
+            }
             waiting.push(Some(Seen { env, step, next_action: 0, probability: f64::from_bits(*probability), is_last: false }));
             words = rest;
         }
@@ -493,7 +530,7 @@ impl Algorithm for TabularAgent {
         if waiting.len() != self.envs || updates.len() != self.sizes.updates.len() {
             return Err(wrong("waiting, updates"));
         }
-        self.rule.load(get_u64(tensors, "rule")?).ok_or_else(|| wrong("rule"))?;
+        self.rule.load(get_u64(tensors, "rule")?, sizes).ok_or_else(|| wrong("rule"))?;
         self.sizes.updates.copy_from_slice(updates);
         (self.steps, self.rollouts, self.waiting) = (steps, rollouts as usize, waiting);
         self.stream.seek(position);

@@ -2,7 +2,7 @@
 
 use gradus_nets::settings;
 
-use super::agent::{Learning, Rule, Seen, TableConfig, preset, sizes};
+use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset, sizes};
 use super::{ActionValues, Experience};
 use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 
@@ -71,7 +71,7 @@ impl Rule for DoubleQ {
         self.tables.iter().flat_map(|q| q.all().iter().map(|value| value.to_bits())).collect()
     }
 
-    fn load(&mut self, words: &[u64]) -> Option<()> {
+    fn load(&mut self, words: &[u64], _: Sizes) -> Option<()> {
         let n = self.tables[0].all().len();
         let tables = self.tables.iter_mut().flat_map(ActionValues::all_mut);
         (words.len() == 2 * n).then(|| tables.zip(words).for_each(|(value, word)| *value = f64::from_bits(*word)))

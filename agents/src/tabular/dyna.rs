@@ -3,7 +3,7 @@
 use gradus_envs::random::Stream;
 use gradus_nets::settings;
 
-use super::agent::{Learning, Rule, Seen, TableConfig, preset, sizes};
+use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, fits, preset, sizes};
 use super::{ActionValues, Experience, q_learning};
 use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 
@@ -98,10 +98,11 @@ impl Model {
         *self = Self::new(n / self.actions, self.actions).with_bonus(self.kappa);
         for [state, action, reward, next, terminated, tried] in all.iter().copied() {
             let [state, action, next] = [state, action, next].map(|word| word as usize);
-            if state * self.actions + action >= n {
+            let step = Experience { state, action, reward: f64::from_bits(reward), next, terminated: terminated == 1 };
+            if !fits(&step, (n / self.actions, self.actions)) || tried > *steps {
                 return None;
             }
-            self.know(Experience { state, action, reward: f64::from_bits(reward), next, terminated: terminated == 1 }, true);
+            self.know(step, true);
             self.tried[state * self.actions + action] = tried;
         }
         self.steps = *steps;
@@ -159,7 +160,7 @@ impl Rule for DynaQ {
         self.model.save()
     }
 
-    fn load(&mut self, words: &[u64]) -> Option<()> {
+    fn load(&mut self, words: &[u64], _: Sizes) -> Option<()> {
         self.model.load(words)
     }
 }

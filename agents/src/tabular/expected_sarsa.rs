@@ -18,9 +18,7 @@ use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 /// assert_eq!(q.row(0)[1], 0.5); // half of the target -1 + 0.5 x 3 + 0.5 x 1
 /// ```
 pub fn expected_sarsa(q: &mut ActionValues, step: Experience, epsilon: f64, alpha: f64, gamma: f64) {
-    let row = q.row(step.next);
-    let mean = row.iter().sum::<f64>() / row.len() as f64;
-    let after = if step.terminated { 0.0 } else { (1.0 - epsilon) * q.best(step.next) + epsilon * mean };
+    let after = if step.terminated { 0.0 } else { (1.0 - epsilon) * q.best(step.next) + epsilon * q.mean(step.next) };
     let value = q.at_mut(step.state, step.action);
     *value += alpha * (step.reward + gamma * after - *value);
 }

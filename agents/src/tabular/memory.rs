@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Experience;
-use super::agent::Seen;
+use super::agent::{Seen, Sizes, fits};
 
 /// The words of lists of steps, one list for each environment.
 pub(super) struct Steps;
@@ -18,7 +18,7 @@ impl Steps {
     }
 
     /// Steps that are remembered did not end their episode.
-    pub(super) fn load(lists: &mut [VecDeque<Seen>], mut words: &[u64]) -> Option<()> {
+    pub(super) fn load(lists: &mut [VecDeque<Seen>], mut words: &[u64], sizes: Sizes) -> Option<()> {
         for (env, list) in lists.iter_mut().enumerate() {
             let (count, rest) = words.split_first()?;
             let (own, rest) = rest.split_at_checked((*count as usize).checked_mul(6)?)?;
@@ -28,6 +28,9 @@ impl Steps {
                 let reward = f64::from_bits(reward);
                 let step = Experience { state: state as usize, action: action as usize, reward, next: next as usize, terminated: false };
                 let probability = f64::from_bits(probability);
+                if !fits(&step, sizes) || next_action as usize >= sizes.1 {
+                    return None;
+                }
                 list.push_back(Seen { env, step, next_action: next_action as usize, probability, is_last: false });
             }
             words = rest;
@@ -70,11 +73,14 @@ impl Traces {
         all.iter().flat_map(words).collect()
     }
 
-    pub(super) fn load(all: &mut [Self], mut words: &[u64]) -> Option<()> {
+    pub(super) fn load(all: &mut [Self], mut words: &[u64], most: usize) -> Option<()> {
         for traces in all {
             let (count, rest) = words.split_first()?;
             let (own, rest) = rest.split_at_checked((*count as usize).checked_mul(2)?)?;
             traces.0 = own.as_chunks::<2>().0.iter().map(|[place, trace]| (*place as usize, f64::from_bits(*trace))).collect();
+            if traces.0.keys().any(|place| *place >= most) {
+                return None;
+            }
             words = rest;
         }
         words.is_empty().then_some(())

@@ -32,7 +32,7 @@ mod td;
 mod td_lambda;
 mod tiles;
 
-pub use agent::{Learning, Rule, Seen, StepSizes, TableConfig, TabularAgent, ValueTable};
+pub use agent::{Learning, Rule, Seen, Sizes, StepSizes, TableConfig, TabularAgent, ValueTable};
 pub use double_q_learning::{DoubleQLearningConfig, double_q_learning};
 pub use dyna::{DynaQConfig, Model};
 pub use dynamic_programming::{PolicyEvaluationConfig, PolicyIterationConfig, ValueIterationConfig};
@@ -85,6 +85,8 @@ pub struct Trajectory {
 pub struct ActionValues {
     actions: usize,
     values: Vec<f64>,
+    /// Whether each action is allowed; empty if all are.
+    allowed: Vec<bool>,
 }
 
 impl ActionValues {
@@ -94,7 +96,7 @@ impl ActionValues {
     /// If there are no actions.
     pub fn new(states: usize, actions: usize, initial: f64) -> Self {
         assert!(actions > 0, "action values: expected at least 1 action, got 0");
-        Self { actions, values: vec![initial; states * actions] }
+        Self { actions, values: vec![initial; states * actions], allowed: Vec::new() }
     }
 
     /// Number of states.
@@ -118,15 +120,43 @@ impl ActionValues {
         &mut self.values[state * self.actions + action]
     }
 
+    /// Forbids the actions that are false in `allowed`, row by row. Maxima and means are then over the allowed actions.
+    ///
+    /// # Panics
+    /// If there is not one entry for each value, or a state has no allowed action.
+    pub fn with_allowed(self, allowed: Vec<bool>) -> Self {
+        assert_eq!(allowed.len(), self.values.len(), "allowed actions: expected one entry for each value");
+        assert!(allowed.chunks_exact(self.actions).all(|row| row.contains(&true)), "allowed actions: expected at least one in every state");
+        Self { allowed, ..self }
+    }
+
+    /// Whether an action is allowed.
+    pub fn is_allowed(&self, state: usize, action: usize) -> bool {
+        self.allowed.is_empty() || self.allowed[self.place(state, action)]
+    }
+
     /// Returns max_a Q(s, a).
     pub fn best(&self, state: usize) -> f64 {
-        self.row(state).iter().copied().fold(f64::NEG_INFINITY, f64::max)
+        let row = self.row(state).iter().enumerate();
+        row.filter(|(action, _)| self.is_allowed(state, *action)).fold(f64::NEG_INFINITY, |best, (_, value)| best.max(*value))
+    }
+
+    /// Returns the mean of Q(s, a) over the actions.
+    pub fn mean(&self, state: usize) -> f64 {
+        let allowed = self.row(state).iter().enumerate().filter(|(action, _)| self.is_allowed(state, *action));
+        let (sum, count) = allowed.fold((0.0, 0.0), |(sum, count), (_, value)| (sum + value, count + 1.0));
+        sum / count
     }
 
     /// Returns argmax_a Q(s, a); of several, the first.
     pub fn best_action(&self, state: usize) -> usize {
-        let row = self.row(state);
-        (1..row.len()).fold(0, |best, action| if row[action] > row[best] { action } else { best })
+        let (row, mut best) = (self.row(state), None);
+        for action in (0..row.len()).filter(|action| self.is_allowed(state, *action)) {
+            if best.is_none_or(|best: usize| row[action] > row[best]) {
+                best = Some(action);
+            }
+        }
+        best.unwrap_or(0)
     }
 
     /// Returns argmax_a Q(s, a) for every state. If several actions have the highest value, returns the first of them.

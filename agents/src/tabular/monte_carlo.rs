@@ -8,7 +8,7 @@ use gradus_envs::tabular::{Outcome, Tabular};
 use gradus_nets::settings;
 use serde::{Deserialize, Serialize};
 
-use super::agent::{Learning, Rule, Seen, TableConfig, ValueTable, model, of_random_actions, preset};
+use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, ValueTable, model, of_random_actions, preset};
 use super::{Experience, Steps, Sweeps, Trajectory};
 use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 
@@ -195,8 +195,8 @@ impl Rule for MonteCarlo {
         Steps::save(&self.episodes)
     }
 
-    fn load(&mut self, words: &[u64]) -> Option<()> {
-        Steps::load(&mut self.episodes, words)
+    fn load(&mut self, words: &[u64], sizes: Sizes) -> Option<()> {
+        Steps::load(&mut self.episodes, words, sizes)
     }
 }
 
@@ -259,7 +259,7 @@ impl Rule for MonteCarloPrediction {
         Steps::save(&self.episodes)
     }
 
-    fn load(&mut self, words: &[u64]) -> Option<()> {
-        Steps::load(&mut self.episodes, words)
+    fn load(&mut self, words: &[u64], sizes: Sizes) -> Option<()> {
+        Steps::load(&mut self.episodes, words, sizes)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use gradus_envs::tabular::Tabular;
 use gradus_nets::settings;
 
-use super::agent::{Learning, Rule, Seen, TableConfig, of_random_actions, preset};
+use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, of_random_actions, preset};
 use super::{Steps, Sweeps, Trajectory};
 use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 
@@ -102,7 +102,7 @@ impl Rule for NStepTd {
     fn learn(&mut self, seen: &Seen, Learning { table, sizes, gamma, .. }: Learning<'_>) {
         let last = &mut self.last[seen.env];
         last.push_back(*seen);
-        while last.len() == self.n || seen.is_last && !last.is_empty() {
+        while last.len() >= self.n || seen.is_last && !last.is_empty() {
             let after = if seen.step.terminated { 0.0 } else { table.v[seen.step.next] };
             let target = last.iter().rev().fold(after, |later, seen| seen.step.reward + gamma * later);
             let Some(Seen { step, .. }) = last.pop_front() else { break };
@@ -114,8 +114,8 @@ impl Rule for NStepTd {
         Steps::save(&self.last)
     }
 
-    fn load(&mut self, words: &[u64]) -> Option<()> {
-        Steps::load(&mut self.last, words)
+    fn load(&mut self, words: &[u64], sizes: Sizes) -> Option<()> {
+        Steps::load(&mut self.last, words, sizes)
     }
 }
 

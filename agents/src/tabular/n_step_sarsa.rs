@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use gradus_nets::settings;
 
 use super::Steps;
-use super::agent::{Learning, Rule, Seen, TableConfig, preset};
+use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset};
 use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 
 settings! {
@@ -52,7 +52,7 @@ impl Rule for NStepSarsa {
     fn learn(&mut self, seen: &Seen, Learning { table, sizes, gamma, .. }: Learning<'_>) {
         let last = &mut self.last[seen.env];
         last.push_back(*seen);
-        while last.len() == self.n || seen.is_last && !last.is_empty() {
+        while last.len() >= self.n || seen.is_last && !last.is_empty() {
             let after = if seen.step.terminated { 0.0 } else { table.q.row(seen.step.next)[seen.next_action] };
             let target = last.iter().rev().fold(after, |later, seen| seen.step.reward + gamma * later);
             let Some(Seen { step, .. }) = last.pop_front() else { break };
@@ -66,7 +66,7 @@ impl Rule for NStepSarsa {
         Steps::save(&self.last)
     }
 
-    fn load(&mut self, words: &[u64]) -> Option<()> {
-        Steps::load(&mut self.last, words)
+    fn load(&mut self, words: &[u64], sizes: Sizes) -> Option<()> {
+        Steps::load(&mut self.last, words, sizes)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use gradus_nets::settings;
 
 use super::Steps;
-use super::agent::{Learning, Rule, Seen, TableConfig, preset, sizes};
+use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset, sizes};
 use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 
 settings! {
@@ -69,9 +69,9 @@ impl Rule for OffPolicyMonteCarlo {
         self.weights.iter().map(|weight| weight.to_bits()).chain(Steps::save(&self.episodes)).collect()
     }
 
-    fn load(&mut self, words: &[u64]) -> Option<()> {
+    fn load(&mut self, words: &[u64], sizes: Sizes) -> Option<()> {
         let (weights, rest) = words.split_at_checked(self.weights.len())?;
         self.weights.iter_mut().zip(weights).for_each(|(weight, word)| *weight = f64::from_bits(*word));
-        Steps::load(&mut self.episodes, rest)
+        Steps::load(&mut self.episodes, rest, sizes)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use gradus_nets::settings;
 
-use super::agent::{Learning, Rule, Seen, TableConfig, preset};
+use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, fits, preset};
 use super::{ActionValues, Experience, q_learning};
 use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 
@@ -141,12 +141,15 @@ impl Rule for Sweeping {
     }
 
     /// Predecessors are then in the order of the pairs, which does not matter: the queue has an order of its own.
-    fn load(&mut self, words: &[u64]) -> Option<()> {
+    fn load(&mut self, words: &[u64], sizes: Sizes) -> Option<()> {
         let (all, rest) = words.as_chunks::<6>();
         let mut sweeping = PrioritisedSweeping::new(self.sweeping.theta);
         for [state, action, reward, next, terminated, priority] in all.iter().copied() {
             let [state, action, next] = [state, action, next].map(|word| word as usize);
             let step = Experience { state, action, reward: f64::from_bits(reward), next, terminated: terminated == 1 };
+            if !fits(&step, sizes) {
+                return None;
+            }
             sweeping.model.insert((state, action), step);
             if !step.terminated {
                 sweeping.before.entry(next).or_default().push((state, action));

@@ -3,7 +3,7 @@
 use gradus_nets::settings;
 
 use super::Traces;
-use super::agent::{Learning, Rule, Seen, TableConfig, preset};
+use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset};
 use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 
 settings! {
@@ -65,7 +65,7 @@ impl Rule for SarsaLambda {
         Traces::save(&self.traces)
     }
 
-    fn load(&mut self, words: &[u64]) -> Option<()> {
-        Traces::load(&mut self.traces, words)
+    fn load(&mut self, words: &[u64], (states, actions): Sizes) -> Option<()> {
+        Traces::load(&mut self.traces, words, states * actions)
     }
 }

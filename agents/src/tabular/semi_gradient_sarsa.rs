@@ -49,7 +49,7 @@ impl Waiting {
         let SarsaSettings { alpha, gamma, n, .. } = settings;
         self.decisions.push_back(decision);
         self.rewards.push_back(reward);
-        while self.rewards.len() == n || is_last && !self.rewards.is_empty() {
+        while self.rewards.len() >= n || is_last && !self.rewards.is_empty() {
             let after = next.map_or(0.0, |(active, action)| q.value(active, *action));
             let target = self.rewards.iter().rev().fold(after, |later, reward| reward + gamma * later);
             let Some((active, action)) = self.decisions.pop_front() else { break };
@@ -272,7 +272,8 @@ impl Algorithm for TileSarsa {
             *steps += 1;
         }
         // not after every step, because the scan takes longer than the step
-        if let Some(weight) = q.weights().iter().find(|weight| steps.is_multiple_of(CHECKED) && !weight.is_finite()) {
+        let is_checked = *steps / CHECKED != (*steps - rollout.len() as u64) / CHECKED;
+        if let Some(weight) = q.weights().iter().find(|weight| is_checked && !weight.is_finite()) {
             return Err(context.not_finite("weight", *weight, 0));
         }
         Ok(vec![("train/n_updates", *steps as f64), ("rollout/exploration_rate", *epsilon)])
@@ -299,11 +300,14 @@ impl Algorithm for TileSarsa {
 
 impl TileSarsa {
     fn read(&mut self, words: &[u64]) -> Option<()> {
-        let tilings = self.table.q.tilings();
+        let (tilings, actions) = (self.table.q.tilings(), self.table.q.actions());
+        let tiles = self.table.q.weights().len() / actions;
         let mut words = words.iter().copied();
         let step = |words: &mut dyn Iterator<Item = u64>| {
             let active: Vec<usize> = words.take(tilings).map(|tile| tile as usize).collect();
-            Some(((active, words.next()? as usize), f64::from_bits(words.next()?)))
+            let (action, reward) = (words.next()? as usize, f64::from_bits(words.next()?));
+            let is_known = active.len() == tilings && active.iter().all(|tile| *tile < tiles) && action < actions;
+            is_known.then_some(((active, action), reward))
         };
         self.steps = words.next()?;
         self.stream.seek(words.next()?);

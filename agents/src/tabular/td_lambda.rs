@@ -4,7 +4,7 @@ use gradus_envs::tabular::Tabular;
 
 use gradus_nets::settings;
 
-use super::agent::{Learning, Rule, Seen, TableConfig, of_random_actions, preset};
+use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, of_random_actions, preset};
 use super::{Sweeps, Traces};
 use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 
@@ -67,7 +67,7 @@ impl Rule for TdLambda {
         Traces::save(&self.traces)
     }
 
-    fn load(&mut self, words: &[u64]) -> Option<()> {
-        Traces::load(&mut self.traces, words)
+    fn load(&mut self, words: &[u64], (states, _): Sizes) -> Option<()> {
+        Traces::load(&mut self.traces, words, states)
     }
 }

@@ -221,10 +221,20 @@ impl GridWorld {
                 return wrong(format!("map: {from} -> {to}: expected one cell {to}, got {count}"));
             }
         }
+        // every step into a cliff can lead to every start
+        let cliffs = map.iter().filter(|letter| **letter == b'C').count();
+        if cliffs * starts > MOST_CELLS {
+            return wrong(format!(
+                "map: expected at most {MOST_CELLS} pairs of a cliff and a start, got {}; mark one start with S",
+                cliffs * starts
+            ));
+        }
         let map = Map { cells: map, grid };
         let starts: Vec<f64> = is_start.iter().map(|is_start| if *is_start { 1.0 / starts as f64 } else { 0.0 }).collect();
+        let place = |to: u8| Some((to, map.cells.iter().position(|letter| *letter == to)?));
+        let targets: Vec<(u8, usize)> = rules.teleports.iter().filter_map(|(_, to, _)| place(*to)).collect();
         let pairs = (0..map.cells.len()).flat_map(|cell| (0..rules.moves).map(move |action| (cell, action)));
-        let outcomes = pairs.map(|(cell, action)| map.outcomes(rules, &starts, cell, action)).collect();
+        let outcomes = pairs.map(|(cell, action)| map.outcomes(rules, (&starts, &targets), cell, action)).collect();
         Ok(Self { table: Table::new(rules.moves, outcomes, starts)?, map })
     }
 
@@ -254,7 +264,7 @@ impl GridWorld {
 
 impl Map {
     /// Returns the outcomes of an action. Those with the same result are one.
-    fn outcomes(&self, rules: &Rules, starts: &[f64], cell: usize, action: usize) -> Vec<Outcome> {
+    fn outcomes(&self, rules: &Rules, (starts, targets): (&[f64], &[(u8, usize)]), cell: usize, action: usize) -> Vec<Outcome> {
         let mut all: Vec<Outcome> = Vec::new();
         let mut add = |outcome: Outcome| {
             let is_same = |other: &&mut Outcome| {
@@ -266,7 +276,7 @@ impl Map {
             }
         };
         if let Some((_, to, reward)) = rules.teleports.iter().find(|(from, ..)| *from == self.cells[cell]) {
-            let next = self.cells.iter().position(|letter| letter == to).unwrap_or(cell) as u32;
+            let next = targets.iter().find(|(letter, _)| letter == to).map_or(cell, |(_, place)| *place) as u32;
             add(Outcome { probability: 1.0, next, reward: *reward, terminated: false });
             return all;
         }
@@ -274,18 +284,25 @@ impl Map {
         let side =
             |by: usize| AROUND.iter().copied().filter(|other| *other < rules.moves).nth((around + by) % rules.moves).unwrap_or(action);
         let directions = [(action, 1.0 - rules.slip), (side(1), rules.slip / 2.0), (side(rules.moves - 1), rules.slip / 2.0)];
+        let mut into_cliff = 0.0;
         for (direction, probability) in directions.into_iter().filter(|(_, probability)| *probability > 0.0) {
             let (next, is_stopped) = self.moved(rules, cell, direction);
             let own = rules.rewards.iter().find(|(letter, _)| *letter == self.cells[next]).map(|(_, reward)| *reward);
             let step = if is_stopped { rules.bump.unwrap_or(rules.step) } else { own.unwrap_or(rules.step) };
             match self.cells[next] {
                 b'G' => add(Outcome { probability, next: next as u32, reward: rules.goal.unwrap_or(rules.step), terminated: true }),
-                b'C' => starts.iter().enumerate().filter(|(_, start)| **start > 0.0).for_each(|(start, share)| {
-                    add(Outcome { probability: probability * share, next: start as u32, reward: rules.cliff, terminated: false });
-                }),
+                b'C' => into_cliff += probability,
                 _ => add(Outcome { probability, next: next as u32, reward: step, terminated: false }),
             }
         }
+        let all_starts = starts.iter().enumerate().filter(|(_, share)| into_cliff > 0.0 && **share > 0.0);
+        let fallen = |(start, share): (usize, &f64)| Outcome {
+            probability: into_cliff * share,
+            next: start as u32,
+            reward: rules.cliff,
+            terminated: false,
+        };
+        all.extend(all_starts.map(fallen));
         all
     }
 
@@ -413,9 +430,9 @@ mod tests {
         // down from the middle of the upper row: into the cliff, or to one side
         let outcomes = world.table().outcomes(1, 2);
         let all: Vec<(f64, u32, f64)> = outcomes.iter().map(|o| (o.probability, o.next, o.reward)).collect();
-        assert_eq!(all, [(0.8, 3, -100.0), (0.1, 0, -1.0), (0.1, 2, -1.0)]);
-        // right from the start: the cliff; up: nothing; down: the edge
-        assert_eq!(world.table().outcomes(3, 1).iter().map(|o| o.next).collect::<Vec<_>>(), [3, 3, 0]);
+        assert_eq!(all, [(0.1, 0, -1.0), (0.1, 2, -1.0), (0.8, 3, -100.0)]);
+        // right from the start: the edge below, the cell above, and the cliff
+        assert_eq!(world.table().outcomes(3, 1).iter().map(|o| o.next).collect::<Vec<_>>(), [3, 0, 3]);
         let to_goal = world.table().outcomes(2, 2)[0];
         assert!(to_goal.terminated && to_goal.reward == 5.0);
         assert_eq!(world.table().outcomes(0, 1)[0].reward, -3.0);
