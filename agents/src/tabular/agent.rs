@@ -121,7 +121,7 @@ impl ValueTable {
         let allowed = move |action: &usize| mask.map_or_else(|| self.q.is_allowed(state, *action), |mask| mask[*action]);
         let all = (0..row.len()).filter(allowed);
         let highest = all.clone().map(|action| row[action]).fold(f64::NEG_INFINITY, f64::max);
-        (all.clone().filter(move |action| !(row[*action] < highest)), all.count())
+        (all.clone().filter(move |action| row[*action] >= highest || row[*action].is_nan()), all.count())
     }
 
     /// Draws an action and returns it with its probability.
