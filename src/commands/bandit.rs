@@ -9,6 +9,7 @@ use crate::agents::bandit::{Baseline, LinearRule, Rule, StepSize, bernoulli_kl, 
 use crate::envs::bandits::{Payout, Testbed};
 use crate::envs::names;
 use crate::figure::{self, Chart, Figure, Format, Lines, Panel, Series, dashed, solid};
+use crate::files::replace;
 use crate::nets::math::ln;
 use crate::textbook::contextual;
 use crate::textbook::testbed::{Average, Experiment, Problems, try_rule, try_rule_on};
@@ -184,6 +185,12 @@ pub(super) fn run(arguments: &Bandit) -> Result<u8, Error> {
             }))
         })
         .collect::<Result<_, _>>()?;
+    // no files of others are overwritten
+    let is_empty = fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
+    if !is_empty && !out.join("summary.csv").exists() {
+        let problem = "expected a new folder, or one of `bandit`, got a folder with other files".into();
+        return Err(Error::Folder { path: out.clone(), problem });
+    }
     Signals::end_at_once();
     fs::create_dir_all(out).map_err(|source| Error::Io { action: "create", path: out.clone(), source })?;
     let rows: Vec<Row> = makes.iter().map(|make| make()).collect();
@@ -275,7 +282,7 @@ fn write(rows: &[Row], summary: &str, bound: Option<f64>, steps: usize, out: &Pa
     files.extend(bound.map(|constant| ("lai-robbins.csv", format!("constant\n{constant}\n"))));
     for (name, text) in files {
         let path = out.join(name);
-        fs::write(&path, text).map_err(|source| Error::Io { action: "write", path, source })?;
+        replace(&path, text.as_bytes()).map_err(|source| Error::Io { action: "write", path, source })?;
     }
     Ok(())
 }

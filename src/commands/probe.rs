@@ -4,6 +4,7 @@ use crate::Error;
 use crate::probe::probe;
 use clap::Args;
 
+use super::signals::Signals;
 use super::{number, say, say_wrapped};
 
 #[derive(Args)]
@@ -21,6 +22,7 @@ pub(super) struct Probe {
 pub(super) fn run(arguments: &Probe) -> Result<u8, Error> {
     let seed = number("--seed", &arguments.seed, 0)?;
     let change = |config: crate::Config| arguments.settings.iter().try_fold(config, |config, setting| config.with_setting(setting));
+    Signals::end_at_once();
     let verdicts = probe(&arguments.agent, seed, &change)?;
     let mut has_failed = false;
     for verdict in verdicts {

@@ -14,6 +14,7 @@ use crate::{Config, Error, Trainer};
 use clap::Args;
 
 use super::say;
+use super::signals::Signals;
 
 #[derive(Args)]
 pub(super) struct Values {
@@ -248,6 +249,7 @@ fn animate(config: Config, path: &Path) -> Result<(), Error> {
 pub(super) fn run(arguments: &Values) -> Result<u8, Error> {
     let (config, world, mut policy) = load_behaviour(&arguments.dir)?;
     if let Some(path) = &arguments.gif {
+        Signals::end_at_once();
         animate(config, path)?;
         say(path.display().to_string());
         return Ok(0);

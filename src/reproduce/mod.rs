@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::figure::{self, Format};
+use crate::files::replace;
 use experiment::Experiment;
 use findings::Findings;
 
@@ -110,7 +111,7 @@ impl Reproduction {
         let Findings { claims, figures, tables } = (self.make)(&experiment)?;
         let write = |name: &str, text: &str| {
             let path = dir.join(name);
-            fs::write(&path, text).map_err(|source| Error::Io { action: "write", path, source })
+            replace(&path, text.as_bytes()).map_err(|source| Error::Io { action: "write", path, source })
         };
         fs::create_dir_all(dir).map_err(|source| Error::Io { action: "create", path: dir.into(), source })?;
         write("experiment.toml", self.text)?;
@@ -149,6 +150,6 @@ pub(crate) fn gallery(dir: &Path) -> Result<PathBuf, Error> {
     }
     let rows: Vec<String> = made.into_iter().map(row).collect::<Result<_, Error>>()?;
     let path = dir.join("README.md");
-    fs::write(&path, page::gallery(&rows)).map_err(|source| Error::Io { action: "write", path: path.clone(), source })?;
+    replace(&path, page::gallery(&rows).as_bytes()).map_err(|source| Error::Io { action: "write", path: path.clone(), source })?;
     Ok(path)
 }

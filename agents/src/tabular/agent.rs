@@ -96,10 +96,12 @@ pub(super) const fn preset(agent: &'static str) -> Preset {
     Preset { agent, environment: "any", name: "default", text: include_str!("../../presets/any-tabular-default.toml") }
 }
 
-/// Returns the values of uniformly random actions.
+/// Returns the values of uniformly random actions, among those that are allowed.
 pub(super) fn of_random_actions(model: &dyn Tabular, gamma: f64) -> super::Sweeps {
-    let table = model.table();
-    let policy = vec![1.0 / table.actions() as f64; table.states() * table.actions()];
+    let (table, allowed) = (model.table(), allowed(model));
+    let share = |row: &[bool]| 1.0 / row.iter().filter(|is_allowed| **is_allowed).count() as f64;
+    let uniform = |row: &[bool]| row.iter().map(|is_allowed| if *is_allowed { share(row) } else { 0.0 }).collect::<Vec<f64>>();
+    let policy: Vec<f64> = allowed.chunks_exact(table.actions()).flat_map(uniform).collect();
     super::policy_evaluation(table, &policy, gamma, TOLERANCE, sweeps(table))
 }
 
@@ -115,7 +117,7 @@ pub struct ValueTable {
 }
 
 impl ValueTable {
-    /// Returns the best of the allowed actions, and their number. Without `mask` all are allowed.
+    /// Returns the best of the allowed actions, and the number of allowed ones. Without `mask`, those of the table are allowed.
     fn best(&self, state: usize, mask: Option<&[bool]>) -> (impl Iterator<Item = usize> + Clone, usize) {
         let row = self.q.row(state);
         let allowed = move |action: &usize| mask.map_or_else(|| self.q.is_allowed(state, *action), |mask| mask[*action]);
@@ -326,6 +328,7 @@ fn sweeps(table: &Table) -> usize {
     let sweeps = OUTCOMES / outcomes.max(1);
     if sweeps < 200 { 0 } else { sweeps.min(20_000) }
 }
+
 /// Number of decisions in an iteration, at least.
 const ITERATION: usize = 1000;
 

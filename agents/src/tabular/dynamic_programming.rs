@@ -147,9 +147,10 @@ impl Rule for PolicyEvaluation {
         let model = self.model.table();
         for state in 0..if seen.is_last { model.states() } else { 0 } {
             let value = |next: u32, terminated: bool| if terminated { 0.0 } else { table.v[next as usize] };
-            let outcomes = (0..model.actions()).flat_map(|action| model.outcomes(state, action));
+            let actions: Vec<usize> = (0..model.actions()).filter(|action| table.q.is_allowed(state, *action)).collect();
+            let outcomes = actions.iter().flat_map(|action| model.outcomes(state, *action));
             let sum: f64 = outcomes.map(|o| o.probability * (o.reward + gamma * value(o.next, o.terminated))).sum();
-            table.v[state] = sum / model.actions() as f64;
+            table.v[state] = sum / actions.len() as f64;
         }
     }
 }
