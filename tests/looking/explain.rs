@@ -98,3 +98,23 @@ fn healthy_runs_raise_no_alarm() {
     let alarms: Vec<_> = runs.iter().zip(&found).filter(|(_, names)| is_alarm(names)).collect();
     assert!(alarms.is_empty(), "{alarms:?}");
 }
+
+/// The pages that `explain` names exist, and have the sections.
+#[test]
+fn pages_and_their_sections_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = std::fs::read_to_string(root.join("src/explain.rs")).unwrap();
+    let pages: Vec<&str> = source.split("page: \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert!(pages.len() >= 16, "{pages:?}");
+    for page in pages {
+        let (file, section) = page.split_once('#').unwrap_or((page, ""));
+        let text = std::fs::read_to_string(root.join(file)).unwrap_or_else(|error| panic!("{page}: {error}"));
+        // as GitHub makes them
+        let slug = |heading: &str| {
+            let lower = heading.to_lowercase().replace(' ', "-");
+            lower.chars().filter(|letter| letter.is_alphanumeric() || *letter == '-').collect::<String>()
+        };
+        let has_section = text.lines().filter_map(|line| line.strip_prefix("## ")).any(|heading| slug(heading) == section);
+        assert!(section.is_empty() || has_section, "{page}");
+    }
+}

@@ -51,7 +51,9 @@ fn grid(title: String, label: &str, number: impl Fn(usize) -> f64, is_labelled: 
     let cell = |state: usize| {
         let value = number(state);
         Cell {
-            value: Some(value), text: if is_labelled { value.to_string().replace('-', "−") } else { String::new() }, ..Cell::default()
+            value: Some(value),
+            text: if is_labelled && value != 0.0 { value.to_string().replace('-', "−") } else { String::new() },
+            ..Cell::default()
         }
     };
     let cells = (0..SIDE).rev().flat_map(|first| (0..SIDE).map(move |second| first * SIDE + second)).map(cell).collect();
