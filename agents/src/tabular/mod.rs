@@ -31,8 +31,9 @@ mod semi_gradient_sarsa;
 mod td;
 mod td_lambda;
 mod tiles;
+mod value_table;
 
-pub use agent::{Learning, Rule, Seen, Sizes, StepSizes, TableConfig, TabularAgent, ValueTable};
+pub use agent::{Learning, Rule, Seen, Sizes, StepSizes, TableConfig, TabularAgent};
 pub use double_q_learning::{DoubleQLearningConfig, double_q_learning};
 pub use dyna::{DynaQConfig, Model};
 pub use dynamic_programming::{PolicyEvaluationConfig, PolicyIterationConfig, ValueIterationConfig};
@@ -53,6 +54,7 @@ pub use semi_gradient_sarsa::{SarsaSettings, TileSarsaConfig, semi_gradient_sars
 pub use td::td0;
 pub use td_lambda::TdLambdaConfig;
 pub use tiles::Tiles;
+pub use value_table::ValueTable;
 
 /// One transition.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -8,8 +8,8 @@ use gradus_envs::tabular::{Outcome, Tabular};
 use gradus_nets::settings;
 use serde::{Deserialize, Serialize};
 
-use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, ValueTable, model, of_random_actions, preset};
-use super::{Experience, Steps, Sweeps, Trajectory};
+use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, model, of_random_actions, preset};
+use super::{Experience, Steps, Sweeps, Trajectory, ValueTable};
 use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
 
 /// Returns the return from each step of an episode that terminated: G_t = R_{t+1} + gamma G_{t+1} (equation 3.9).
