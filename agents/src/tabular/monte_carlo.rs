@@ -263,3 +263,20 @@ impl Rule for MonteCarloPrediction {
         Steps::load(&mut self.episodes, words, sizes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The states 0, 1 and 0 with the rewards 1, 2 and 3: the returns are 6, 5 and 3.
+    #[test]
+    fn the_first_visit_or_every_visit_counts() {
+        let seen = |state: usize, reward: f64| {
+            let step = Experience { state, action: 0, reward, next: 0, terminated: false };
+            Seen { env: 0, step, next_action: 0, probability: 1.0, is_last: false }
+        };
+        let episode = VecDeque::from([seen(0, 1.0), seen(1, 2.0), seen(0, 3.0)]);
+        assert_eq!(visited(&episode, |seen| seen.step.state, true, 1.0), [(0, 6.0), (1, 5.0)]);
+        assert_eq!(visited(&episode, |seen| seen.step.state, false, 1.0), [(0, 6.0), (1, 5.0), (0, 3.0)]);
+    }
+}
