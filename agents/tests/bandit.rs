@@ -1,7 +1,8 @@
 //! Compares the bandit rules with the textbook's equations and with finite differences.
 
 use gradus_agents::bandit::{
-    Baseline, Learner, Rule, StepSize, epsilon_greedy, gradient_step, greedy, moved_towards, sample, softmax, upper_confidence_bound,
+    Baseline, Learner, LinearLearner, LinearRule, Ridge, Rule, StepSize, bernoulli_sample, epsilon_greedy, exp3_probabilities, exp3_step,
+    gaussian_kl_ucb, gaussian_sample, gradient_step, greedy, moved_towards, sample, softmax, upper_confidence_bound,
 };
 use gradus_envs::random::{Purpose, Stream};
 
@@ -131,4 +132,61 @@ fn learners_track_estimates_counts_and_baselines() {
     assert_eq!(preferences(Baseline::None), [2.5, -2.5]);
     // the baseline of the first reward is that reward itself; the baseline of the second reward is the first reward
     assert_eq!(preferences(Baseline::MeanReward), [0.5, -0.5]);
+}
+
+/// Returns the mean and the variance of some draws.
+fn moments(mut draw: impl FnMut(&mut Stream) -> f64) -> [f64; 2] {
+    let (mut stream, n) = (Stream::new(3, Purpose::Action, 0), 40_000);
+    let draws: Vec<f64> = (0..n).map(|_| draw(&mut stream)).collect();
+    let mean = draws.iter().sum::<f64>() / f64::from(n);
+    [mean, draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / f64::from(n - 1)]
+}
+
+fn assert_near(found: [f64; 2], expected: [f64; 2], what: &str) {
+    // a standard error of the mean is the root of the variance over 200; the variance has one of about a hundredth of itself
+    let error = expected[1].sqrt() / 200.0;
+    let is_near = (found[0] - expected[0]).abs() < 4.0 * error && (found[1] / expected[1] - 1.0).abs() < 0.04;
+    assert!(is_near, "{what}: expected mean and variance {expected:?}, got {found:?}");
+}
+
+#[test]
+fn posteriors_have_their_moments() {
+    // four rewards with the mean 2, and a prior N(0, 1): precision 5, mean 8/5
+    assert_near(moments(|stream| gaussian_sample(2.0, 4, 1.0, stream)), [1.6, 0.2], "normal");
+    // without rewards, the prior N(0, 3^2)
+    assert_near(moments(|stream| gaussian_sample(0.0, 0, 3.0, stream)), [0.0, 9.0], "prior");
+    // Beta(a, b): a / (a + b) and a b / ((a + b)^2 (a + b + 1)); two successes and four failures
+    assert_near(moments(|stream| bernoulli_sample(2.0, 4.0, stream)), [3.0 / 8.0, 15.0 / (64.0 * 9.0)], "Beta(3, 5)");
+    assert_near(moments(|stream| bernoulli_sample(0.0, 0.0, stream)), [0.5, 1.0 / 12.0], "uniform");
+    let mut ridge = Ridge::new(2);
+    ridge.learn(&[1.0, 0.0], 3.0);
+    // A = diag(2, 1), theta = (3/2, 0), x = (1, 2): variance 1/2 + 4, times v^2
+    assert_near(moments(|stream| ridge.sample(&[1.0, 2.0], 0.5, stream)), [1.5, 0.25 * 4.5], "linear");
+}
+
+/// The chosen arm's weight grows by an estimate that is right on average: p times the growth is gamma R / K, whatever p is.
+#[test]
+fn exp3_weighs_rewards_by_their_probability() {
+    let mut probabilities = [0.0; 2];
+    exp3_probabilities(&[3.0_f64.ln(), 0.0], 0.2, &mut probabilities);
+    assert!((probabilities[0] - 0.7).abs() < 1e-6 && (probabilities[1] - 0.3).abs() < 1e-6, "{probabilities:?}");
+    for p in [0.1, 0.5, 0.9] {
+        assert!((p * exp3_step(0.8, p, 0.3, 4) - 0.3 * 0.8 / 4.0).abs() < 1e-15);
+    }
+}
+
+#[test]
+fn a_larger_bonus_makes_linucb_choose_what_it_does_not_know() {
+    let chosen = |alpha: f64| {
+        let mut learner = LinearLearner::new(LinearRule::Ucb { alpha }, 2, 2);
+        learner.learn(&[1.0, 0.0], 0, 1.0);
+        learner.choose(&[1.0, 0.0], &mut Stream::new(1, Purpose::Action, 0))
+    };
+    // 1/2 + alpha sqrt(1/2) against alpha
+    assert_eq!([1.0, 1.5, 2.0, 3.0].map(chosen), [0, 0, 1, 1]);
+}
+
+#[test]
+fn bounds_of_normal_rewards_are_those_of_the_divergence() {
+    assert!((gaussian_kl_ucb(1.0, 2, 8) - (1.0 + 8.0_f64.ln().sqrt())).abs() < 1e-6);
 }

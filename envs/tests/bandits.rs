@@ -142,3 +142,29 @@ fn true_values_have_the_textbooks_distribution() {
     let highest: Vec<f64> = (0..4000).map(|problem| testbed.values(problem)[testbed.best(problem)]).collect();
     assert!((moments(&highest).0 - 5.53875).abs() < 4.0 * 0.587 / 4000_f64.sqrt(), "{}", moments(&highest).0);
 }
+
+#[test]
+fn bernoulli_problems_pay_with_their_probabilities_and_drifting_ones_walk() {
+    let mut testbed = Testbed::bernoulli(0..1000, 3, 7);
+    let (mut rewards, mut total) = (vec![0.0; 1000], 0.0);
+    for _ in 0..20 {
+        testbed.pull(&[1; 1000], &mut rewards);
+        assert!(rewards.iter().all(|reward| [0.0, 1.0].contains(reward)));
+        total += rewards.iter().sum::<f64>();
+    }
+    let expected = (0..1000).map(|problem| testbed.values(problem)[1]).sum::<f64>() / 1000.0;
+    assert!((total / 20_000.0 - expected).abs() < 0.012, "{} {expected}", total / 20_000.0); // a standard error is 0.003
+    assert!((expected - 0.5).abs() < 0.04, "{expected}");
+
+    // values begin at 0, and have the variance n std^2 after n pulls
+    let mut testbed = Testbed::drifting(0..2000, 2, 0.1, 7);
+    assert_eq!(testbed.values(5), [0.0, 0.0]);
+    let mut rewards = vec![0.0; 2000];
+    (0..50).for_each(|_| testbed.pull(&[0; 2000], &mut rewards));
+    let squares: f64 = (0..2000).flat_map(|problem| testbed.values(problem).to_vec()).map(|value| value * value).sum();
+    assert!((squares / 4000.0 - 0.5).abs() < 0.05, "{}", squares / 4000.0);
+    assert!((0..2000).all(|problem| testbed.best(problem) == usize::from(testbed.values(problem)[1] > testbed.values(problem)[0])));
+
+    let testbed = Testbed::with_values(0..3, Payout::Gaussian, &[0.2, 0.9], 7);
+    assert_eq!((testbed.values(2), testbed.best(2), testbed.len()), (&[0.2, 0.9][..], 1, 3));
+}

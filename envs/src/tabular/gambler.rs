@@ -32,3 +32,19 @@ pub fn gambler(heads: f64) -> Table {
     Table::new(GOAL / 2, pairs.map(|(capital, action)| outcomes(capital, action)).collect(), starts)
         .expect("the rules above give distributions")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_win_the_stake_and_tails_lose_it() {
+        let table = gambler(0.4);
+        let outcome = |probability, next, reward, terminated| Outcome { probability, next, reward, terminated };
+        // a stake of 50 with 50: all or nothing
+        assert_eq!(table.outcomes(50, 49), [outcome(0.4, 100, 1.0, true), outcome(1.0 - 0.4, 0, 0.0, true)]);
+        assert_eq!(table.outcomes(30, 9), [outcome(0.4, 40, 0.0, false), outcome(1.0 - 0.4, 20, 0.0, false)]);
+        // no more than is missing to 100
+        assert_eq!(table.outcomes(95, 49), [outcome(0.4, 100, 1.0, true), outcome(1.0 - 0.4, 90, 0.0, false)]);
+    }
+}
