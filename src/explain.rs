@@ -215,7 +215,7 @@ impl Record {
         // returns that grow explain a loss that grows with their square
         let grown =
             if self.returns.len() >= 20 { size(last(&self.returns, 4)) / size(first(&self.returns, 4)).max(1e-9) } else { f64::INFINITY };
-        (loss.len() >= 20 && end > 1e-3 && end > 30.0 * begin * grown.max(1.0)).then(|| Symptom {
+        (loss.len() >= 6 && end > 1e-3 && end > 30.0 * begin * grown.max(1.0)).then(|| Symptom {
             name: "value-loss-grows",
             seen: format!("the value loss grew from {} to {}, more than the returns explain", short(begin), short(end)),
             advice: "The critic diverges. Lower the learning rate or the value coefficient, clip gradients, or normalise rewards.",

@@ -55,6 +55,14 @@ fn planted_mistakes_are_named() {
         ("dqn cartpole cleanrl 30000 optimiser.learning_rate=1", "forgot"),
         ("dqn cartpole cleanrl 50000 dqn.gamma=1 dqn.target_update_interval=1 optimiser.learning_rate=0.03", "values-diverge"),
         ("pqn cartpole cleanrl 60000 optimiser.learning_rate=10", "does-not-learn"),
+        (
+            "td3 pendulum - 6000 td3.learning_starts=200 optimiser.learning_rate=0.03 td3.tau=1 td3.gamma=1 network.hidden=[32,32]",
+            "value-loss-grows",
+        ),
+        ("ppo cartpole - 50000 ppo.clip=0.0001", "clipped"),
+        ("ppo taxi - 64 envs=1 ppo.rollout_steps=32 ppo.minibatch_size=32", "no-episode"),
+        ("grpo copy - 20000 text.max_new_tokens=2", "completions-cut"),
+        ("ppo cartpole - 100000", "at-ceiling"), // no mistake, but nothing more to be seen
         ("grpo target-sum - 30000 optimiser.learning_rate=0.1", "groups-equal"),
         ("grpo target-sum - 30000 text.max_new_tokens=1", "one-return"),
         ("q-learning taxi - 50000 q-learning.epsilon=1", "still-random"),
