@@ -197,7 +197,7 @@ pub(super) fn run(arguments: &Bandit) -> Result<u8, Error> {
     let bound = bound(*kind, &values);
     let kind_name = kind.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
     say(format!("{problems} {kind_name} problems, {arms} arms, {steps} steps; means with 95 % intervals"));
-    say(format!("{:<24}  {:>16}  {:>17}  {:>18}", "rule", "reward at the end", "best arm at the end", "regret"));
+    say(format!("{:<24}  {:>17}  {:>19}  {:>18}", "rule", "reward at the end", "best arm at the end", "regret"));
     let mut summary = String::from("rule,reward,reward_error,best_share,best_share_error,regret,regret_error\n");
     for row in &rows {
         let at_end = |all: &[Average]| all.last().copied().unwrap_or_default();

@@ -9,7 +9,7 @@ use super::say;
 
 #[derive(Args)]
 pub(super) struct Pages {
-    /// Markdown files with a query for each number; the documentation of `gradus::pages` describes the format.
+    /// Markdown files with a query for each number; src/pages/mod.rs describes the format.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Replace the numbers that differ by the numbers in the tables.

@@ -54,7 +54,11 @@ fn look(policy: &mut dyn Behaviour, world: &World) -> Result<Drawn, Error> {
 }
 
 fn look_with(look: &mut dyn FnMut(&[f32]) -> Vec<Look>, world: &World) -> Result<Drawn, Error> {
-    let unsuited = |expected: &str| Error::Parse { what: world.name.clone(), expected: expected.into(), got: "another environment".into() };
+    let got = match world.env().observation_space() {
+        Space::Text { .. } => "texts".to_owned(),
+        space => format!("{} numbers", space.width()),
+    };
+    let unsuited = |expected: &str| Error::Parse { what: world.name.clone(), expected: expected.into(), got: got.clone() };
     let plane = |space: &Space| match space {
         Space::Box { low, high } if low.len() == 2 && low.iter().chain(high).all(|bound| bound.is_finite()) => {
             Some([(low[0], high[0]), (low[1], high[1])])
@@ -85,7 +89,7 @@ fn look_with(look: &mut dyn FnMut(&[f32]) -> Vec<Look>, world: &World) -> Result
         let rows = (0..CELLS).rev().flat_map(|y| (0..CELLS).flat_map(move |x| [centre(bounds[0], x), centre(bounds[1], y)]));
         Drawn::Plane(bounds, look(&rows.collect::<Vec<f32>>()))
     } else {
-        return Err(unsuited("an environment with discrete observations or with two bounded numbers, without wrappers"));
+        return Err(unsuited("discrete observations or two bounded numbers, without wrappers"));
     };
     let has_values = match &looked {
         Drawn::Maps(maps) => maps.iter().flat_map(|map| map.looks.iter().flatten()).any(|look| look.best_value().is_some()),

@@ -59,8 +59,10 @@ struct Map {
 const STEPS: [[isize; 2]; 8] = [[-1, 0], [0, 1], [1, 0], [0, -1], [-1, 1], [1, 1], [1, -1], [-1, -1]];
 /// The moves around the agent, clockwise: the sides of a move are before and after it.
 const AROUND: [usize; 8] = [0, 4, 1, 5, 2, 6, 3, 7];
-/// Most cells of a map.
-const MOST_CELLS: usize = 1 << 20;
+/// Most cells of a map: an agent sees a cell as one of so many numbers.
+const MOST_CELLS: usize = 1 << 16;
+/// Most pairs of a cliff and a start.
+const MOST_FALLS: usize = 1 << 20;
 
 /// The settings of a map.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,7 +161,7 @@ impl std::str::FromStr for GridWorld {
     /// Builds the world of a map with its settings.
     ///
     /// # Errors
-    /// [`EnvError::Table`] for an unknown setting, a setting out of range, rows that are not equally long, a letter without a meaning, more than 2^20 cells, or a map in
+    /// [`EnvError::Table`] for an unknown setting, a setting out of range, rows that are not equally long, a letter without a meaning, more than 2^16 cells, or a map in
     /// which every cell is a goal, a cliff or a wall.
     fn from_str(text: &str) -> Result<Self, EnvError> {
         let (mut rules, mut rows) = (Rules::default(), Vec::new());
@@ -223,9 +225,9 @@ impl GridWorld {
         }
         // every step into a cliff can lead to every start
         let cliffs = map.iter().filter(|letter| **letter == b'C').count();
-        if cliffs * starts > MOST_CELLS {
+        if cliffs * starts > MOST_FALLS {
             return wrong(format!(
-                "map: expected at most {MOST_CELLS} pairs of a cliff and a start, got {}; mark one start with S",
+                "map: expected at most {MOST_FALLS} pairs of a cliff and a start, got {}; mark one start with S",
                 cliffs * starts
             ));
         }
@@ -374,6 +376,11 @@ mod tests {
             ("moves = 5\nS.G", "map: moves: expected 4 or 8, got \"5\""),
             ("wind = 01\nS.G", "map: wind: expected 3 digits, one for every column, got 2"),
             ("wind = 0x1\nS.G", "map: wind: expected one digit for every column, such as 0001221000, got \"0x1\""),
+            (&".".repeat(65_537), "map: expected at most 65536 cells, got 65537"),
+            (
+                &[".".repeat(2000), "C".repeat(2000)].join("\n"),
+                "map: expected at most 1048576 pairs of a cliff and a start, got 4000000; mark one start with S",
+            ),
             ("A -> b = 1\nSAG", "map: A -> b: expected one cell b, got 0"),
             (
                 "A -> S = 1\nSAG",

@@ -82,7 +82,7 @@ pub(in crate::reproduce) fn bias(experiment: &Experiment) -> Result<Findings, Er
             Test::Above(50.0),
         ),
         Claim::new(
-            "double Q-learning is hardly affected: Q-learning minus double Q-learning in the same episodes, in percent",
+            "double Q-learning is much less affected: Q-learning minus double Q-learning in the same episodes, in percent",
             paired(bootstrap, &share(single, early.0, early.1), &share(double, early.0, early.1)),
             Test::Above(20.0),
         ),
