@@ -110,10 +110,14 @@ impl World {
     /// assert_eq!(walk.model().map(|model| model.table().states()), Some(5));
     /// ```
     pub fn of_table<W: Tabular + 'static>(name: &str, limit: u32, make: impl Fn() -> W + Clone + Send + Sync + 'static) -> Self {
-        let shared: Arc<OnceLock<Arc<W>>> = Arc::new(OnceLock::new());
-        let table = move || shared.get_or_init(|| Arc::new(make())).clone();
-        let model = table.clone();
-        Self { model: Some(Arc::new(move || model())), ..Self::limited(name, limit, move || TableEnv::<W>::new(table())) }
+        let shared: OnceLock<Arc<dyn Tabular>> = OnceLock::new();
+        Self::of_model(name, limit, Arc::new(move || shared.get_or_init(|| Arc::new(make())).clone()))
+    }
+
+    /// As [`of_table`](Self::of_table). Environments of all tables are of one type, which is compiled once.
+    fn of_model(name: &str, limit: u32, model: Model) -> Self {
+        let table = model.clone();
+        Self { model: Some(model), ..Self::limited(name, limit, move || TableEnv::<dyn Tabular>::new(table())) }
     }
 
     /// Says that the environments follow a transition table, which `make` builds: a world whose environments draw by themselves what the table describes.

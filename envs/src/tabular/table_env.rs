@@ -68,13 +68,13 @@ impl Tabular for Table {
 /// assert_eq!((right_into_the_cliff.reward, observation), (-100.0, [36.0]));
 /// ```
 #[derive(Clone, Debug)]
-pub struct TableEnv<W> {
+pub struct TableEnv<W: ?Sized> {
     world: Arc<W>,
     state: u32,
     rng: EpisodeRng,
 }
 
-impl<W: Tabular> TableEnv<W> {
+impl<W: Tabular + ?Sized> TableEnv<W> {
     /// Creates an environment from a table, which may be shared.
     pub fn new(world: impl Into<Arc<W>>) -> Self {
         Self { world: world.into(), state: 0, rng: EpisodeRng::new(0) }
@@ -103,7 +103,7 @@ impl<W: Tabular> TableEnv<W> {
     }
 }
 
-impl<W: Tabular> Env for TableEnv<W> {
+impl<W: Tabular + ?Sized> Env for TableEnv<W> {
     fn observation_space(&self) -> Space {
         Space::Discrete(self.world.table().states() as u32)
     }
