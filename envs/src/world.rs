@@ -109,7 +109,7 @@ impl World {
     /// let walk = World::of_table("random-walk", 1000, || random_walk(5));
     /// assert_eq!(walk.model().map(|model| model.table().states()), Some(5));
     /// ```
-    pub fn of_table<W: Tabular + 'static>(name: &str, limit: u32, make: impl Fn() -> W + Clone + Send + Sync + 'static) -> Self {
+    pub fn of_table<W: Tabular + 'static>(name: &str, limit: u32, make: impl Fn() -> W + Send + Sync + 'static) -> Self {
         let shared: OnceLock<Arc<dyn Tabular>> = OnceLock::new();
         Self::of_model(name, limit, Arc::new(move || shared.get_or_init(|| Arc::new(make())).clone()))
     }
