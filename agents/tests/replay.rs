@@ -1,7 +1,10 @@
 //! The replay buffer, compared with lists of everything that was added to it.
 
-use gradus_agents::{End, GroupId, Replay, Rollout, Segment};
+use std::sync::Arc;
+
+use gradus_agents::{End, GroupId, Replay, Rollout, Scaling, Segment};
 use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::wrappers::RunningStatistics;
 use gradus_nets::{ActionRows, Store};
 
 /// What followed a decision.
@@ -15,6 +18,7 @@ enum Next {
 
 /// Environments that count: an observation is the number of the environment x 10 000 + the number of its step, and the final observation of a
 /// truncated episode is its negative. Episodes end at random.
+#[derive(Clone)]
 struct Counting {
     envs: usize,
     /// For each environment: observation, action, reward, and what follows.
@@ -231,6 +235,30 @@ fn a_saved_buffer_gives_the_same_samples() {
                 let (ours, theirs) = (sample(&replay), sample(&loaded));
                 assert_eq!((ours.rollout, ours.slots), (theirs.rollout, theirs.slots), "round {round}");
             }
+        }
+    }
+}
+
+/// The buffer keeps raw numbers; a sample is normalised with the statistics of the latest rollout, next observations included.
+#[test]
+fn samples_are_normalised_with_the_latest_statistics() {
+    let (mut world, mut replay) = (Counting::new(2), Replay::new(100, 2));
+    // population mean 20 and variance 100; mean 5 and variance 25
+    for (observations, mean, std, reward_scale) in [([10.0, 30.0], 20.0, 10.0, 0.25), ([0.0, 10.0], 5.0, 5.0, 4.0)] {
+        let statistics = RunningStatistics::of(&observations, 1);
+        let scaling = Scaling { observations: Some(Arc::new(statistics)), reward_scale: Some(reward_scale), clip: 3.0 };
+        replay.extend(&Rollout { scaling, ..world.rollout(20, false) });
+        let sample = replay.sample(200, 2, &mut Stream::new(2, Purpose::Replay, 0));
+        let mut raw = replay.clone();
+        raw.extend(&Rollout { scaling: Scaling::default(), ..world.clone().rollout(0, false) });
+        let expected = raw.sample(200, 2, &mut Stream::new(2, Purpose::Replay, 0)).rollout;
+        assert!(sample.rollout.store.rows() > sample.rollout.len(), "no next observations");
+        for row in 0..sample.rollout.store.rows() {
+            let (got, raw) = (sample.rollout.store.observation(row)[0], expected.store.observation(row)[0]);
+            assert!((got - ((raw - mean) / std).clamp(-3.0, 3.0)).abs() < 1e-4, "row {row}: {got} of {raw}");
+        }
+        for (got, raw) in sample.rollout.rewards.iter().zip(&expected.rewards) {
+            assert!((got - (raw / reward_scale as f32).clamp(-3.0, 3.0)).abs() < 1e-5, "reward {raw}: {got}");
         }
     }
 }

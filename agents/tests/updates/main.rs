@@ -2,6 +2,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+
+mod a3c;
 mod lineage;
 mod ppo;
 mod reinforce;
