@@ -54,6 +54,10 @@ impl AgentConfig for DdpgConfig {
     fn discounts(&self) -> (f32, f32) {
         (self.learner.off_policy.gamma, 1.0)
     }
+
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        self.learner.off_policy.scheduled(steps, done)
+    }
 }
 
 /// The loss of a deterministic actor in one observation: -Q_1(s, mu(s)).

@@ -85,6 +85,10 @@ impl AgentConfig for DqnConfig {
     fn discounts(&self) -> (f32, f32) {
         (self.learner.off_policy.gamma, 1.0)
     }
+
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        self.learner.scheduled(steps, done)
+    }
 }
 
 /// DQN's loss of one decision, as a function of the network's current output.

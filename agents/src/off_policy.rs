@@ -71,6 +71,18 @@ impl OffPolicyConfig {
         ConfigError::unless_fraction(&key("importance_exponent"), self.importance_exponent)
     }
 
+    /// Returns beta, if there are priorities: see [`AgentConfig::scheduled`](crate::AgentConfig::scheduled).
+    pub fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        let beta = self.importance_exponent_at(done as f64 / steps as f64);
+        if self.priority_exponent > 0.0 { vec![("importance_exponent", beta)] } else { Vec::new() }
+    }
+
+    /// Returns beta, which rises linearly to 1, after this fraction of the training.
+    fn importance_exponent_at(&self, progress: f64) -> f64 {
+        let beta = f64::from(self.importance_exponent);
+        beta + (1.0 - beta) * progress
+    }
+
     /// Returns the number of decisions that the buffer has room for in a training of `steps` environment steps: no more than it collects.
     fn decisions_kept(&self, envs: usize, steps: u64) -> usize {
         let rollout = (self.rollout_steps * envs) as u64;
@@ -251,8 +263,7 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
     pub fn sample(&self, context: UpdateContext) -> Sample {
         let mut stream = Stream::new(context.seed, Purpose::Replay, self.updates);
         let mut sample = self.replay.sample(self.config.batch_size, self.config.n_step, &mut stream);
-        let beta = f64::from(self.config.importance_exponent);
-        self.replay.weigh(&mut sample, (beta + (1.0 - beta) * context.progress) as f32);
+        self.replay.weigh(&mut sample, self.config.importance_exponent_at(context.progress) as f32);
         sample
     }
 

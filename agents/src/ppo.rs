@@ -148,6 +148,10 @@ impl AgentConfig for PpoConfig {
     fn discounts(&self) -> (f32, f32) {
         (self.gamma, self.gae_lambda)
     }
+
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        vec![("clip", f64::from(self.clip) * self.clip_schedule.factor(done as f64 / steps as f64))]
+    }
 }
 
 /// PPO's loss of one decision, as a function of the policy's current output.

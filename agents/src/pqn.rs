@@ -59,6 +59,16 @@ impl PqnConfig {
         fraction("pqn.exploration_initial_eps", self.exploration_initial_eps)?;
         fraction("pqn.exploration_final_eps", self.exploration_final_eps)
     }
+
+    /// How the agent explores in a training of `steps` environment steps.
+    pub fn exploration(&self, steps: u64) -> EpsilonGreedy {
+        EpsilonGreedy {
+            random_steps: 0,
+            first: self.exploration_initial_eps,
+            last: self.exploration_final_eps,
+            over: (self.exploration_fraction * steps as f64).round() as u64,
+        }
+    }
 }
 
 impl AgentConfig for PqnConfig {
@@ -81,6 +91,10 @@ impl AgentConfig for PqnConfig {
     fn discounts(&self) -> (f32, f32) {
         (self.gamma, self.q_lambda)
     }
+
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        vec![("epsilon", self.exploration(steps).epsilon(done))]
+    }
 }
 
 /// Parallelised Q-network.
@@ -97,12 +111,7 @@ pub struct Pqn {
 impl Pqn {
     /// Creates PQN with these settings, for a training of `steps` environment steps.
     pub fn new(config: PqnConfig, optimiser: OptimiserConfig, steps: u64, network: Box<dyn QNetwork>) -> Self {
-        let exploration = EpsilonGreedy {
-            random_steps: 0,
-            first: config.exploration_initial_eps,
-            last: config.exploration_final_eps,
-            over: (config.exploration_fraction * steps as f64).round() as u64,
-        };
+        let exploration = config.exploration(steps);
         Self { config, optimiser, exploration, network, steps: 0, updates: 0 }
     }
 

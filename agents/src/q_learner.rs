@@ -58,6 +58,11 @@ impl QLearnerConfig {
         learner.with_target_updates(self.target_update_interval, self.tau)
     }
 
+    /// Returns epsilon and, if there are priorities, beta: see [`AgentConfig::scheduled`](crate::AgentConfig::scheduled).
+    pub fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        [vec![("epsilon", self.exploration(steps).epsilon(done))], self.off_policy.scheduled(steps, done)].concat()
+    }
+
     /// How the agent explores in a training of `steps` environment steps.
     pub fn exploration(&self, steps: u64) -> EpsilonGreedy {
         EpsilonGreedy {

@@ -79,6 +79,13 @@ pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Sen
     fn discounts(&self) -> (f32, f32) {
         (1.0, 0.95)
     }
+
+    /// Returns the quantities that follow a schedule and their values after `done` of `steps` environment steps: epsilon, a clip range. When a
+    /// run is resumed with another number of steps, they jump, and `gradus train` says so. The learning rate is not among them.
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        let _ = (steps, done);
+        Vec::new()
+    }
 }
 
 /// Makes an algorithm that learns with the given network of action values.
@@ -335,6 +342,7 @@ pub fn find(name: &str) -> Result<Entry, RegistryError> {
 trait AnyConfig: Any + fmt::Debug + Send + Sync {
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError>;
     fn discounts(&self) -> (f32, f32);
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)>;
     fn to_table(&self) -> Table;
     fn boxed(&self) -> Box<dyn AnyConfig>;
 }
@@ -346,6 +354,10 @@ impl<C: AgentConfig> AnyConfig for C {
 
     fn discounts(&self) -> (f32, f32) {
         AgentConfig::discounts(self)
+    }
+
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        AgentConfig::scheduled(self, steps, done)
     }
 
     fn to_table(&self) -> Table {
@@ -436,6 +448,11 @@ impl AgentSettings {
     /// Returns gamma and lambda (see [`AgentConfig::discounts`]).
     pub fn discounts(&self) -> (f32, f32) {
         self.config.discounts()
+    }
+
+    /// Returns the quantities that follow a schedule (see [`AgentConfig::scheduled`]).
+    pub fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        self.config.scheduled(steps, done)
     }
 
     /// Returns the settings as a TOML table, without the section's name.

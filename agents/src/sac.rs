@@ -65,6 +65,10 @@ impl AgentConfig for SacConfig {
     fn discounts(&self) -> (f32, f32) {
         (self.learner.off_policy.gamma, 1.0)
     }
+
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        self.learner.off_policy.scheduled(steps, done)
+    }
 }
 
 /// The loss of the actor in one observation: alpha log pi(a|s) - min_k Q_k(s, a).

@@ -65,6 +65,10 @@ impl AgentConfig for Td3Config {
     fn discounts(&self) -> (f32, f32) {
         (self.learner.off_policy.gamma, 1.0)
     }
+
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        self.learner.off_policy.scheduled(steps, done)
+    }
 }
 
 /// Twin delayed deep deterministic policy gradient.

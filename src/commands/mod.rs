@@ -339,7 +339,11 @@ fn train(arguments: &Train) -> Result<u8, Error> {
                 return twice("environment", "cartpole", format!("the agent `{env}`"));
             }
             let config = configure(arguments, agent, env)?;
-            let config = Config { steps: steps.unwrap_or(config.steps), ..config };
+            let config = match steps {
+                // the changes of another number of steps are not those of this one
+                Some(steps) => Config { steps, earlier_steps: Vec::new(), ..config },
+                None => config,
+            };
             let name = format!("{}-{}", config.agent, config.environment);
             match &arguments.out {
                 Some(dir) => Run::create(config, dir),
@@ -365,6 +369,13 @@ fn train(arguments: &Train) -> Result<u8, Error> {
             let (agent, env, seed) = (&config.agent, &config.environment, config.seed);
             config.warnings().iter().for_each(|warning| complain(format!("warning: {warning}")));
             say(format!("{agent} on {env}, {} steps, seed {seed}{from}, in {}", run.trainer().total_steps(), run.dir().display()));
+            let two_digits = |x: &f64| format!("{x:.1e}").parse().unwrap_or(*x);
+            let jump =
+                |(name, before, now): &(String, f64, f64)| format!("{name} jumps from {} to {}", two_digits(before), two_digits(now));
+            let jumps: Vec<String> = run.trainer().jumps().iter().map(jump).collect();
+            if !jumps.is_empty() {
+                say(format!("schedules follow the new number of steps from here on: {}", jumps.join(", ")));
+            }
         }
         match if arguments.watch { watched(&mut run, &signals) } else { run.train(show) } {
             Err(stopped @ Error::Stopped(_)) => {

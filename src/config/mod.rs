@@ -201,6 +201,13 @@ impl Config {
         if let ("environment", Value::String(name)) = (key, &value) {
             return self.with_environment(name);
         }
+        if key == "earlier_steps" {
+            // the table of these settings has no such key while there are none
+            let got = value.to_string();
+            let expected = "a list of { steps, until }, as in the file of a run that was trained further".into();
+            let error = |_| Error::Parse { what: key.into(), expected, got };
+            return Ok(Config { earlier_steps: value.try_into().map_err(error)?, ..self });
+        }
         let mut table = self.to_table();
         let mut known = Vec::new();
         flatten("", &table, &mut known);
@@ -255,15 +262,26 @@ impl Config {
 
     /// Returns these settings with another number of steps, for a training that has done `done` steps.
     pub(crate) fn replanned(self, steps: u64, done: u64) -> Self {
-        let earlier = EarlierSteps { steps: self.steps, until: done };
-        Self { steps, earlier_steps: [self.earlier_steps, vec![earlier]].concat(), ..self }
+        let now = EarlierSteps { steps: self.plan(done).steps, until: done };
+        let earlier = self.earlier_steps.iter().filter(|earlier| earlier.until <= done).cloned().chain([now]).collect();
+        Self { steps, earlier_steps: earlier, ..self }
+    }
+
+    /// Returns the plan of a training that has done `done` steps: the number of steps that its schedules follow, and until when.
+    pub(crate) fn plan(&self, done: u64) -> EarlierSteps {
+        let last = EarlierSteps { steps: self.steps, until: u64::MAX };
+        self.earlier_steps.iter().find(|earlier| done < earlier.until).cloned().unwrap_or(last)
     }
 
     /// Whether these settings are `earlier` after one or more changes of the number of steps.
     pub(crate) fn continues(&self, earlier: &Config) -> bool {
-        let known = earlier.earlier_steps.len();
-        let next = self.earlier_steps.get(known).filter(|_| self.earlier_steps.starts_with(&earlier.earlier_steps));
-        next.is_some_and(|next| Config { steps: next.steps, earlier_steps: earlier.earlier_steps.clone(), ..self.clone() } == *earlier)
+        let plans = |config: &Config| {
+            let last = EarlierSteps { steps: config.steps, until: u64::MAX };
+            config.earlier_steps.iter().cloned().chain([last]).collect::<Vec<_>>()
+        };
+        let changed = plans(self).into_iter().zip(plans(earlier)).find(|(ours, theirs)| ours != theirs);
+        changed.is_some_and(|(ours, theirs)| ours.steps == theirs.steps && ours.until < theirs.until)
+            && Config { steps: earlier.steps, earlier_steps: earlier.earlier_steps.clone(), ..self.clone() } == *earlier
     }
 
     /// Returns the key of the first setting that differs from `other`.
@@ -355,6 +373,13 @@ impl Config {
     /// Checks the ranges of the settings that all agents share.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         ConfigError::unless(self.steps > 0, "steps", "at least 1", self.steps)?;
+        let mut before = 0;
+        for EarlierSteps { steps, until } in &self.earlier_steps {
+            ConfigError::unless(*steps > 0, "earlier_steps.steps", "at least 1", steps)?;
+            let expected = format!("{before} to {}, between the change before and steps", self.steps);
+            ConfigError::unless((before..=self.steps).contains(until), "earlier_steps.until", &expected, until)?;
+            before = *until;
+        }
         ConfigError::unless(self.seed <= i64::MAX as u64, "seed", "0 to 9223372036854775807", self.seed)?;
         ConfigError::unless((1..=MOST).contains(&self.envs), "envs", "1 to 16777216", self.envs)?;
         ConfigError::unless(self.max_concurrent <= MOST, "max_concurrent", "0 to 16777216", self.max_concurrent)?;

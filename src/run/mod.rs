@@ -146,13 +146,13 @@ impl Run {
         let damaged = |source| Error::Tensors { path: path.clone(), source };
         let (state, note) = read_tensors(&path)?;
         check_note(&path, &note, &config)?;
+        let done = get_u64(&state, "steps").ok().and_then(|steps| steps.first().copied()).unwrap_or_default();
         if let Some(steps) = until.filter(|steps| *steps != config.steps) {
-            let done = get_u64(&state, "steps").ok().and_then(|steps| steps.first().copied()).unwrap_or_default();
             let expected = format!("more than the {done} that are done");
             ConfigError::unless(steps > done, "steps", &expected, steps)?;
             config = config.replanned(steps, done);
         }
-        let mut trainer = Trainer::to_resume(config, world)?;
+        let mut trainer = Trainer::to_resume(config, world, done)?;
         trainer.load_state(&state).map_err(damaged)?;
         let pages = Pages::listed(&state).map_err(damaged)?;
         if let Some(replay) = trainer.replay_mut() {

@@ -16,7 +16,7 @@ use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u
 use gradus_nets::{Behaviour, Device, Policy, Worlds, threads};
 use gradus_rollouts::{Collector, Episode, NotThere};
 
-use crate::config::{RewardConfig, is_text};
+use crate::config::{EarlierSteps, RewardConfig, is_text};
 use crate::evaluate::{Mode, evaluate};
 use crate::memory;
 use crate::numbers::{mean_and_error, with_error};
@@ -47,6 +47,10 @@ pub struct Iteration {
 /// A training in progress, on the threads set by [`threads::with`]. The number of threads does not change the results.
 pub struct Trainer {
     config: Config,
+    /// The steps that the schedules follow at the moment, and until when; see [`Config::plan`].
+    plan: EarlierSteps,
+    /// The environment without the configured wrappers.
+    plain_world: World,
     world: World,
     algorithm: Box<dyn Algorithm>,
     collector: Collector,
@@ -67,7 +71,7 @@ impl Trainer {
 
     /// Creates a training in a custom environment.
     pub fn in_world(config: Config, world: World) -> Result<Self, Error> {
-        let mut trainer = Self::uninitialised(config, world)?;
+        let mut trainer = Self::uninitialised(config, world, 0)?;
         if let Some(mut tensors) = initial(&trainer.config, &trainer.world, trainer.algorithm.behaviour_mut())? {
             let damaged = |source| Error::Tensors { path: (&trainer.config.init).into(), source };
             trainer.collector.begin_with(&mut tensors).map_err(damaged)?;
@@ -85,31 +89,35 @@ impl Trainer {
 
     /// Same as [`in_world`](Trainer::in_world), but with initial parameters from [`Behaviour::save`].
     pub fn with_parameters(config: Config, world: World, parameters: &Tensors) -> Result<Self, Error> {
-        let mut trainer = Self::uninitialised(config, world)?;
+        let mut trainer = Self::uninitialised(config, world, 0)?;
         trainer.algorithm.behaviour_mut().load(parameters).map_err(|source| Error::Tensors { path: "parameters".into(), source })?;
         trainer.begin()?;
         Ok(trainer)
     }
 
-    /// Creates a training whose state [`load`](Trainer::load) is about to replace. Ignores the setting `init`.
-    pub(crate) fn to_resume(config: Config, world: World) -> Result<Self, Error> {
-        let mut trainer = Self::uninitialised(config, world)?;
+    /// Creates a training whose state [`load`](Trainer::load) is about to replace, with one of `done` steps. Ignores the setting `init`.
+    pub(crate) fn to_resume(config: Config, world: World, done: u64) -> Result<Self, Error> {
+        let mut trainer = Self::uninitialised(config, world, done)?;
         trainer.algorithm.begin();
         trainer.learned = LearnedReward::new(&trainer.config, &trainer.world, trainer.algorithm.policy())?;
         Ok(trainer)
     }
 
-    fn uninitialised(config: Config, world: World) -> Result<Self, Error> {
+    fn uninitialised(config: Config, plain_world: World, done: u64) -> Result<Self, Error> {
         config.check()?;
-        world.checked_env()?;
-        let world = config.wrap(world)?;
+        plain_world.checked_env()?;
+        let world = config.wrap(plain_world.clone())?;
         memory::check_training(&config, &world)?;
-        let algorithm = config.algorithm_with(&world, &examples::pairs_of(&config, &world)?)?;
+        let plan = config.plan(done);
+        let planned = Config { steps: plan.steps, earlier_steps: Vec::new(), ..config.clone() };
+        let algorithm = planned.algorithm_with(&world, &examples::pairs_of(&config, &world)?)?;
         let collector = collector(&config, &world, algorithm.as_ref())?;
         let (collector, is_text) = (collector.with_max_concurrent(config.max_concurrent), is_text(&world));
         let recent = VecDeque::with_capacity(WINDOW);
         Ok(Self {
             config,
+            plan,
+            plain_world,
             world,
             algorithm,
             collector,
@@ -187,10 +195,39 @@ impl Trainer {
     /// Returns the environment steps of the whole training. Training on whole episodes ends with the first rollout that reaches this
     /// number.
     pub fn total_steps(&self) -> u64 {
+        self.in_rollouts(self.config.steps)
+    }
+
+    /// Returns the environment steps of a training that is planned for `steps` steps.
+    fn in_rollouts(&self, steps: u64) -> u64 {
         match self.algorithm.collection() {
-            Collection::Steps(steps) => self.config.steps.next_multiple_of((steps * self.config.envs / self.algorithm.workers()) as u64),
-            Collection::Episodes { .. } => self.config.steps,
+            Collection::Steps(length) => steps.next_multiple_of((length * self.config.envs / self.algorithm.workers()) as u64),
+            Collection::Episodes { .. } => steps,
         }
+    }
+
+    /// Returns the environment steps that the schedules follow at the moment.
+    fn planned_steps(&self) -> u64 {
+        self.in_rollouts(self.plan.steps)
+    }
+
+    /// If the number of steps was changed at the step where the training is now, returns the quantities whose schedules start anew: the name of
+    /// each, its value in the last update, and its value in the next one.
+    pub fn jumps(&self) -> Vec<(String, f64, f64)> {
+        let (done, config) = (self.steps(), &self.config);
+        let Some(earlier) = config.earlier_steps.iter().rfind(|earlier| earlier.until == done) else { return Vec::new() };
+        let last = match self.algorithm.collection() {
+            Collection::Steps(length) => done.saturating_sub((length * config.envs / self.algorithm.workers()) as u64),
+            Collection::Episodes { .. } => done,
+        };
+        let scheduled = |steps: u64, done: u64| {
+            let learning_rate = config.optimiser.step(done as f64 / self.in_rollouts(steps) as f64).learning_rate;
+            let own = config.algorithm.scheduled(self.in_rollouts(steps), done);
+            let own = own.into_iter().map(|(name, value)| (format!("{}.{name}", config.agent), value));
+            std::iter::once(("optimiser.learning_rate".to_string(), f64::from(learning_rate))).chain(own).collect::<Vec<_>>()
+        };
+        let pairs = scheduled(earlier.steps, last).into_iter().zip(scheduled(config.steps, done));
+        pairs.map(|((name, before), (_, now))| (name, before, now)).filter(|(_, before, now)| before != now).collect()
     }
 
     /// Returns the iterations so far.
@@ -200,7 +237,7 @@ impl Trainer {
 
     /// Returns whether training is over: all steps are done, or an evaluation reached `stop_at`.
     pub fn is_finished(&self) -> bool {
-        self.steps() >= self.total_steps() || self.last_evaluation >= self.config.stop_at
+        self.plan.until == u64::MAX && (self.steps() >= self.total_steps() || self.last_evaluation >= self.config.stop_at)
     }
 
     /// Returns the number of episodes in [`recent_return`](Trainer::recent_return): at most [`WINDOW`] or, on text tasks, the number of
@@ -225,7 +262,21 @@ impl Trainer {
         let iterated = self.collect_and_update();
         // a device error is reported first, because a failed device causes other errors
         Error::unless_sound(self.policy())?;
-        iterated
+        let iterated = iterated?;
+        if self.steps() >= self.plan.until.min(self.planned_steps()) && self.plan.until < u64::MAX {
+            self.follow_the_next_plan()?;
+        }
+        Ok(iterated)
+    }
+
+    /// Repeats what resuming a run with another number of steps did: builds everything for this number, and loads the state.
+    fn follow_the_next_plan(&mut self) -> Result<(), Error> {
+        let until = self.steps().max(self.plan.until);
+        let state = self.whole_checkpoint()?;
+        let mut next = Self::to_resume(self.config.clone(), self.plain_world.clone(), until)?;
+        next.load(&state).map_err(|source| Error::Tensors { path: "checkpoint".into(), source })?;
+        *self = next;
+        Ok(())
     }
 
     fn collect_and_update(&mut self) -> Result<Iteration, Error> {
@@ -234,7 +285,7 @@ impl Trainer {
         let trained = self.learned.as_mut().map(|learned| learned.retrain_if_due(self.algorithm.behaviour(), iteration)).transpose()?;
         let (mut report, mut episodes, mut learned) = self.rollout_and_update()?;
         for _ in 1..self.algorithm.rollouts_per_iteration() {
-            if self.steps() >= self.total_steps() {
+            if self.steps() >= self.planned_steps() {
                 break;
             }
             let (new, more, more_learned) = self.rollout_and_update()?;
@@ -284,7 +335,7 @@ impl Trainer {
             }
             self.recent.push_back((episode.episode_return, episode.length));
         }
-        let progress = before as f64 / self.total_steps() as f64;
+        let progress = before as f64 / self.planned_steps() as f64;
         let context = UpdateContext { seed: self.config.seed, iteration: self.iteration, progress };
         Error::unless_sound(self.policy())?; // no update with samples of a failed device
         let report = panics::catch(|| self.algorithm.update(&rollout, context)).unwrap_or_else(|panic| {
@@ -410,7 +461,7 @@ impl Trainer {
             [iteration, evaluation] if rest.is_empty() && (recent.len() <= WINDOW || self.is_text) => {
                 self.iteration = iteration;
                 // the evaluation that ended a training does not end its continuation
-                let is_continued = self.config.earlier_steps.last().is_some_and(|earlier| earlier.until == self.steps());
+                let is_continued = self.config.earlier_steps.iter().any(|earlier| earlier.until == self.steps());
                 self.last_evaluation = if is_continued { f64::NAN } else { f64::from_bits(evaluation) };
                 // checkpoints of older versions have no best evaluation
                 let best = tensors.contains_key("best_evaluation").then(|| get_u64(tensors, "best_evaluation")).transpose()?;

@@ -67,6 +67,20 @@ impl Replay {
         slots
     }
 
+    /// Returns the rows of a saved page of `rows` rows, each with its slot in this buffer. A buffer has no more room than a training collects,
+    /// so the last page has other rows if the training was planned for another number of steps.
+    fn slots_of_rows(&self, page: Page, rows: usize) -> Result<Vec<(usize, usize)>, TensorsError> {
+        let Range { start, end } = self.slots_of(page.number);
+        let (saved, own) = (rows / self.envs, end - start);
+        let filled = self.steps.saturating_sub(start as u64);
+        if !rows.is_multiple_of(self.envs) || saved != own && filled > saved.min(own) as u64 {
+            let problem = format!("replay: expected a page of {} decisions, got {rows}", own * self.envs);
+            return Err(TensorsError::State(problem));
+        }
+        let of_env = |env: usize| (0..saved.min(own)).map(move |i| (env * saved + i, env * self.slots + start + i));
+        Ok((0..self.envs).flat_map(of_env).collect())
+    }
+
     /// Returns the pages that have decisions.
     pub fn pages(&self) -> Vec<Page> {
         let version = |page: usize| {
@@ -130,8 +144,9 @@ impl Replay {
             );
             return Err(TensorsError::State(problem));
         }
-        let slots = self.slots_in(page);
-        let (n, width) = (slots.len(), self.width);
+        let rows = tensors.get("observations").and_then(|tensor| tensor.shape.first()).copied().unwrap_or_default();
+        let slots = self.slots_of_rows(page, rows)?;
+        let (n, width) = (rows, self.width);
         let observations = get_f32(tensors, "observations", &[n, width])?;
         let rewards = get_f32(tensors, "rewards", &[n, 1])?;
         let endings: Vec<u8> = get_u64(tensors, "endings")?.iter().flat_map(|word| word.to_le_bytes()).take(n).collect();
@@ -146,22 +161,23 @@ impl Replay {
         match &mut self.actions {
             ActionRows::Continuous { rows, width } => {
                 let saved = get_f32(tensors, "actions", &[n, *width])?;
-                let chunks = slots.iter().zip(saved.chunks_exact(*width));
-                chunks.for_each(|(slot, action)| rows[slot * *width..(slot + 1) * *width].copy_from_slice(action));
+                for (row, slot) in &slots {
+                    rows[slot * *width..(slot + 1) * *width].copy_from_slice(&saved[row * *width..(row + 1) * *width]);
+                }
             }
             ActionRows::Discrete(actions) => {
                 let saved = get_u64(tensors, "actions")?;
                 if saved.len() != n {
                     return Err(TensorsError::State(format!("replay: expected {n} actions in a page, got {}", saved.len())));
                 }
-                slots.iter().zip(saved).for_each(|(slot, action)| actions[*slot] = *action as u32);
+                slots.iter().for_each(|(row, slot)| actions[*slot] = saved[*row] as u32);
             }
             ActionRows::OnDevice(_) => {}
         }
-        for (i, slot) in slots.iter().enumerate() {
+        for (i, slot) in slots {
             self.observations[slot * width..(slot + 1) * width].copy_from_slice(&observations[i * width..(i + 1) * width]);
-            self.rewards[*slot] = rewards[i];
-            self.endings[*slot] = endings[i];
+            self.rewards[slot] = rewards[i];
+            self.endings[slot] = endings[i];
             self.masks[slot * allowed..(slot + 1) * allowed].copy_from_slice(&masks[i * allowed..(i + 1) * allowed]);
         }
         for (i, ([env, t], row)) in ends.iter().zip(finals.chunks_exact(width.max(1))).enumerate() {
@@ -215,12 +231,21 @@ impl Replay {
         let latest_masks = unpacked(get_u64(tensors, "latest_masks")?, self.envs * allowed)?;
         let latest = get_f32(tensors, "latest", &[self.envs * width])?;
         if let Some(priorities) = &mut self.priorities {
-            let leaves = get_f32(tensors, "priorities", &[self.envs * self.slots])?;
+            let n = tensors.get("priorities").and_then(|tensor| tensor.shape.first()).copied().unwrap_or_default();
+            let saved = get_f32(tensors, "priorities", &[n])?;
+            let (saved_slots, slots) = (n / self.envs, self.slots);
+            // a training that was planned for another number of steps, and whose buffer has not begun to forget
+            if !n.is_multiple_of(self.envs) || saved_slots != slots && steps > saved_slots.min(slots) as u64 {
+                let problem = format!("replay: expected {} priorities, got {n}", self.envs * slots);
+                return Err(TensorsError::State(problem));
+            }
+            let of_slot = |i: usize| if i % slots < saved_slots { saved[i / slots * saved_slots + i % slots] } else { 0.0 };
+            let leaves: Vec<f32> = (0..self.envs * slots).map(of_slot).collect();
             let greatest = get_f32(tensors, "greatest_priority", &[1])?[0];
             if leaves.iter().chain([&greatest]).any(|priority| !(priority.is_finite() && *priority >= 0.0)) {
                 return Err(TensorsError::State("replay: expected priorities of at least 0".into()));
             }
-            (priorities.tree, priorities.greatest) = (SumTree::of(leaves), greatest);
+            (priorities.tree, priorities.greatest) = (SumTree::of(&leaves), greatest);
         }
         let known = self.save();
         if let Some(name) = tensors.keys().find(|name| !known.contains_key(*name)) {

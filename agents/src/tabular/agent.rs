@@ -52,6 +52,11 @@ impl TableConfig {
         ConfigError::unless(self.initial.is_finite(), &key("initial"), "a finite number", self.initial)
     }
 
+    /// Returns epsilon: see [`AgentConfig::scheduled`](crate::AgentConfig::scheduled).
+    pub(super) fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        vec![("epsilon", self.exploration(steps).epsilon(done))]
+    }
+
     /// How the agent explores in a training of `steps` environment steps.
     pub fn exploration(&self, steps: u64) -> EpsilonGreedy {
         let over = (self.epsilon_fraction * steps as f64).round() as u64;

@@ -49,6 +49,10 @@ impl AgentConfig for DoubleQLearningConfig {
     fn discounts(&self) -> (f32, f32) {
         (self.table.gamma as f32, 1.0)
     }
+
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        self.table.scheduled(steps, done)
+    }
 }
 
 /// The agent acts with the mean of both tables.

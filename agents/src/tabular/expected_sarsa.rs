@@ -46,6 +46,10 @@ impl AgentConfig for ExpectedSarsaConfig {
     fn discounts(&self) -> (f32, f32) {
         (self.table.gamma as f32, 1.0)
     }
+
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        self.table.scheduled(steps, done)
+    }
 }
 
 struct ExpectedSarsa;

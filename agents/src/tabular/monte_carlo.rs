@@ -138,6 +138,10 @@ impl AgentConfig for MonteCarloConfig {
     fn discounts(&self) -> (f32, f32) {
         (self.table.gamma as f32, 1.0)
     }
+
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        self.table.scheduled(steps, done)
+    }
 }
 
 /// Moves Q(S, A) towards the return of each counted visit at the end of an episode (section 5.4). An episode that a time limit truncated counts with the rewards

@@ -34,6 +34,10 @@ impl AgentConfig for NStepSarsaConfig {
     fn discounts(&self) -> (f32, f32) {
         (self.table.gamma as f32, 1.0)
     }
+
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        self.table.scheduled(steps, done)
+    }
 }
 
 /// Moves Q(S_t, A_t) += alpha (G - Q(S_t, A_t)) with the n-step return G = R_{t+1} + ... + gamma^{n-1} R_{t+n} + gamma^n Q(S_{t+n}, A_{t+n}) (equations 7.4

@@ -33,6 +33,10 @@ impl AgentConfig for OffPolicyMonteCarloConfig {
     fn discounts(&self) -> (f32, f32) {
         (self.table.gamma as f32, 1.0)
     }
+
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        self.table.scheduled(steps, done)
+    }
 }
 
 /// Learns the values of the greedy policy from episodes of the epsilon-greedy one (section 5.7). From the end of an episode backwards, as long as its actions are

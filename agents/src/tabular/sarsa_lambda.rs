@@ -35,6 +35,10 @@ impl AgentConfig for SarsaLambdaConfig {
     fn discounts(&self) -> (f32, f32) {
         (self.table.gamma as f32, 1.0)
     }
+
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        self.table.scheduled(steps, done)
+    }
 }
 
 /// With the error delta = R + gamma Q(S', A') - Q(S, A), moves every value Q(s, a) += alpha delta z(s, a) along its trace. Traces decay by gamma lambda with
