@@ -215,16 +215,18 @@ impl Policy {
     }
 
     /// Writes the policy and its settings to a folder, which must be new or empty, for [`load`](Policy::load) and the commands `eval`, `play`
-    /// and `sample`.
+    /// and `sample`. The folder also gets copies of the files that the training read, such as the map of a grid world, as far as they still exist.
     pub fn save(&self, dir: impl AsRef<Path>) -> Result<(), Error> {
-        let dir = vacant(dir.as_ref())?;
-        let settings = self.config.to_file();
+        create_folder(&vacant(dir.as_ref())?, |temporary| self.save_into(temporary))
+    }
+
+    /// As [`save`](Policy::save), into an existing folder that may have other files.
+    pub fn save_into(&self, dir: &Path) -> Result<(), Error> {
+        let settings = self.config.clone().with_copies(dir)?.to_file();
         let mut parameters = self.behaviour.save();
         parameters.extend(self.predictor.normaliser().save_observations());
-        create_folder(&dir, |temporary| {
-            let write = |name, bytes: &[u8]| replace(&temporary.join(name), bytes).map_err(Error::io("write", &dir));
-            write(CONFIG, settings.as_bytes())?;
-            write(POLICY, &tensors::encode(&parameters, &settings))
-        })
+        let write = |name, bytes: &[u8]| replace(&dir.join(name), bytes).map_err(Error::io("write", dir));
+        write(CONFIG, settings.as_bytes())?;
+        write(POLICY, &tensors::encode(&parameters, &settings))
     }
 }

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use gradus_agents::groups::Supervision;
+use gradus_agents::registry as agents;
 use gradus_envs::World;
 use gradus_envs::text::Vocabulary;
 use gradus_nets::tensors::{self, Tensors, TensorsError, without_prefix};
 use gradus_nets::{Behaviour, Device, Policy};
 use gradus_rollouts::Normaliser;
 
-use crate::config::Network;
 use crate::files::{read, read_named, read_to_string};
 use crate::{Config, Error, memory};
 
@@ -50,7 +50,13 @@ pub(crate) fn read_config(dir: &Path) -> Result<Config, Error> {
         return Err(no_run(dir, CONFIG));
     }
     let text = read_to_string(&path)?;
-    Config::from_toml(&text).map_err(|problem| Error::folder(&path, problem))
+    settings(&path, &text)
+}
+
+/// Parses the settings `text` in the file `path`, with the paths that are found from the current folder.
+fn settings(path: &Path, text: &str) -> Result<Config, Error> {
+    let config = Config::from_toml(text).map_err(|problem| Error::folder(path, problem))?;
+    config.found_from(path.parent().unwrap_or(Path::new("")))
 }
 
 /// Reads a tensor file of a folder, and the note in it. The error for a damaged file says what can still be done.
@@ -147,7 +153,7 @@ impl Saved {
                 let problem = format!("expected {expected}, got a file without settings and without a {CONFIG} next to it");
                 return Err(Error::folder(&path, problem));
             }
-            None => Config::from_toml(&note).map_err(|problem| Error::folder(&path, problem))?,
+            None => settings(&path, &note)?,
         };
         check_note(&path, &note, &config)?;
         let world = match world {
@@ -240,7 +246,7 @@ pub(crate) fn check_note(path: &Path, note: &str, config: &Config) -> Result<(),
     if note.is_empty() {
         return Ok(());
     }
-    let key = match Config::from_toml(note) {
+    let key = match settings(path, note) {
         Ok(made_with) if made_with == *config || config.continues(&made_with) => return Ok(()),
         Ok(made_with) => config.first_difference(&made_with).map_or_else(String::new, |key| format!(": {key} differs")),
         Err(problem) => format!(": {problem}"),
@@ -261,16 +267,32 @@ pub(crate) fn initial(config: &Config, world: &World, policy: &mut dyn Behaviour
     if config.init.is_empty() {
         return Ok(None);
     }
-    begin_as(Path::new(&config.init), (world, &config.network), policy).map(Some)
+    let of_wrappers = ["normalise_observations", "frame_stack", "time_aware"].map(|name| format!("wrappers.{name}"));
+    let of_agent =
+        agents::find(&config.agent).map_or(&[][..], |entry| entry.meanings).iter().map(|name| format!("{}.{name}", config.agent));
+    let keys = of_wrappers.into_iter().chain(of_agent).collect::<Vec<_>>();
+    begin_as(Path::new(&config.init), (world, config, &keys), policy).map(Some)
 }
 
-/// Loads the parameters at `path`, a run folder or a file, into `policy`. Returns the observation statistics.
-pub(crate) fn begin_as(path: &Path, (world, network): (&World, &Network), policy: &mut dyn Behaviour) -> Result<Tensors, Error> {
+/// Loads the parameters at `path`, a run folder or a file, into `policy`. Returns the observation statistics. Returns an error if the parameters mean something else
+/// there: they were made with another vocabulary, or with another value of a setting of the network or of one in `keys`.
+pub(crate) fn begin_as(
+    path: &Path,
+    (world, ours, keys): (&World, &Config, &[String]),
+    policy: &mut dyn Behaviour,
+) -> Result<Tensors, Error> {
     let (path, mut tensors, note) = policy_file(path)?;
-    check_vocabulary(&path, &note, world)?;
-    check_heads(&path, &note, network)?;
+    // the settings of an agent of another program are not known
+    let theirs = Some(&note).filter(|note| !note.is_empty()).and_then(|note| settings(&path, note).ok());
+    theirs.as_ref().map_or(Ok(()), |theirs| check_vocabulary(&path, theirs, world))?;
     let statistics = Normaliser::take_observations(&mut tensors);
-    policy.load(&tensors).map_err(|source| Error::Tensors { path, source })?;
+    let loaded = policy.load(&tensors);
+    // tensors of another agent are another network, whatever its settings
+    if let Some(theirs) = theirs.filter(|theirs| loaded.is_ok() || theirs.agent == ours.agent) {
+        let of_network = MEANINGS.map(|(section, name)| format!("{section}.{name}"));
+        check_meanings(&path, (&theirs, ours), of_network.iter().chain(keys))?;
+    }
+    loaded.map_err(|source| Error::Tensors { path, source })?;
     Ok(statistics)
 }
 
@@ -282,22 +304,31 @@ pub(crate) fn first_policy(config: &Config, world: &World) -> Result<Box<dyn Pol
     Ok(policy)
 }
 
-/// Checks that the transformer at `path`, made with the settings in `note`, has the same number of heads as `network`. The shapes of the
-/// tensors do not show the number of heads.
-fn check_heads(path: &Path, note: &str, network: &Network) -> Result<(), Error> {
-    match (Config::from_toml(note).map(|config| config.network), network) {
-        (Ok(Network::Transformer(theirs)), Network::Transformer(ours)) if theirs.heads != ours.heads => {
-            let problem = format!("expected a policy with transformer.heads = {}, got one with {}", ours.heads, theirs.heads);
-            Err(Error::folder(path, problem))
-        }
-        _ => Ok(()),
-    }
+/// Settings of networks of which the meaning of parameters depends. Their shapes tell most of the others.
+const MEANINGS: [(&str, &str); 6] = [
+    ("network", "activation"),
+    ("network", "layer_norm"),
+    ("network", "gsde"),
+    ("transformer", "heads"),
+    ("transformer", "feed_forward"),
+    ("transformer", "positions"),
+];
+
+/// Returns an error if a setting that both have differs between the settings of the policy at `path`, `theirs`, and `ours`.
+fn check_meanings<'a>(path: &Path, (theirs, ours): (&Config, &Config), mut keys: impl Iterator<Item = &'a String>) -> Result<(), Error> {
+    let [theirs, ours] = [theirs, ours].map(Config::settings);
+    let value = |settings: &[(String, String)], key: &str| settings.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
+    let different = keys.find_map(|key| {
+        let (theirs, ours) = (value(&theirs, key)?, value(&ours, key)?);
+        (theirs != ours).then(|| format!("expected a policy with {key} = {ours}, got one with {theirs}"))
+    });
+    different.map_or(Ok(()), |problem| Err(Error::folder(path, problem)))
 }
 
-/// Checks that the policy at `path`, made with the settings in `note`, has the vocabulary of `world`. Returns no error if `note` does not
-/// tell the policy's vocabulary, or if `world` has none.
-pub(crate) fn check_vocabulary(path: &Path, note: &str, world: &World) -> Result<(), Error> {
-    let made_in = Config::from_toml(note).ok().and_then(|config| gradus_envs::registry::find(&config.environment).ok());
+/// Checks that the policy at `path`, made with the settings `theirs`, has the vocabulary of `world`. Returns no error if their environment is not known, or if
+/// `world` has no vocabulary.
+pub(crate) fn check_vocabulary(path: &Path, theirs: &Config, world: &World) -> Result<(), Error> {
+    let made_in = gradus_envs::registry::find(&theirs.environment).ok();
     let vocabulary = |world: &World| world.text.as_ref().map(|text| text.task.vocabulary().clone());
     match (made_in.as_ref().and_then(vocabulary), vocabulary(world)) {
         (Some(theirs), Some(ours)) if theirs != ours => {

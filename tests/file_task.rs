@@ -31,7 +31,7 @@ fn a_run_learns_a_file_and_refuses_another() {
     Run::create(config, &folder).unwrap().train(Show::Nothing).unwrap();
     assert!(gradus::saved::load_policy(&folder).is_ok());
     fs::write(&path, text + &line(11, 11)).unwrap();
-    let expected = "expected the file with the hash ";
+    let expected = "environment: expected the contents with which the run was created";
     let error = gradus::saved::load_policy(&folder).err().unwrap().to_string();
     assert!(error.contains(expected), "{error}");
     let error = Run::resume(&folder).err().unwrap().to_string();

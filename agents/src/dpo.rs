@@ -97,6 +97,7 @@ impl AgentConfig for DpoConfig {
     const ABOUT: &'static str =
         "direct preference optimisation: pairs of completions and a reference policy, no reward model and no critic";
     const PRESETS: &'static [Preset] = preset_files!["dpo": "text" "default"];
+    const FILES: &'static [&'static str] = &["pairs"];
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         let expected = "a text task, because it compares completions";

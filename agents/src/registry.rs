@@ -68,6 +68,12 @@ pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Sen
     /// Presets of the agent.
     const PRESETS: &'static [Preset] = &[];
 
+    /// Settings that are the path of a file or folder which the agent reads, or empty.
+    const FILES: &'static [&'static str] = &[];
+
+    /// Settings of which the meaning of the policy's parameters depends, although their shapes do not tell it.
+    const MEANINGS: &'static [&'static str] = &[];
+
     /// Whether the agent has another behaviour than the configured actor-critic network: whether [`build`](AgentConfig::build) returns
     /// something else than [`Built::OnPolicy`].
     const IS_WHOLE: bool = false;
@@ -199,6 +205,10 @@ pub struct Entry {
     pub presets: &'static [Preset],
     /// Whether the agent has another behaviour than the configured actor-critic network.
     pub is_whole: bool,
+    /// Settings that are paths, see [`AgentConfig::FILES`].
+    pub files: &'static [&'static str],
+    /// Settings that say what parameters mean, see [`AgentConfig::MEANINGS`].
+    pub meanings: &'static [&'static str],
     /// Names of the settings, each with its help text.
     pub help: &'static [(&'static str, &'static str)],
     defaults: fn() -> Box<dyn AnyConfig>,
@@ -219,6 +229,8 @@ impl Entry {
             about: C::ABOUT,
             presets: C::PRESETS,
             is_whole: C::IS_WHOLE,
+            files: C::FILES,
+            meanings: C::MEANINGS,
             help: C::HELP,
             defaults: || Box::new(C::default()),
             parse: |table| Ok(Box::new(read::<C>(table)?)),
@@ -263,7 +275,7 @@ pub enum RegistryError {
 }
 
 /// The configuration keys other than the sections of agents.
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "agent",
     "device",
     "earlier_steps",
@@ -273,6 +285,7 @@ const KEYS: [&str; 21] = [
     "evaluate_every",
     "format",
     "init",
+    "inputs",
     "max_concurrent",
     "network",
     "optimiser",

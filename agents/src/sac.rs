@@ -49,6 +49,7 @@ impl AgentConfig for SacConfig {
         "pendulum" "default" "sb3" "cleanrl"; "mountain-car-continuous" "default"; "any" "default"
     ];
     const IS_WHOLE: bool = true;
+    const MEANINGS: &'static [&'static str] = &["log_std_bounds"];
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         ConfigError::unless((1..=16).contains(&self.n_critics), "sac.n_critics", "1 to 16", self.n_critics)?;

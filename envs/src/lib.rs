@@ -35,6 +35,7 @@ mod env;
 mod episode;
 mod episode_rng;
 mod error;
+pub mod files;
 #[cfg(feature = "gym-rs")]
 pub mod gym_rs;
 mod lockstep;

@@ -2,10 +2,12 @@
 //!
 //! An environment listed in [`all`] is available on the command line. [`register`] adds an environment from another crate.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use crate::bandits::{Bandit, ContextualBandit};
 use crate::columns::Columnar;
+use crate::files::read_text;
 use crate::tabular::{self, Blackjack, CarRental, CliffWalking, FickleTaxi, FrozenLake, GridWorld, ShortCorridor, Tabular, Taxi};
 use crate::{
     Acrobot, Batch, CartPole, ColumnBatch, Env, EnvError, MountainCar, MountainCarContinuous, Pendulum, TensorEnvSpec, TimeLimit, World,
@@ -198,10 +200,17 @@ const GRID: &str = "grid:";
 /// The number of steps after which episodes in worlds from maps are truncated.
 const GRID_LIMIT: u32 = 1000;
 
+/// Most bytes of a file with a map.
+const LARGEST_MAP: u64 = 1 << 20;
+
 /// Reads a [map](GridWorld) from a file.
 fn grid(name: &str, path: &str) -> Result<World, EnvError> {
     let problem = |error: String| EnvError::Table(format!("{path}: {error}"));
-    let text = std::fs::read_to_string(path).map_err(|error| problem(format!("expected a text file with a map, got: {error}")))?;
+    if path.is_empty() {
+        return Err(EnvError::Table("expected grid:PATH, such as grid:maze.txt, got no path".into()));
+    }
+    let text =
+        read_text(Path::new(path), LARGEST_MAP).map_err(|error| problem(format!("expected a text file with a map, got: {error}")))?;
     let world: GridWorld = text.parse().map_err(|error| match error {
         EnvError::Table(text) => problem(text),
         other => other,

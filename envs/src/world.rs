@@ -161,9 +161,10 @@ impl World {
         Self { many: other.many.clone(), ..self }
     }
 
-    /// The title of a figure: Gymnasium's name if there is one, otherwise ours.
+    /// The title of a figure: Gymnasium's name if there is one, otherwise ours, or the name of the file that a world comes from.
     pub fn title(&self) -> &str {
-        self.gymnasium_id.as_deref().unwrap_or(&self.name)
+        let name = self.gymnasium_id.as_deref().unwrap_or(&self.name);
+        if name.starts_with("grid:") || name.starts_with("file:") { name.rsplit(['/', '\\', ':']).next().unwrap_or(name) } else { name }
     }
 
     /// Makes one environment.

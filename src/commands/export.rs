@@ -42,15 +42,14 @@ pub(super) struct Export {
 pub(super) fn run(arguments: &Export) -> Result<u8, Error> {
     let episodes = number_within("--episodes", &arguments.episodes, 1, 1 << 20)? as usize;
     let policy = Policy::load(&arguments.dir)?;
-    let default = format!("{}-{}", policy.config().agent, policy.config().environment);
+    let default = hub_name(&policy.config().short_name());
     let name = arguments.name.as_deref().unwrap_or(&default);
+    check_name(name)?;
     // the settings of a folder without a checkpoint, such as that of `gradus sft`, may not be those of a training
     let was_trained = arguments.dir.is_file() || arguments.dir.join("state.safetensors").exists();
     folder::create(&arguments.hub, |to| {
         let evaluation = policy.evaluate(episodes, Mode::Greedy)?;
-        policy.save(to)?;
-        // an empty file that keeps two processes out of one folder
-        let _ = fs::remove_file(to.join(".lock"));
+        policy.save_into(to)?;
         // the episode that `gradus play` shows
         let seed = episode_seed(1, u64::from(u32::MAX), 0);
         let played = play(policy.behaviour(), &policy.normalised_world(), seed)?;
@@ -75,6 +74,35 @@ pub(super) fn run(arguments: &Export) -> Result<u8, Error> {
     let owner = if name.contains('/') { "" } else { "YOU/" };
     say(format!("upload it with: hf upload {owner}{} {}", quoted(name), quoted(&shown.to_string())));
     Ok(0)
+}
+
+/// Most letters of the name of a model.
+const LONGEST_NAME: usize = 96;
+
+/// Returns a text as the name of a model: letters, digits, and single `-`, `_` or `.` between them.
+fn hub_name(text: &str) -> String {
+    let plain: String =
+        text.chars().map(|letter| if letter.is_ascii_alphanumeric() || "_.".contains(letter) { letter } else { '-' }).collect();
+    let words: Vec<&str> = plain.split('-').map(|word| word.trim_matches('.')).filter(|word| !word.is_empty()).collect();
+    let mut name = words.join("-").replace("..", ".");
+    name.truncate(LONGEST_NAME);
+    name.trim_end_matches(['-', '.']).into()
+}
+
+/// Checks that the hub accepts the name of a model, which may follow that of its owner.
+fn check_name(name: &str) -> Result<(), Error> {
+    let is_plain = |part: &str| {
+        let is_end = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        let letters = part.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
+        letters && is_end(part.chars().next()) && is_end(part.chars().last()) && !part.contains("--") && !part.contains("..")
+    };
+    let parts: Vec<&str> = name.split('/').collect();
+    if parts.len() <= 2 && parts.iter().all(|part| is_plain(part)) && parts.iter().all(|part| part.len() <= LONGEST_NAME) {
+        return Ok(());
+    }
+    let expected =
+        format!("at most {LONGEST_NAME} letters, digits and single -, _ or . between them, such as ppo-cartpole or OWNER/ppo-cartpole");
+    Err(Error::Parse { what: "--name".into(), expected, got: format!("`{name}`") })
 }
 
 /// Whether `gradus_policy.py` can load the policy.

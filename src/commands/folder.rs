@@ -1,33 +1,22 @@
 //! Folders that a command writes as a whole.
 
 use std::fs;
-use std::path::{Path, absolute};
+use std::path::Path;
 
 use crate::Error;
+use crate::files::{LOCK, create_folder};
 
 /// Makes the folder `dir`, which must be new or empty, with the files that `write` writes to the folder that it is given: all of them or,
 /// after an error, none.
-pub(super) fn create(dir: &Path, write: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
-    let whole = absolute(dir).map_err(|source| io("find", dir, source))?;
-    if whole.is_file() || fs::read_dir(&whole).is_ok_and(|mut entries| entries.next().is_some()) {
-        let got = if whole.is_file() { "a file" } else { "a folder with other files" };
+pub(super) fn create(dir: &Path, write: impl Fn(&Path) -> Result<(), Error>) -> Result<(), Error> {
+    if dir.is_file() || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
+        let got = if dir.is_file() { "a file" } else { "a folder with other files" };
         return Err(Error::Folder { path: dir.into(), problem: format!("expected a folder that is new or empty, got {got}") });
     }
-    // the files are written to a folder beside it, which is then renamed
-    let name = whole.file_name().unwrap_or_default().display().to_string();
-    let temporary = whole.with_file_name(format!(".{name}-{}", std::process::id()));
-    let parent = whole.parent().unwrap_or(&whole);
-    let written =
-        fs::create_dir_all(parent).map_err(|source| io("create", parent, source)).and_then(|()| write(&temporary)).and_then(|()| {
-            if whole.is_dir() {
-                fs::remove_dir(&whole).map_err(|source| io("replace", &whole, source))?;
-            }
-            fs::rename(&temporary, &whole).map_err(|source| io("create", &whole, source))
-        });
-    if written.is_err() {
-        let _ = fs::remove_dir_all(&temporary);
-    }
-    written
+    create_folder(dir, write)?;
+    // nobody trains in such a folder
+    let _ = fs::remove_file(dir.join(LOCK));
+    Ok(())
 }
 
 pub(super) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Error {

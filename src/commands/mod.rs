@@ -344,7 +344,7 @@ fn train(arguments: &Train) -> Result<u8, Error> {
                 Some(steps) => Config { steps, earlier_steps: Vec::new(), ..config },
                 None => config,
             };
-            let name = format!("{}-{}", config.agent, config.environment);
+            let name = config.short_name();
             match &arguments.out {
                 Some(dir) => Run::create(config, dir),
                 None => Run::create_numbered(config, &name),
@@ -440,7 +440,15 @@ fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error>
     }
     // the preset belongs to this agent and environment, so neither may change
     unchanged("agent", agent, &config.agent)?;
-    unchanged("environment", &registry::find(env)?.name, &config.environment)?;
+    let (named, got) = (registry::find(env)?.name, &config.environment);
+    // a settings file may name the same file from another folder
+    let is_same_file = named.split_once(':').zip(got.split_once(':')).is_some_and(|((kind, ours), (other, theirs))| {
+        let whole = |path: &str| std::fs::canonicalize(path).ok();
+        kind == other && whole(ours).is_some() && whole(ours) == whole(theirs)
+    });
+    if !is_same_file {
+        unchanged("environment", &named, got)?;
+    }
     if let Some(seed) = &arguments.seed {
         config.seed = number("--seed", seed, 0)?;
     }

@@ -213,12 +213,16 @@ fn scene(maps: &[Map], low: f64, high: f64) -> Scene {
 
 /// Most pictures of an animation of the training.
 const PICTURES: usize = 100;
+/// Most cells of a map in an animation: more are smaller than a dot of the picture.
+const MOST_CELLS: usize = 1 << 14;
 
 /// Trains the run again and writes the values after each iteration as an animation.
 fn animate(config: Config, path: &Path) -> Result<(), Error> {
     let mut trainer = Trainer::new(config.clone())?;
     let title = trainer.world().title().to_owned();
     let mut stages: Vec<(usize, f64, Vec<Map>)> = Vec::new();
+    // of a long training only every second, fourth, ... stage is kept
+    let (mut number, mut stride) = (0, 1);
     loop {
         let (steps, world) = (trainer.steps() as usize, trainer.world());
         // a copy of the policy, because looking into a network changes its workspaces
@@ -229,12 +233,28 @@ fn animate(config: Config, path: &Path) -> Result<(), Error> {
             let (what, expected) = ("--gif".into(), "an environment with a map".into());
             return Err(Error::Parse { what, expected, got: config.environment });
         };
+        let cells: usize = maps.iter().map(|map| map.looks.len()).sum();
+        if cells > MOST_CELLS {
+            let (what, expected) = ("--gif".into(), format!("a map of at most {MOST_CELLS} cells, which a picture can show"));
+            return Err(Error::Parse { what, expected, got: cells.to_string() });
+        }
         let recent = trainer.recent_return();
         stages.push((steps, if recent.is_finite() { recent } else { 0.0 }, maps));
-        if trainer.is_finished() {
+        if stages.len() > 2 * PICTURES {
+            let mut i = 0;
+            stages.retain(|_| (i += 1, i % 2 == 1).1);
+            stride *= 2;
+        }
+        while !trainer.is_finished() {
+            trainer.iterate()?;
+            number += 1;
+            if number % stride == 0 {
+                break;
+            }
+        }
+        if stages.last().is_some_and(|(steps, ..)| *steps as u64 == trainer.steps()) {
             break;
         }
-        trainer.iterate()?;
     }
     let values = || stages.iter().flat_map(|(_, _, maps)| maps).flat_map(|map| map.looks.iter().flatten()).filter_map(Look::best_value);
     let (low, high) = values().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));

@@ -13,13 +13,16 @@ pub(super) struct Verify {
     /// Run folders, folders with a policy, comparisons, or tensor files.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
+    /// Also list the files that are as they were written.
+    #[arg(long)]
+    all: bool,
 }
 
 pub(super) fn run(arguments: &Verify) -> Result<u8, Error> {
     let mut damaged = 0;
     for path in &arguments.paths {
         let all = verify(path)?;
-        for file in &all {
+        for file in all.iter().filter(|file| arguments.all || file.verdict != Verdict::Intact) {
             let verdict = match file.verdict {
                 Verdict::Intact => "ok     ",
                 Verdict::Unknown => "-      ",

@@ -3,11 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gradus_agents::DpoConfig;
-
-use crate::config::RewardConfig;
-use crate::files::read;
-use crate::saved::{EXAMPLES_FILE, policy_path};
+use crate::config::inputs;
+use crate::files::{read, read_named};
 use crate::{Config, Error};
 
 /// The code that determines the numbers of a comparison.
@@ -48,24 +45,16 @@ pub(super) struct Inputs(BTreeMap<PathBuf, u64>);
 impl Inputs {
     /// Returns one line for each file that a training with these settings reads. The line has the file's hash.
     pub(super) fn lines(&mut self, config: &Config) -> Result<Vec<String>, Error> {
-        let model = config.reward_model.as_ref().filter(|model| model.is_on()).map_or("", |model: &RewardConfig| &model.folder);
-        let pairs = config.algorithm.get::<DpoConfig>().map_or("", |dpo| &dpo.pairs);
-        let read_by = [("init", config.init.as_str()), ("reward_model.folder", model), ("dpo.pairs", pairs)];
         let mut lines = Vec::new();
-        for (setting, path) in read_by.into_iter().filter(|(_, path)| !path.is_empty()) {
-            let path = Path::new(path);
-            let files = if setting == "dpo.pairs" {
-                vec![if path.is_dir() { path.join(EXAMPLES_FILE) } else { path.to_path_buf() }]
-            } else {
-                let policy = policy_path(path)?;
-                let examples = policy.with_file_name(EXAMPLES_FILE);
-                let with_examples = setting != "init" && examples.exists();
-                std::iter::once(policy).chain(with_examples.then_some(examples)).collect()
-            };
-            for file in files {
+        for (setting, path) in config.all_inputs() {
+            // the settings have the hash of a text task
+            if setting == inputs::ENVIRONMENT && config.text.is_some() {
+                continue;
+            }
+            for file in inputs::files(&setting, &path)? {
                 let hash = match self.0.get(&file) {
                     Some(hash) => *hash,
-                    None => *self.0.entry(file.clone()).or_insert(hash(&read(&file)?)),
+                    None => *self.0.entry(file.clone()).or_insert(hash(&read_named(&file)?)),
                 };
                 lines.push(format!("{setting}: {} {hash:016x}", file.display()));
             }
@@ -77,6 +66,7 @@ impl Inputs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::saved::EXAMPLES_FILE;
 
     /// Every file that a training reads has a line, which changes with the file's contents.
     #[test]

@@ -8,7 +8,7 @@ use gradus_envs::{names, registry};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::config::{MOST, parse_steps};
+use crate::config::{MOST, inputs, parse_steps};
 use crate::files::{format, read_named_to_string};
 use crate::{Config, Error, Trainer};
 
@@ -130,19 +130,28 @@ impl Comparison {
     pub(super) fn read_as(path: &Path, tries_out: bool) -> Result<Self, Error> {
         let text = read_named_to_string(path)?;
         let stem = path.file_stem().map_or_else(|| "comparison".into(), |stem| stem.to_string_lossy().into_owned());
-        Self::parse(&text, &stem, tries_out).map_err(|problem| Error::folder(path, problem))
+        let dir = path.parent().unwrap_or(Path::new(""));
+        Self::parse_in(&text, (&stem, dir), tries_out).map_err(|problem| Error::folder(path, problem))
     }
 
     /// Parses the text of a comparison file. `stem` is the comparison's name if the text has none.
     fn parse(text: &str, stem: &str, tries_out: bool) -> Result<Self, String> {
+        Self::parse_in(text, (stem, Path::new("")), tries_out)
+    }
+
+    /// As `parse`, for a file in the folder `dir`.
+    fn parse_in(text: &str, (stem, dir): (&str, &Path), tries_out: bool) -> Result<Self, String> {
         // checks the format first, because a newer file may have keys that are unknown to this version
-        let table = toml::from_str::<Table>(text).unwrap_or_default();
+        let mut table = toml::from_str::<Table>(text).unwrap_or_default();
         if table.contains_key("agent") && !table.contains_key("agents") {
             return Err("expected a comparison, with `environments` and `[[agents]]`, got the settings of a run".into());
         }
         let number = table.get("format").and_then(Value::as_integer);
         format::check(number, format::COMPARISON)?;
-        let file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
+        let mut file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
+        if inputs::resolve(&mut table, dir) {
+            file = table.try_into().map_err(|error: toml::de::Error| toml_problem(text, &error))?;
+        }
         let environments = environments(&file.environments)?;
         let score: BTreeMap<_, _> = file
             .score

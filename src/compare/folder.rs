@@ -125,10 +125,14 @@ pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
     if name != comparison.name {
         return expected(format!("the folder of \"{name}\""));
     }
-    let listed = table.get("environments").and_then(|environments| environments.as_array());
-    let old = listed.into_iter().flatten().filter_map(|name| name.as_str());
-    let old: Vec<String> = old.map(|name| gradus_envs::registry::find(name).map_or(name.into(), |world| world.name)).collect();
-    match old.iter().any(|name| comparison.environments.contains(name)) {
+    // as the files name them, because paths are relative to the file
+    let environments = |table: &toml::Table| {
+        let listed = table.get("environments").and_then(|environments| environments.as_array()).cloned().unwrap_or_default();
+        let name = |name: &str| gradus_envs::registry::find(name).map_or(name.into(), |world| world.name);
+        listed.iter().filter_map(|listed| listed.as_str().map(name)).collect::<Vec<String>>()
+    };
+    let (old, new) = (environments(&table), environments(&comparison.text.parse().unwrap_or_default()));
+    match old.iter().any(|name| new.contains(name)) {
         true => Ok(()),
         false => expected(format!("the folder of another comparison of that name on {}", old.join(", "))),
     }

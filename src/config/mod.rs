@@ -1,5 +1,6 @@
 //! The configuration of a run, from presets, files and single settings.
 
+pub(crate) mod inputs;
 mod names;
 mod network;
 mod reward;
@@ -22,6 +23,7 @@ use toml::{Table, Value};
 use crate::Error;
 use crate::files::{format, read_named_to_string};
 pub use gradus_rollouts::WrapperConfig;
+use inputs::Inputs;
 pub use network::Network;
 pub(crate) use network::{is_text, of_text};
 pub use reward::{Labelling, MOST_COMPLETIONS, RewardConfig, StepLabels};
@@ -54,6 +56,9 @@ settings! {
         pub device: Device = Device::Cpu,
         /// Initial parameters: a run folder, or a file such as its policy.safetensors; empty: random, from the seed.
         pub init: String = String::new(),
+        /// Hashes of the contents of the files that the run reads from outside, by the setting that names each; written when a run is created.
+        #[serde(default, skip_serializing_if = "Inputs::is_empty")]
+        pub inputs: Inputs = Inputs::new(),
         /// Approximate number of steps between greedy evaluations; 0: no evaluations.
         pub evaluate_every: u64 = 0,
         /// Episodes per evaluation; on text tasks, problems of the validation split (all of them if there are fewer).
@@ -141,6 +146,11 @@ impl Config {
 
     /// Applies the settings in a TOML text.
     pub fn with_toml(self, text: &str) -> Result<Self, Error> {
+        self.with_toml_in(text, Path::new(""))
+    }
+
+    /// As [`with_toml`](Config::with_toml), for the text of a file in the folder `dir`.
+    fn with_toml_in(self, text: &str, dir: &Path) -> Result<Self, Error> {
         let mut table: Table =
             text.parse().map_err(|error| Error::Parse { what: "settings".into(), expected: "TOML".into(), got: in_file(text, &error) })?;
         // a run's configuration file may have an older format; format 1 has no format number but always has these keys
@@ -153,6 +163,7 @@ impl Config {
                 got: problem,
             })?;
         }
+        inputs::resolve(&mut table, dir);
         let mut settings = Vec::new();
         flatten("", &table, &mut settings);
         // first the keys that determine which other settings exist
@@ -163,7 +174,7 @@ impl Config {
     /// Applies the settings in a TOML file.
     pub fn with_file(self, path: &Path) -> Result<Self, Error> {
         let text = read_named_to_string(path)?;
-        self.with_toml(&text).map_err(|error| Error::folder(path, error.to_string()))
+        self.with_toml_in(&text, path.parent().unwrap_or(Path::new(""))).map_err(|error| Error::folder(path, error.to_string()))
     }
 
     /// Changes one setting, such as `ppo.clip=0.1`. The keys are the same as in the configuration file. The section may be missing if no other
@@ -208,6 +219,14 @@ impl Config {
             let error = |_| Error::Parse { what: key.into(), expected, got };
             return Ok(Config { earlier_steps: value.try_into().map_err(error)?, ..self });
         }
+        if let Some(input) = key.strip_prefix("inputs.") {
+            let Value::String(hash) = value else {
+                return Err(Error::Parse { what: key.into(), expected: "a hash".into(), got: value.to_string() });
+            };
+            let mut inputs = self.inputs;
+            inputs.insert(input.into(), hash);
+            return Ok(Config { inputs, ..self });
+        }
         let mut table = self.to_table();
         let mut known = Vec::new();
         flatten("", &table, &mut known);
@@ -216,6 +235,12 @@ impl Config {
             return Err(Error::Unknown { what: "setting", name: key.into(), hint: names::hint(key, &self.agent, &names) });
         }
         let got = value.to_string();
+        if let Value::Float(x) = value
+            && x.is_finite()
+            && !(x as f32).is_finite()
+        {
+            return Err(Error::Parse { what: key.into(), expected: "a number from -3.4e38 to 3.4e38".into(), got: format!("{x:e}") });
+        }
         let mut parts: Vec<&str> = key.split('.').collect();
         let last = parts.pop().unwrap_or(key);
         let inner = parts.into_iter().fold(&mut table, |table, part| {
@@ -252,6 +277,11 @@ impl Config {
         let Config { network, text, reward_model, .. } = Config::for_world(&world);
         let config = Config { environment: world.name, ..self };
         Ok(if network.name() == config.network.name() { config } else { Config { network, text, reward_model, ..config } })
+    }
+
+    /// Returns the agent and the environment as a name for files; of an environment from a file, the name of the file without its folder and extension.
+    pub fn short_name(&self) -> String {
+        inputs::short_name(&format!("{}-{}", self.agent, self.environment))
     }
 
     fn to_table(&self) -> Table {
@@ -342,6 +372,7 @@ impl Config {
 
     /// Applies the configured wrappers to `world`, or on text tasks the settings of `[text]`.
     pub(crate) fn wrap(&self, mut world: World) -> Result<World, Error> {
+        self.check_inputs(|key| key == inputs::ENVIRONMENT)?;
         let WrapperConfig { frame_stack, time_aware, normalise_observations, .. } = self.wrappers;
         if is_text(&world) {
             let (expected, got) = ("[transformer], because observations are texts", format!("[{}]", self.network.name()));

@@ -1,12 +1,13 @@
 //! Playing an episode to show it.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{EnvError, SingleEnv, Space, World};
+use gradus_envs::{EnvError, Scene, Shape, SingleEnv, Space, World};
 use gradus_nets::{Behaviour, Sampling};
 use gradus_rollouts::{ActiveRows, Decisions, Environments, act};
 
 use crate::draw::Frame;
 use crate::evaluate::trace::RecordedAction;
+use crate::memory;
 
 /// A played episode.
 pub struct Played {
@@ -33,8 +34,15 @@ pub fn play(policy: &dyn Behaviour, world: &World, seed: u64) -> Result<Played, 
     let env = world.single_episode(seed)?;
     let played =
         Played { frames: Vec::new(), texts: Vec::new(), observations: Vec::new(), actions: Vec::new(), episode_return: 0.0, steps: 0 };
-    let mut shown =
-        Shown { env, world: &world.name, played, longest: world.max_episode_steps.map_or(MAX_STEPS, |limit| limit.max(MAX_STEPS)) };
+    let mut shown = Shown {
+        env,
+        world: &world.name,
+        played,
+        longest: world.max_episode_steps.map_or(MAX_STEPS, |limit| limit.max(MAX_STEPS)),
+        bytes: 0,
+        // an animation copies frames
+        most: memory::available().map_or(u64::MAX, |bytes| bytes / 2),
+    };
     shown.show()?;
     // greedy actions draw nothing from the stream
     let mut streams = [Stream::new(seed, Purpose::Evaluation, 0)];
@@ -50,17 +58,37 @@ struct Shown<'a> {
     played: Played,
     /// Largest number of steps.
     longest: u32,
+    /// Approximate bytes of what was shown so far, and the most.
+    bytes: u64,
+    most: u64,
 }
 
 impl Shown<'_> {
     fn show(&mut self) -> Result<(), EnvError> {
         let Self { env, played, .. } = self;
+        self.bytes += 4 * env.observation().len() as u64;
         if let Some(scene) = env.render()? {
+            self.bytes += bytes_of(&scene);
             played.frames.push(Frame { scene, step: played.steps, return_so_far: played.episode_return });
         }
-        played.texts.extend(env.ansi()?);
+        if let Some(text) = env.ansi()? {
+            self.bytes += text.len() as u64;
+            played.texts.push(text);
+        }
+        if self.bytes > self.most {
+            let (most, step) = (memory::shown(self.most), played.steps);
+            let problem =
+                format!("expected an episode whose pictures and observations need at most {most} of memory, got more at step {step}");
+            return Err(EnvError::Made { world: self.world.into(), problem });
+        }
         Ok(())
     }
+}
+
+/// Returns the approximate bytes of memory of a picture.
+fn bytes_of(scene: &Scene) -> u64 {
+    let corners = |shape: &Shape| if let Shape::Polygon { corners, .. } = shape { size_of_val(&corners[..]) } else { 0 };
+    scene.shapes.iter().map(|shape| (size_of::<Shape>() + corners(shape)) as u64).sum()
 }
 
 impl Environments for Shown<'_> {

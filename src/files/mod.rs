@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use gradus_envs::files::MARK;
+
 use crate::Error;
 use crate::memory::{self, shown};
 
@@ -67,7 +69,7 @@ fn with_temporary<T>(path: &Path, mark: &str, attempt: impl Fn(&Path) -> io::Res
 /// `dir` exists, it must be empty.
 ///
 /// The lock file of the temporary folder is locked while the folder is filled. [`remove_leftovers`] of other processes therefore keeps it.
-pub(crate) fn create_folder(dir: &Path, fill: impl Fn(&Path) -> Result<(), Error>) -> Result<(), Error> {
+pub fn create_folder(dir: &Path, fill: impl Fn(&Path) -> Result<(), Error>) -> Result<(), Error> {
     create_parents(dir).map_err(Error::io("create", folder_of(dir)))?;
     remove_leftovers(folder_of(dir), |name| dir.file_name().is_some_and(|own| own == name));
     let attempt = |temporary: &Path| {
@@ -132,7 +134,7 @@ pub(crate) fn sync_folder(_: &Path) -> io::Result<()> {
 
 /// The lock file of a folder. It is a file of its own, because an editor that saves a file replaces it, and because a locked file cannot be
 /// read on Windows.
-const LOCK: &str = ".lock";
+pub const LOCK: &str = ".lock";
 
 /// Locks the folder `dir` until the returned file is dropped. Returns an error with `problem` if this or another process holds the lock.
 /// Prints a warning if the file system has no locks.
@@ -228,8 +230,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
 
 /// As `read`, for a file of text.
 pub fn read_to_string(path: &Path) -> Result<String, Error> {
-    expect_file(path)?;
-    read_named_to_string(path)
+    text_of(path, read(path)?)
 }
 
 /// Reads a file that the user names, which may be a pipe such as `/dev/stdin`.
@@ -254,10 +255,15 @@ pub fn read_named(path: &Path) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// As [`read_named`], for a file of text.
+/// As [`read_named`], for a file of text, without the byte order mark of some editors.
 pub(crate) fn read_named_to_string(path: &Path) -> Result<String, Error> {
-    let text = String::from_utf8(read_named(path)?);
-    text.map_err(|_| Error::Io { action: "read", path: path.into(), source: io::Error::new(io::ErrorKind::InvalidData, NOT_TEXT) })
+    let text = text_of(path, read_named(path)?)?;
+    Ok(text.strip_prefix(MARK).map(str::to_owned).unwrap_or(text))
+}
+
+fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, Error> {
+    let problem = |_| Error::Io { action: "read", path: path.into(), source: io::Error::new(io::ErrorKind::InvalidData, NOT_TEXT) };
+    String::from_utf8(bytes).map_err(problem)
 }
 
 /// Returns an error if there is something other than a file at `path`; nothing at all is no error.

@@ -31,7 +31,7 @@ use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64, without
 use gradus_nets::{Device, threads};
 use hmac_sha256::Hash;
 
-use crate::config::RewardConfig;
+use crate::config::{RewardConfig, inputs};
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::files::{Sha256, create_folder, hexadecimal, lock, read, remove_leftovers, replace};
 use crate::saved::{
@@ -41,7 +41,8 @@ use crate::train::{Iteration, LearnedReward, Trainer};
 use crate::{Config, Error, Policy};
 #[cfg(feature = "figures")]
 pub use curves::plot;
-use logs::{Covered, LOGS, Logs, METRICS};
+pub(crate) use logs::METRICS;
+use logs::{Covered, LOGS, Logs};
 use pages::Pages;
 #[cfg(feature = "figures")]
 pub use plot::{Plot, Seeds, plot_runs};
@@ -407,13 +408,10 @@ fn line_of_hash(table: &str) -> String {
     format!("# {METRICS} {}\n", hexadecimal(&Hash::hash(table.as_bytes())))
 }
 
-/// Calls `make` with the first of the folders `runs/NAME-1`, `runs/NAME-2`, ... that is free. If `name` ends with a task `file:PATH`, the
+/// Calls `make` with the first of the folders `runs/NAME-1`, `runs/NAME-2`, ... that is free. If `name` ends with an environment from a file, such as `file:PATH`, the
 /// folder's name ends with the name of the file, without its folder and extension.
 fn numbered<T>(name: &str, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T, Error> {
-    let name = match name.split_once("file:") {
-        Some((before, path)) => format!("{before}{}", Path::new(path).file_stem().unwrap_or_default().display()),
-        None => name.into(),
-    };
+    let name = inputs::short_name(name);
     let mut number = 1;
     loop {
         let dir = Path::new("runs").join(format!("{name}-{number}"));

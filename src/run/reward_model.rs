@@ -12,7 +12,7 @@ use gradus_envs::random::episode_seed;
 use gradus_envs::text::{Split, TextWorld};
 use gradus_nets::Policy;
 
-use crate::config::{Labelling, MOST_COMPLETIONS, of_text};
+use crate::config::{Labelling, MOST_COMPLETIONS, inputs, of_text};
 use crate::run::{vacant, write_policy};
 use crate::saved::first_policy;
 use crate::train::Quality;
@@ -174,7 +174,13 @@ pub fn run(config: &Config, wanted: &Wanted, dir: Option<&Path>, name: &str) -> 
     columns.extend(Quality::names(steps.is_some()).iter().copied().zip(figures));
     let (names, figures): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     let table = format!("{}\n{}\n", names.join(","), figures.join(","));
-    let mut config = config.clone();
+    let mut config = config.clone().settled()?;
+    let source = match &wanted.source {
+        Source::Judge(dir) => inputs::hash(inputs::FOLDER, dir)?.map(|hash| ("judge", hash)),
+        Source::File(path) => inputs::hash("pairs", path)?.map(|hash| ("pairs", hash)),
+        _ => None,
+    };
+    config.inputs.extend(source.map(|(name, hash)| (name.to_string(), hash)));
     if let Source::Steps(labelling) = &wanted.source {
         let of_run = config.reward_model.get_or_insert_default();
         of_run.supervision = Supervision::Process;

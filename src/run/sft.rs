@@ -132,7 +132,7 @@ pub fn run(
     let row = |Progress { step, loss, exact }: &Progress| format!("{step},{},{}\n", *loss as f32, *exact as f32);
     let table = format!("step,loss/sft,scores/exact\n{}", all.iter().map(row).collect::<String>());
     let test = evaluate(policy.as_ref(), &world.on_split(Split::Test), wanted.problems, config.seed, Mode::Greedy)?;
-    Ok((write_policy(dir, name, config, &policy.save(), &table, None)?, test))
+    Ok((write_policy(dir, name, &config.clone().settled()?, &policy.save(), &table, None)?, test))
 }
 
 /// Draws the problem with the index `number`, of all problems of a warm start, from the train split.

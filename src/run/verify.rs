@@ -21,6 +21,9 @@ pub(crate) fn folder(dir: &Path) -> Result<Vec<Checked>, Error> {
         Err(error) if error.to_string().contains(UNKNOWN_AGENT) => Checked { verdict: Verdict::Unknown, line: error.to_string() },
         Err(error) => Checked::damaged(error),
     }];
+    for (path, problem) in config.iter().flat_map(Config::recorded_inputs) {
+        all.push(problem.map_or_else(|| Checked::intact(&path, "as when the run was created"), Checked::damaged));
+    }
     for name in [STATE, POLICY, BEST, EXAMPLES_FILE] {
         let path = dir.join(name);
         if path.exists() {

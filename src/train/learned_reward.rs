@@ -109,7 +109,8 @@ impl LearnedReward {
                 return Err(Error::folder(path, problem()));
             }
         }
-        begin_as(path, (&self.own_world, &self.network), self.model.as_mut())?;
+        let own = Config { network: self.network.clone(), ..Config::default() };
+        begin_as(path, (&self.own_world, &own, &[]), self.model.as_mut())?;
         if *pairs > 0 && training.replay > 0.0 {
             let (file, tensors) = examples_file(path)?.ok_or_else(|| {
                 let advice = format!("make the folder again with `{} reward-model`, or set reward_model.replay=0", crate::program_name());

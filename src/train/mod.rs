@@ -16,7 +16,7 @@ use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u
 use gradus_nets::{Behaviour, Device, Policy, Worlds, threads};
 use gradus_rollouts::{Collector, Episode, NotThere};
 
-use crate::config::{EarlierSteps, RewardConfig, is_text};
+use crate::config::{EarlierSteps, RewardConfig, inputs, is_text};
 use crate::evaluate::{Mode, evaluate};
 use crate::memory;
 use crate::numbers::{mean_and_error, with_error};
@@ -77,6 +77,7 @@ impl Trainer {
             trainer.collector.begin_with(&mut tensors).map_err(damaged)?;
         }
         trainer.begin()?;
+        trainer.config = trainer.config.settled()?;
         Ok(trainer)
     }
 
@@ -108,6 +109,7 @@ impl Trainer {
         plain_world.checked_env()?;
         let world = config.wrap(plain_world.clone())?;
         memory::check_training(&config, &world)?;
+        config.check_inputs(|key| key != inputs::ENVIRONMENT)?;
         let plan = config.plan(done);
         let planned = Config { steps: plan.steps, earlier_steps: Vec::new(), ..config.clone() };
         let algorithm = planned.algorithm_with(&world, &examples::pairs_of(&config, &world)?)?;

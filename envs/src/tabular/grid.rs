@@ -43,12 +43,17 @@ impl Grid {
         Shape::Disc { centre: self.middle(place), radius, ink }
     }
 
-    /// Returns a scene of the lines around the cells, with the shapes `above` on top.
+    /// Most cells in a direction between which lines are drawn.
+    const MOST_LINES: usize = 256;
+
+    /// Returns a scene of the lines around the cells, with the shapes `above` on top. Between more cells than [`MOST_LINES`](Self::MOST_LINES) no lines would be
+    /// seen, so there are only those at the edges.
     pub(super) fn scene(self, above: Vec<Shape>) -> Scene {
         let (width, height) = (self.columns as f64, self.rows as f64);
         let line = |from, to| Shape::Line { from, to, width: 0.02, ink: Ink::Ground };
-        let mut shapes: Vec<Shape> = (0..=self.columns).map(|i| line([i as f64, 0.0], [i as f64, height])).collect();
-        shapes.extend((0..=self.rows).map(|i| line([0.0, i as f64], [width, i as f64])));
+        let every = |cells: usize| (0..=cells).step_by(if cells > Self::MOST_LINES { cells } else { 1 }).map(|i| i as f64);
+        let mut shapes: Vec<Shape> = every(self.columns).map(|x| line([x, 0.0], [x, height])).collect();
+        shapes.extend(every(self.rows).map(|y| line([0.0, y], [width, y])));
         shapes.extend(above);
         Scene { x: [-0.2, width + 0.2], y: [-0.2, height + 0.2], shapes }
     }

@@ -1,5 +1,7 @@
 //! Grid worlds from text maps.
 
+use std::collections::BTreeSet;
+
 use super::grid::Grid;
 use super::{Outcome, StateMap, Table, Tabular};
 use crate::EnvError;
@@ -78,12 +80,14 @@ struct Rules {
     rewards: Vec<(u8, f64)>,
     /// From a letter, to a letter, with a reward.
     teleports: Vec<(u8, u8, f64)>,
+    /// The names of the settings that were read.
+    given: BTreeSet<String>,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        let (rewards, teleports) = (Vec::new(), Vec::new());
-        Self { step: -1.0, goal: None, cliff: -100.0, bump: None, wind: Vec::new(), slip: 0.0, moves: 4, rewards, teleports }
+        let (rewards, teleports, given) = (Vec::new(), Vec::new(), BTreeSet::new());
+        Self { step: -1.0, goal: None, cliff: -100.0, bump: None, wind: Vec::new(), slip: 0.0, moves: 4, rewards, teleports, given }
     }
 }
 
@@ -104,9 +108,15 @@ impl Rules {
     fn read(&mut self, line: &str) -> Result<(), EnvError> {
         let (name, value) = line.split_once('=').map_or((line, ""), |(name, value)| (name.trim(), value.trim()));
         let number = || match value.parse::<f64>() {
-            Ok(number) if number.is_finite() => Ok(number),
+            // rewards are f32 numbers
+            Ok(number) if (number as f32).is_finite() => Ok(number),
+            Ok(number) if number.is_finite() => wrong(format!("map: {name}: expected a number from -3.4e38 to 3.4e38, got {value}")),
             _ => wrong(format!("map: {name}: expected a number, got {value:?}")),
         };
+        let given = name.split_once("->").map_or_else(|| name.to_owned(), |(from, _)| format!("{} ->", from.trim()));
+        if !self.given.insert(given.clone()) {
+            return wrong(format!("map: expected every setting once, got {given} twice"));
+        }
         if let Some((from, to)) = name.split_once("->") {
             return match (letter(from.trim()), letter(to.trim())) {
                 (Some(from), Some(to)) => {
@@ -215,6 +225,11 @@ impl GridWorld {
         let starts = is_start.iter().filter(|is_start| **is_start).count();
         if starts == 0 {
             return wrong("map: expected a cell that is no goal, cliff or wall, got none".into());
+        }
+        let from = rules.teleports.iter().map(|(from, ..)| from);
+        if let Some(letter) = rules.rewards.iter().map(|(letter, _)| letter).chain(from).find(|letter| !map.contains(letter)) {
+            let letter = char::from(*letter);
+            return wrong(format!("map: {letter}: expected a cell {letter}, because there is a setting for it, got none"));
         }
         for (from, to, _) in &rules.teleports {
             let count = map.iter().filter(|letter| *letter == to).count();
@@ -382,6 +397,13 @@ mod tests {
                 "map: expected at most 1048576 pairs of a cliff and a start, got 4000000; mark one start with S",
             ),
             ("A -> b = 1\nSAG", "map: A -> b: expected one cell b, got 0"),
+            ("A -> b = 1\nSbG", "map: A: expected a cell A, because there is a setting for it, got none"),
+            ("x = 1\nS.G", "map: x: expected a cell x, because there is a setting for it, got none"),
+            ("step = 1\nstep = 2\nS.G", "map: expected every setting once, got step twice"),
+            ("x = 1\nslip = 0\nx = 1\nSxG", "map: expected every setting once, got x twice"),
+            ("A -> b = 1\nA  ->  c = 1\nSAbcG", "map: expected every setting once, got A -> twice"),
+            ("goal = 1e39\nS.G", "map: goal: expected a number from -3.4e38 to 3.4e38, got 1e39"),
+            ("A -> b = -1e300\nSAbG", "expected a number from -3.4e38 to 3.4e38, got -1e300"),
             (
                 "A -> S = 1\nSAG",
                 "map: expected a teleport between two letters other than S, G and C, such as A -> a = 10, got \"A -> S = 1\"",

@@ -1,12 +1,16 @@
 //! Files with one JSON object per line (JSON Lines). Errors name the line and are one line themselves.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use serde_core::de::{Error, MapAccess, Visitor};
+use serde_core::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::EnvError;
+use crate::files::MARK;
 
 /// Maximum length of a line, in bytes.
 const LONGEST_LINE: u64 = 1 << 20;
@@ -27,17 +31,62 @@ pub type EachLine<'a> = dyn FnMut(usize, &str, Map<String, Value>) -> Result<(),
 pub fn objects(mut lines: impl BufRead, each: &mut EachLine<'_>) -> Result<(), EnvError> {
     for number in 1.. {
         let Some(text) = next_line(&mut lines).map_err(|what| at(number, what))? else { break };
-        let text = text.trim_start_matches('\u{feff}'); // the byte order mark of some editors
+        let text = if number == 1 { text.trim_start_matches(MARK) } else { &text };
         if text.trim().is_empty() {
             continue;
         }
-        let value: Value = text.parse().map_err(|error| at(number, not_json(&error)))?;
-        let Value::Object(fields) = value else {
+        let fields = object(text).map_err(|error| at(number, not_json(&error)))?;
+        let Some(fields) = fields else {
             return Err(at(number, format!("expected an object in braces, got `{}`", short(text))));
         };
         each(number, text, fields).map_err(|what| at(number, what))?;
     }
     Ok(())
+}
+
+/// Parses the object in a text; `None` if the text is another value. An object that has a key twice is an error, because readers differ in which of the two
+/// they take.
+///
+/// ```
+/// use gradus_envs::text::json_lines::object;
+/// assert_eq!(object(r#"{"a": 1}"#)?.map(|fields| fields.len()), Some(1));
+/// assert!(object("[1]")?.is_none());
+/// assert_eq!(object(r#"{"a": 1, "a": 2}"#).unwrap_err().to_string(), "the key `a` occurs twice at line 1 column 12");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub fn object(text: &str) -> Result<Option<Map<String, Value>>, serde_json::Error> {
+    if !text.trim_start().starts_with('{') {
+        return text.parse::<Value>().map(|_| None);
+    }
+    serde_json::from_str(text).map(|Fields(fields)| Some(fields))
+}
+
+/// The fields of an object, each once.
+struct Fields(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Unique;
+        impl<'de> Visitor<'de> for Unique {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Fields, A::Error> {
+                let mut fields = Map::new();
+                while let Some(key) = access.next_key::<String>()? {
+                    if fields.contains_key(&key) {
+                        return Err(A::Error::custom(format_args!("the key `{}` occurs twice", short(&key))));
+                    }
+                    fields.insert(key, access.next_value()?);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Unique)
+    }
 }
 
 /// Adds the number of the line to an error.

@@ -95,6 +95,14 @@ fn the_first_line_may_have_settings() {
     assert_eq!((task.vocabulary().len(), task.max_new_tokens(), task.longest_prompt()), (3, 9, 2));
 }
 
+/// A byte order mark before the first line is not part of it. Blanks that are no symbols are no mistake where the verifier does not mind them.
+#[test]
+fn marks_and_blanks_are_read() {
+    let line = r#"{"prompt": "a", "answer": "^2 ?3$", "verifier": "regex", "example": "2 3"}"#;
+    let task = task(&["\u{feff}{\"symbols\": \"a23\"}", line]);
+    assert_eq!((task.vocabulary().len(), task.max_new_tokens()), (4, 3));
+}
+
 /// The hash of a file changes with every byte of it.
 #[test]
 fn a_file_is_identified_by_its_hash() {
@@ -114,6 +122,14 @@ fn a_damaged_file_is_refused_with_its_line() {
         (vec![String::new()], "expected at least one problem, got an empty file"),
         (vec![good.into(), "hello".into()], "line 2: expected JSON, got an error at column 1: expected value at line 1 column 1"),
         (vec!["[1]".into()], "line 1: expected an object in braces, got `[1]`"),
+        (
+            vec![r#"{"prompt": "a", "answer": "b", "answer": "c"}"#.into()],
+            "line 1: expected JSON, got an error at column 39: the key `answer` occurs twice at line 1 column 39",
+        ),
+        (
+            vec![r#"{"symbols": "a02"}"#.into(), r#"{"prompt": "a", "answer": "0 2"}"#.into()],
+            "line 2: answer: expected one that the symbols can spell, got `0 2`, of which they make `02`",
+        ),
         (vec![good.into(), r#"{"prompt": "c"}"#.into()], "line 2: expected an answer, got none"),
         (vec![r#"{"answer": "c"}"#.into()], "line 1: expected a prompt, got none"),
         (vec![r#"{"prompt": 1, "answer": "c"}"#.into()], "line 1: prompt: expected a text, got 1"),

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use gradus_envs::Ending;
+use gradus_envs::text::json_lines;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -33,7 +34,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Episode>, TraceError> {
 
 /// Parses a line of a trace. Does not use serde's derive, whose errors do not name the key, row and number.
 fn parse(place: Place, line: &str) -> Result<Episode, TraceError> {
-    let line: Value = serde_json::from_str(line).map_err(|error| {
+    let object = json_lines::object(line).map_err(|error| {
         // Python writes NaN and Infinity, which are not JSON; serde's error "expected value" does not name them
         let rest = line.get(error.column().saturating_sub(1)..).unwrap_or_default();
         match ["NaN", "Infinity"].into_iter().find(|token| rest.starts_with(token)) {
@@ -42,7 +43,7 @@ fn parse(place: Place, line: &str) -> Result<Episode, TraceError> {
             None => input(&place, "episode", "a JSON object", error.to_string().replace(" at line 1 column", " at column")),
         }
     })?;
-    let object = line.as_object().ok_or_else(|| input(&place, "episode", "a JSON object", shown(&line)))?;
+    let object = &object.ok_or_else(|| input(&place, "episode", "a JSON object", shown(&line.parse().unwrap_or_default())))?;
     if let Some(number) = object.get("format") {
         let problem = |expected: &str| input(&place, "format", expected, shown(number));
         let number = number.as_i64().ok_or_else(|| problem("a whole number"))?;

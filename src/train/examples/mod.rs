@@ -215,7 +215,7 @@ pub(crate) fn pairs_of(config: &Config, world: &World) -> Result<Vec<Pair>, Erro
     let (file, tensors) =
         examples_file(path)?.ok_or_else(|| problem(&format!("a folder of `{} reward-model`", crate::program_name()), "none"))?;
     check_reward_model(path, Supervision::Outcome)?;
-    check_vocabulary(path, &read_config(path)?.to_toml(), world)?;
+    check_vocabulary(path, &read_config(path)?, world)?;
     let rankings = rankings::load(&tensors, text.task.vocabulary().len() as u32, text.space().width() - 1);
     let rankings = rankings.map_err(|source| Error::Tensors { path: file, source })?;
     if rankings.iter().any(|ranking| ranking.prompt.is_empty()) {

@@ -163,6 +163,16 @@ impl FileTask {
                     return Err(at(line.number, format!("example: expected a right completion, got `{}`", short(example))));
                 }
                 answer = encode(&line, "answer", example)?;
+                // the verifier reads what the symbols spell, which may lack the blanks between them
+                let spelt = vocabulary.decode(&answer);
+                if line.right.score(&spelt) != 1.0 {
+                    let what = format!(
+                        "answer: expected one that the symbols can spell, got `{}`, of which they make `{}`",
+                        short(example),
+                        short(&spelt)
+                    );
+                    return Err(at(line.number, what));
+                }
                 answer.push(vocabulary.eos());
             }
             task.max_new_tokens = task.max_new_tokens.max(answer.len());

@@ -1,0 +1,36 @@
+//! Reads the text files that worlds are made from.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// The byte order mark, with which some editors begin a file.
+pub const MARK: char = '\u{feff}';
+
+/// Reads the text file `path` of at most `most` bytes, without a byte order mark. More is not read into memory, so that devices and pipes without an end are
+/// errors like other files that are too large. The error does not name the file.
+///
+/// ```
+/// let path = std::env::temp_dir().join(format!("gradus-{}", std::process::id()));
+/// std::fs::write(&path, "\u{feff}S.G")?;
+/// assert_eq!(gradus_envs::files::read_text(&path, 10).as_deref(), Ok("S.G"));
+/// assert_eq!(gradus_envs::files::read_text(&path, 5).unwrap_err(), "expected at most 5 bytes, got more");
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn read_text(path: &Path, most: u64) -> Result<String, String> {
+    let io = |error: std::io::Error| error.to_string();
+    if std::fs::metadata(path).map_err(io)?.is_dir() {
+        return Err("expected a file, got a folder".into());
+    }
+    let mut bytes = Vec::new();
+    File::open(path).map_err(io)?.take(most + 1).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > most {
+        return Err(format!("expected at most {most} bytes, got more"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| "expected UTF-8, got other bytes")?;
+    Ok(match text.strip_prefix(MARK) {
+        Some(rest) => rest.into(),
+        None => text,
+    })
+}

@@ -1,0 +1,206 @@
+//! The files that a run reads from outside. They are known by their contents: `[inputs]` in the run's `config.toml` has a hash of each, and whatever reads such a
+//! file again expects the same contents.
+//!
+//! A path is relative to the file that names it if it leads to something there, otherwise to the current folder. A run stores absolute paths, so that it can be
+//! evaluated and resumed from any folder.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gradus_agents::registry as agents;
+use hmac_sha256::Hash;
+use toml::{Table, Value};
+
+use super::{Config, RewardConfig};
+use crate::Error;
+use crate::files::{create_parents, hexadecimal, read_named};
+use crate::run::METRICS;
+use crate::saved::{CONFIG, EXAMPLES_FILE, policy_path};
+
+/// What the names of environments from files begin with.
+const FROM_FILES: [&str; 2] = ["grid:", "file:"];
+/// The folder of copies beside an exported policy.
+const COPIES: &str = "inputs";
+/// The key of the environment's file. A text task has its own hash, `text.fingerprint`.
+pub(crate) const ENVIRONMENT: &str = "environment";
+const INIT: &str = "init";
+pub(crate) const FOLDER: &str = "reward_model.folder";
+
+/// An input file, or a folder whose files are read: the setting that names it, and its path.
+pub(crate) type Input = (String, PathBuf);
+
+impl Config {
+    /// Returns the inputs of a new run.
+    pub(crate) fn all_inputs(&self) -> Vec<Input> {
+        let of_model = self.reward_model.as_ref().filter(|model| model.is_on()).map_or("", |model: &RewardConfig| &model.folder);
+        let own = [(INIT, self.init.as_str()), (FOLDER, of_model)];
+        let own = own.into_iter().map(|(key, path)| (key.to_string(), path.into()));
+        own.chain(self.lasting_inputs()).filter(|(_, path): &Input| !path.as_os_str().is_empty()).collect()
+    }
+
+    /// Returns the inputs that are read again when a run is resumed or evaluated.
+    pub(crate) fn lasting_inputs(&self) -> Vec<Input> {
+        let settings = self.algorithm.to_table();
+        let of_agent = agents::find(&self.agent).map_or(&[][..], |entry| entry.files).iter();
+        let of_agent = of_agent.map(|name| (format!("{}.{name}", self.agent), settings.get(*name).and_then(Value::as_str).unwrap_or("")));
+        let of_environment = FROM_FILES.iter().find_map(|kind| self.environment.strip_prefix(kind));
+        let of_environment = of_environment.map(|path| (ENVIRONMENT.to_string(), path));
+        let all = of_environment.into_iter().chain(of_agent).map(|(key, path)| (key, PathBuf::from(path)));
+        all.filter(|(_, path)| !path.as_os_str().is_empty()).collect()
+    }
+
+    /// Returns these settings with absolute paths and with a hash of every input. Returns an error if an input has another hash than these settings say.
+    pub(crate) fn settled(mut self) -> Result<Self, Error> {
+        for (key, path) in self.all_inputs() {
+            self.expect_same(&key, &path)?;
+            if let Some(found) = hash(&key, &path)? {
+                self.inputs.insert(key, found);
+            }
+        }
+        self.with_paths(|path| std::path::absolute(path).unwrap_or_else(|_| path.into()))
+    }
+
+    /// Returns an error if an input that is read again has other contents than when the run was created. Checks the settings that `is_read` accepts.
+    pub(crate) fn check_inputs(&self, is_read: impl Fn(&str) -> bool) -> Result<(), Error> {
+        self.lasting_inputs().into_iter().filter(|(key, _)| is_read(key)).try_for_each(|(key, path)| self.expect_same(&key, &path))
+    }
+
+    /// Returns an error if the contents of an input are not those of these settings.
+    fn expect_same(&self, key: &str, path: &Path) -> Result<(), Error> {
+        let Some(expected) = self.inputs.get(key) else { return Ok(()) };
+        match hash(key, path)? {
+            Some(found) if found != *expected => {
+                let short = |hash: &str| hash.chars().take(16).collect::<String>();
+                let (expected, found) = (short(expected), short(&found));
+                let what = format!("the contents with which the run was created (SHA-256 {expected}...)");
+                Err(Error::folder(path, format!("{key}: expected {what}, got others ({found}...); restore the file, or start a new run")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the recorded inputs: the path of each, and what is wrong with it if it has changed or is missing.
+    pub(crate) fn recorded_inputs(&self) -> Vec<(PathBuf, Option<Error>)> {
+        let known = self.all_inputs().into_iter().filter(|(key, _)| self.inputs.contains_key(key));
+        known.map(|(key, path)| (path.clone(), self.expect_same(&key, &path).err())).collect()
+    }
+
+    /// Changes the paths of all inputs.
+    pub(crate) fn with_paths(self, change: impl Fn(&Path) -> PathBuf) -> Result<Self, Error> {
+        self.all_inputs().into_iter().try_fold(self, |config, (key, path)| {
+            let changed = change(&path).display().to_string();
+            if changed == path.display().to_string() {
+                return Ok(config);
+            }
+            match (key.as_str(), FROM_FILES.iter().find(|kind| config.environment.starts_with(**kind))) {
+                (ENVIRONMENT, Some(kind)) => Ok(Config { environment: format!("{kind}{changed}"), ..config }),
+                _ => config.with_value(&key, Value::String(changed)),
+            }
+        })
+    }
+
+    /// Copies the inputs that exist to the folder `dir`, under `inputs`. Returns the settings with the paths of the copies, relative to `dir`.
+    pub(crate) fn with_copies(self, dir: &Path) -> Result<Self, Error> {
+        let mut copies = BTreeMap::new();
+        for (key, path) in self.all_inputs().into_iter().filter(|(_, path)| path.exists()) {
+            let folder = Path::new(COPIES).join(key.replace(['.', '_'], "-"));
+            let copy = |file: &Path| {
+                let to = dir.join(&folder).join(file.file_name().unwrap_or_default());
+                create_parents(&to).and_then(|()| fs::write(&to, fs::read(file)?)).map_err(Error::io("copy", file))
+            };
+            let mut files = files(&key, &path)?;
+            // a folder of a reward model also has settings and a table
+            let others = [CONFIG, METRICS].map(|name| path.join(name));
+            files.extend(others.into_iter().filter(|file| path.is_dir() && key != INIT && file.exists()));
+            files.iter().try_for_each(|file| copy(file))?;
+            let is_one = path.is_file() || key == INIT;
+            copies.insert(path, if is_one { folder.join(files[0].file_name().unwrap_or_default()) } else { folder });
+        }
+        self.with_paths(|path| copies.get(path).cloned().unwrap_or_else(|| path.into()))
+    }
+
+    /// Returns these settings, which are those of a file in the folder `dir`, with paths that are found from the current folder.
+    pub(crate) fn found_from(self, dir: &Path) -> Result<Self, Error> {
+        self.with_paths(|path| found_from(dir, path))
+    }
+}
+
+/// Returns a name that ends with an environment, which for one from a file is the name of the file without its folder and extension.
+pub(crate) fn short_name(name: &str) -> String {
+    match FROM_FILES.iter().find_map(|kind| name.split_once(kind)) {
+        Some((before, path)) => format!("{before}{}", Path::new(path).file_stem().unwrap_or_default().display()),
+        None => name.into(),
+    }
+}
+
+/// Returns the path that a file in the folder `dir` calls `path`.
+fn found_from(dir: &Path, path: &Path) -> PathBuf {
+    let there = dir.join(path);
+    if path.is_relative() && !dir.as_os_str().is_empty() && there.exists() { there } else { path.into() }
+}
+
+/// Changes the paths of inputs in the settings of a file in the folder `dir`, so that they are found from the current folder. Returns whether there are any.
+pub(crate) fn resolve(table: &mut Table, dir: &Path) -> bool {
+    let of_agents = agents::all().into_iter().flat_map(|entry| entry.files.iter().map(move |name| format!("{}.{name}", entry.name)));
+    let keys: Vec<String> = of_agents.chain([INIT.into(), FOLDER.into()]).collect();
+    resolve_in(table, "", &|key, text| {
+        let kind = FROM_FILES.iter().find(|kind| text.starts_with(**kind));
+        let is_path = !text.is_empty() && keys.iter().any(|own| key == *own || key.ends_with(&format!(".{own}")));
+        let kind = kind.copied().or_else(|| is_path.then_some(""))?;
+        Some(format!("{kind}{}", found_from(dir, Path::new(&text[kind.len()..])).display()))
+    })
+}
+
+/// Replaces texts, and keys that name an environment, by the results of `change`, which gets the key and the text.
+fn resolve_in(table: &mut Table, prefix: &str, change: &dyn Fn(&str, &str) -> Option<String>) -> bool {
+    let mut is_changed = false;
+    for (name, mut value) in std::mem::take(table) {
+        let key = format!("{prefix}{name}");
+        is_changed |= resolve_value(&mut value, &key, change);
+        let changed = change("", &name);
+        is_changed |= changed.is_some();
+        table.insert(changed.unwrap_or(name), value);
+    }
+    is_changed
+}
+
+fn resolve_value(value: &mut Value, key: &str, change: &dyn Fn(&str, &str) -> Option<String>) -> bool {
+    match value {
+        Value::String(text) => match change(key, text) {
+            Some(changed) => {
+                *text = changed;
+                true
+            }
+            None => false,
+        },
+        Value::Array(values) => values.iter_mut().filter_map(|value| resolve_value(value, key, change).then_some(())).count() > 0,
+        Value::Table(table) => resolve_in(table, &format!("{key}."), change),
+        _ => false,
+    }
+}
+
+/// Returns the files that the setting `key` with this path makes a run read.
+pub(crate) fn files(key: &str, path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let is_policy = [INIT, FOLDER].contains(&key);
+    if !is_policy {
+        return Ok(vec![if path.is_dir() { path.join(EXAMPLES_FILE) } else { path.to_path_buf() }]);
+    }
+    let policy = policy_path(path)?;
+    let examples = policy.with_file_name(EXAMPLES_FILE);
+    let with_examples = key != INIT && examples.exists();
+    Ok(std::iter::once(policy).chain(with_examples.then_some(examples)).collect())
+}
+
+/// Returns the hash of the contents of an input: of several files, the hash of their hashes. Returns `None` for a pipe, which cannot be read again.
+pub(crate) fn hash(key: &str, path: &Path) -> Result<Option<String>, Error> {
+    let files = files(key, path)?;
+    if files.iter().any(|file| file.exists() && !file.is_file()) {
+        return Ok(None);
+    }
+    let hashes = files.iter().map(|file| Ok(Hash::hash(&read_named(file)?))).collect::<Result<Vec<_>, Error>>()?;
+    Ok(Some(hexadecimal(&if let [one] = hashes[..] { one } else { Hash::hash(&hashes.concat()) })))
+}
+
+/// The hashes of the inputs of a run, by the setting that names them.
+pub type Inputs = BTreeMap<String, String>;

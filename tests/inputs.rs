@@ -1,0 +1,218 @@
+//! Files that a run reads from outside are known by their contents, and found from any folder.
+
+#[path = "../src/temporary.rs"]
+mod temporary;
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use common::{contents, error_of};
+
+fn run(dir: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir).args(arguments).output().unwrap()
+}
+
+fn gradus(dir: &Path, arguments: &[&str]) -> String {
+    let output = run(dir, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn error(dir: &Path, arguments: &[&str]) -> String {
+    error_of(&run(dir, arguments))
+}
+
+const MAZE: &str = "step = -1\nS..\n.#.\n..G\n";
+const WALLED: &str = "step = -1\nS..\n##.\n..G\n";
+
+#[test]
+fn a_map_is_known_by_its_contents() {
+    let folder = temporary::tempdir().unwrap();
+    let dir = folder.path();
+    fs::create_dir_all(dir.join("maps")).unwrap();
+    fs::create_dir_all(dir.join("elsewhere")).unwrap();
+    let map = dir.join("maps/maze.txt");
+    fs::write(&map, MAZE).unwrap();
+    gradus(dir, &["train", "q-learning", "grid:maps/maze.txt", "--steps", "500", "--quiet"]);
+    assert!(dir.join("runs/q-learning-maze-1").exists(), "{:?}", contents(dir).iter().map(|file| &file.0).collect::<Vec<_>>());
+    fs::rename(dir.join("runs/q-learning-maze-1"), dir.join("run")).unwrap();
+    let verified = gradus(dir, &["verify", "run", "--all"]);
+    assert!(verified.contains("maze.txt: as when the run was created"), "{verified}");
+
+    // from any folder
+    let elsewhere = dir.join("elsewhere");
+    gradus(&elsewhere, &["eval", "../run", "--episodes", "2"]);
+    gradus(&elsewhere, &["values", "../run", "--out", "values.svg"]);
+    gradus(&elsewhere, &["train", "--resume", "../run", "--steps", "800", "--quiet"]);
+    gradus(&elsewhere, &["train", "q-learning", "grid:../maps/maze.txt", "--config", "../run/config.toml", "--out", "again", "--quiet"]);
+    assert_eq!(fs::read(dir.join("run/metrics.csv")).unwrap(), fs::read(elsewhere.join("again/metrics.csv")).unwrap());
+
+    // the map is edited
+    fs::write(&map, WALLED).unwrap();
+    let before = contents(dir);
+    for command in [
+        &["eval", "run"][..],
+        &["play", "run"],
+        &["values", "run"],
+        &["train", "--resume", "run"],
+        &["train", "--resume", "run", "--steps", "2k"],
+        &["train", "q-learning", "grid:maps/maze.txt", "--config", "run/config.toml", "--out", "other"],
+    ] {
+        let message = error(dir, command);
+        let expected = "environment: expected the contents with which the run was created (SHA-256 ";
+        assert!(message.contains(expected) && message.contains("maze.txt"), "{command:?}: {message}");
+    }
+    let verified = run(dir, &["verify", "run"]);
+    assert_eq!(verified.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&verified.stdout).contains("DAMAGED  "), "{verified:?}");
+    assert!(contents(dir) == before);
+    fs::write(&map, MAZE).unwrap();
+    gradus(dir, &["eval", "run", "--episodes", "2"]);
+}
+
+/// A comparison finds its files from its own folder, and makes runs again whose map has changed.
+#[test]
+fn a_comparison_notices_an_edited_map() {
+    let folder = temporary::tempdir().unwrap();
+    let dir = folder.path();
+    fs::create_dir_all(dir.join("study/maps")).unwrap();
+    fs::write(dir.join("study/maps/maze.txt"), MAZE).unwrap();
+    let text = "environments = [\"grid:maps/maze.txt\"]\nsteps = { \"grid:maps/maze.txt\" = 300 }\nseeds = 2\nevaluations = 2\nevaluation_episodes = 2\n\
+                [[agents]]\nagent = \"q-learning\"\n";
+    fs::write(dir.join("study/study.toml"), text).unwrap();
+    let compare = || gradus(dir, &["compare", "study/study.toml", "--out", "out"]);
+    compare();
+    let kept = compare();
+    assert!(kept.contains("2 runs: 2 kept"), "{kept}");
+    fs::write(dir.join("study/maps/maze.txt"), WALLED).unwrap();
+    let again = compare();
+    assert_eq!(again.matches("made again: environment has changed").count(), 2, "{again}");
+}
+
+/// The policy of another setting that says what numbers mean is refused, by the name of the setting.
+#[test]
+fn a_policy_that_means_something_else_is_refused() {
+    let folder = temporary::tempdir().unwrap();
+    let dir = folder.path();
+    let short = ["--steps", "600", "--quiet"];
+    gradus(dir, &[&["train", "ppo", "pendulum", "--set", "network.activation=tanh", "--out", "ppo"], &short[..]].concat());
+    gradus(dir, &[&["train", "sac", "pendulum", "--set", "sac.log_std_bounds=tanh", "--out", "sac"], &short[..]].concat());
+    let before = contents(dir);
+    let normalises = fs::read_to_string(dir.join("ppo/config.toml")).unwrap().contains("normalise_observations = true");
+    let (ours, theirs) = (!normalises, normalises);
+    let normalise = format!("wrappers.normalise_observations={ours}");
+    for (agent, settings, expected) in [
+        (
+            "ppo",
+            vec!["init=ppo", "network.activation=relu"],
+            "expected a policy with network.activation = \"relu\", got one with \"tanh\"".into(),
+        ),
+        (
+            "ppo",
+            vec!["init=ppo/policy.safetensors", "network.activation=tanh", &normalise],
+            format!("expected a policy with wrappers.normalise_observations = {ours}, got one with {theirs}"),
+        ),
+        (
+            "sac",
+            vec!["init=sac", "sac.log_std_bounds=clamp"],
+            "expected a policy with sac.log_std_bounds = \"clamp\", got one with \"tanh\"".into(),
+        ),
+    ] {
+        let settings: Vec<&str> = settings.into_iter().flat_map(|setting| ["--set", setting]).collect();
+        let message = error(dir, &[&["train", agent, "pendulum", "--out", "new"], &short[..], &settings].concat());
+        assert!(message.ends_with(&expected), "{message}");
+    }
+    assert!(contents(dir) == before);
+    gradus(
+        dir,
+        &[&["train", "sac", "pendulum", "--set", "sac.log_std_bounds=tanh", "--set", "init=sac", "--out", "new"], &short[..]].concat(),
+    );
+}
+
+/// The policy that a run starts from, and the preferences that it learns from.
+#[test]
+fn other_inputs_are_known_by_their_contents() {
+    let folder = temporary::tempdir().unwrap();
+    let dir = folder.path();
+    fs::create_dir_all(dir.join("data")).unwrap();
+    fs::create_dir_all(dir.join("elsewhere")).unwrap();
+    gradus(dir, &["sft", "target-sum", "--steps", "5", "--batch", "4", "--quiet", "--out", "data/start"]);
+    fs::write(dir.join("data/settings.toml"), "init = \"start\"\n").unwrap();
+    let train = ["train", "grpo", "target-sum", "--steps", "100", "--set", "envs=16", "--quiet", "--config"];
+    gradus(dir, &[&train[..], &["data/settings.toml", "--out", "run"]].concat());
+    let settings = fs::read_to_string(dir.join("run/config.toml")).unwrap();
+    assert!(settings.contains("\n[inputs]\ninit = \""), "{settings}");
+    // the run is repeated from another folder, and goes on without the policy that it began with
+    let elsewhere = dir.join("elsewhere");
+    gradus(&elsewhere, &[&train[..], &["../run/config.toml", "--out", "again"]].concat());
+    assert_eq!(fs::read(dir.join("run/policy.safetensors")).unwrap(), fs::read(elsewhere.join("again/policy.safetensors")).unwrap());
+    gradus(dir, &["sft", "target-sum", "--steps", "6", "--batch", "4", "--quiet", "--out", "other"]);
+    fs::copy(dir.join("other/policy.safetensors"), dir.join("data/start/policy.safetensors")).unwrap();
+    fs::copy(dir.join("other/config.toml"), dir.join("data/start/config.toml")).unwrap();
+    let message = error(dir, &[&train[..], &["run/config.toml", "--out", "new"]].concat());
+    assert!(message.contains("init: expected the contents with which the run was created"), "{message}");
+    let verified = run(dir, &["verify", "run"]);
+    assert!(verified.status.code() == Some(1) && String::from_utf8_lossy(&verified.stdout).contains("init: expected the contents"));
+    gradus(&elsewhere, &["eval", "../run", "--episodes", "2"]);
+    gradus(&elsewhere, &["train", "--resume", "../run", "--steps", "300", "--quiet"]);
+}
+
+/// An exported policy has the files of one's own that it needs, and a name that the hub accepts.
+#[test]
+fn an_export_is_complete() {
+    let folder = temporary::tempdir().unwrap();
+    let dir = folder.path();
+    fs::create_dir_all(dir.join("my maps")).unwrap();
+    fs::write(dir.join("my maps/a maze.txt"), MAZE).unwrap();
+    fs::write(dir.join("sums.jsonl"), "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n{\"prompt\": \"1+2=\", \"answer\": \"3\"}\n").unwrap();
+    gradus(dir, &["train", "q-learning", "grid:my maps/a maze.txt", "--steps", "500", "--quiet", "--out", "maze"]);
+    gradus(dir, &["sft", "file:sums.jsonl", "--steps", "5", "--batch", "4", "--quiet", "--out", "sums"]);
+    let said = gradus(dir, &["export", "maze", "--hub", "hub", "--episodes", "3"]);
+    assert!(said.contains("hf upload YOU/q-learning-a-maze hub"), "{said}");
+    gradus(dir, &["export", "sums", "--hub", "texts", "--episodes", "2", "--name", "me/sums"]);
+    let evaluated = |dir: &Path, policy: &str| {
+        let text = gradus(dir, &["eval", policy, "--episodes", "3", "--json"]);
+        text.split_once(",\"problems\"").map_or(text.clone(), |(results, _)| results.to_string()) // which name the file
+    };
+    let before = [evaluated(dir, "maze"), evaluated(dir, "sums")];
+    // on another machine
+    let other = temporary::tempdir().unwrap();
+    for name in ["hub", "texts"] {
+        fs::rename(dir.join(name), other.path().join(name)).unwrap();
+    }
+    drop(folder);
+    assert_eq!(before, [evaluated(other.path(), "hub"), evaluated(&other.path().join("texts"), ".")]);
+    for (name, expected) in [("a b", "`a b`"), ("a--b", "`a--b`"), ("x/y/z", "`x/y/z`"), (".x", "`.x`"), ("", "``")] {
+        let message = error(other.path(), &["export", "hub", "--hub", "new", "--name", name]);
+        assert!(message.starts_with("--name: expected at most 96 letters") && message.ends_with(expected), "{message}");
+    }
+}
+
+#[test]
+fn maps_and_traces_are_read_within_limits() {
+    let folder = temporary::tempdir().unwrap();
+    let dir = folder.path();
+    fs::write(dir.join("marked.txt"), format!("\u{feff}{MAZE}")).unwrap();
+    gradus(dir, &["train", "q-learning", "grid:marked.txt", "--steps", "300", "--quiet", "--out", "run"]);
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/cartpole.jsonl");
+    let line = fs::read_to_string(trace).unwrap().lines().next().unwrap().to_string();
+    fs::write(dir.join("marked.jsonl"), format!("\u{feff}{line}\n")).unwrap();
+    assert!(gradus(dir, &["check", "cartpole", "--trace", "marked.jsonl"]).contains("1 of 1 episodes agree"));
+    fs::write(dir.join("twice.jsonl"), line.replacen('{', "{\"env\": \"x\", ", 1)).unwrap();
+    let message = error(dir, &["check", "cartpole", "--trace", "twice.jsonl"]);
+    assert!(message.contains("the key `env` occurs twice"), "{message}");
+    fs::write(dir.join("large.txt"), "//".to_string() + &"x".repeat(1 << 20)).unwrap();
+    let train = |map: &str| error(dir, &["train", "q-learning", map, "--steps", "300", "--out", "new"]);
+    assert!(train("grid:large.txt").ends_with("large.txt: expected a text file with a map, got: expected at most 1048576 bytes, got more"));
+    assert!(train("grid:").contains("expected grid:PATH"));
+    assert!(train("grid:.").ends_with("got: expected a file, got a folder"));
+    if cfg!(unix) {
+        assert!(train("grid:/dev/zero").contains("expected at most 1048576 bytes, got more"));
+        assert!(train("file:/dev/zero").contains("expected at most 1048576 bytes, got more"));
+    }
+    let message = error(dir, &["train", "ppo", "cartpole", "--set", "ppo.value_coefficient=1e39"]);
+    assert_eq!(message, "ppo.value_coefficient: expected a number from -3.4e38 to 3.4e38, got 1e39");
+}
