@@ -15,6 +15,7 @@ every=1
 if [ "${1:-}" = --every ]; then every=$2; fi
 command -v strace >/dev/null || { echo "faults: expected strace, got none" >&2; exit 1; }
 cargo build --locked --quiet
+repository=$PWD
 gradus=$PWD/${CARGO_TARGET_DIR:-target}/debug/gradus
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -36,6 +37,7 @@ errors_of() {
     mkdir) echo ENOSPC ;;
     flock) echo ENOLCK ;;
     rename) echo EIO EACCES ;;
+    clone3 | getrandom) echo EAGAIN ;;
     *) echo EIO ;;
   esac
 }
@@ -50,10 +52,13 @@ state_of() {
 check() {
   if ! recover >recovered 2>&1; then fail "$1, $2: cannot be repeated: $(head -n 1 recovered)"; return; fi
   if ! diff <(state_of ../reference/out) <(state_of out) >differences; then fail "$1, $2: other files: $(head -n 2 differences)"; return; fi
-  if ! "$gradus" verify out >verified 2>&1; then fail "$1, $2: $(grep -m 1 DAMAGED verified)"; return; fi
+  if [ -n "$verifies" ] && ! "$gradus" verify out >verified 2>&1; then fail "$1, $2: $(grep -m 1 DAMAGED verified)"; return; fi
   left=$(find . -name '*.tmp-*' -o -name '*.new-*')
   [ -z "$left" ] || fail "$1, $2: left behind: $left"
 }
+
+# Whether the folder `out` can be verified.
+verifies=yes
 
 # sweep NAME: uses the functions `prepare`, `work` (the command) and `recover`.
 sweep() {
@@ -63,8 +68,9 @@ sweep() {
   (cd try && prepare && with="strace -f -o ../trace" && work >said 2>&1)
   # the calls before the first one that names the folder belong to the start of the program
   start=$(awk '!/execve\(/ && /"\.?(out|study)[\/."]/ { print NR; exit }' trace)
-  for call in openat read write lseek fsync fdatasync rename mkdir rmdir unlink unlinkat flock ftruncate getdents64 statx copy_file_range; do
+  for call in openat close read write lseek fsync fdatasync rename mkdir rmdir unlink unlinkat flock ftruncate getdents64 statx linkat copy_file_range clone3 getrandom; do
     before=$(head -n "$((start - 1))" trace | grep -cE "^[0-9]+ +$call\(" || true)
+    case $call in clone3 | getrandom) before=0 ;; esac
     all=$(grep -cE "^[0-9]+ +$call\(" trace || true)
     for ((n = before + 1; n <= all; n += every)); do
       for fault in kill $(errors_of "$call"); do
@@ -123,6 +129,41 @@ prepare() {
 work() { run compare study.toml --jobs 1 --out out; }
 recover() { work; }
 sweep "compare"
+
+# a run that is trained further: nothing of the shorter one survives
+prepare() { "$gradus" train ppo cartpole --preset cleanrl --steps 1024 --threads 1 --quiet --out out; }
+work() { run train --resume out --steps 1500 --threads 1 --checkpoint-every 0 --quiet; }
+recover() { if grep -q '^steps = 1500' out/config.toml; then "$gradus" train --resume out --threads 1 --quiet; else work; fi; }
+sweep "train --resume --steps"
+
+prepare() { "$gradus" train "${dqn[@]}"; }
+work() { run train --resume out --steps 3k --threads 1 --checkpoint-every 0 --quiet; }
+recover() { if grep -q '^steps = 3000' out/config.toml; then "$gradus" train --resume out --threads 1 --quiet; else work; fi; }
+sweep "train --resume --steps of dqn"
+
+# commands that write other folders and files
+verifies=
+prepare() { :; }
+work() { run bandit epsilon-greedy=0.1 ucb=2 --count 5 --steps 20 --out out; }
+recover() { work; }
+sweep "bandit"
+
+work() { run reproduce sutton-barto-4.3 --quick --out out; }
+sweep "reproduce"
+
+prepare() { "$gradus" train q-learning cliff-walking --steps 300 --threads 1 --quiet --out out; }
+work() { run values out --out out/values.svg; }
+sweep "values"
+
+prepare() { "$gradus" train q-learning cliff-walking --steps 300 --threads 1 --quiet --out run; }
+work() { run export run --hub out --episodes 2; }
+recover() { [ -d out ] || work; }
+sweep "export"
+
+prepare() { :; }
+work() { run new out --name mine --path "$repository"; }
+sweep "new"
+verifies=yes
 
 # flips NAME FILE COMMAND...: flips bits of a file in the folder `try`, one at a time, and runs the command that reads the file.
 flips() {

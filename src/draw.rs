@@ -14,11 +14,12 @@ mod in_terminal;
 #[cfg(feature = "gif")]
 pub fn write_gif(animation: &Animation, path: &std::path::Path) -> Result<(), crate::Error> {
     use crate::Error;
-    use crate::files::{create_parents, replace};
+    use crate::files::{create_parents, remove_leftovers_of, replace};
     if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gif")) {
         return Err(Error::folder(path, "expected a name ending in .gif"));
     }
     let bytes = animation.encode().map_err(|source| Error::Animation { path: path.into(), source })?;
+    remove_leftovers_of(path);
     create_parents(path).and_then(|()| replace(path, &bytes)).map_err(Error::io("write", path))
 }
 

@@ -1,5 +1,6 @@
 //! How a program reports its errors.
 
+use std::hash::RandomState;
 use std::io::{self, Write};
 use std::process::{ExitCode, Termination};
 use std::sync::OnceLock;
@@ -23,6 +24,30 @@ pub(crate) fn take_name() {
     let _ = NAME.set(std::path::Path::new(&path).file_stem().unwrap_or_default().display().to_string());
 }
 
+/// The longest message, in characters.
+const LONGEST: usize = 600;
+/// Characters at the end of a longer message that are kept: they often say what was got.
+const TAIL: usize = 150;
+
+/// Returns a message as one line that a terminal can show: without control characters, which names and files may contain, and without the middle of a very long
+/// text.
+///
+/// ```
+/// use gradus::one_line;
+/// assert_eq!(one_line("got \u{1b}[31mred\n"), "got \\u{1b}[31mred\\n");
+/// assert_eq!(one_line(&"x".repeat(2000)).chars().count(), 603);
+/// ```
+pub fn one_line(text: &str) -> String {
+    let plain: String =
+        text.chars().flat_map(|letter| if letter.is_control() { letter.escape_default().collect() } else { vec![letter] }).collect();
+    let letters: Vec<char> = plain.chars().collect();
+    if letters.len() <= LONGEST {
+        return plain;
+    }
+    let (head, tail) = (&letters[..LONGEST - TAIL], &letters[letters.len() - TAIL..]);
+    format!("{}...{}", head.iter().collect::<String>(), tail.iter().collect::<String>())
+}
+
 /// Runs `body`, the body of `main`, and reports errors as the command `gradus` does: one line on standard error and exit code 2.
 ///
 /// A panic is reported in the same way, with its place in the source. The panic hook of the process is replaced, see
@@ -38,11 +63,18 @@ pub(crate) fn take_name() {
 /// ```
 pub fn program<T: Termination>(body: impl FnOnce() -> Result<T, Error>) -> ExitCode {
     panics::keep_quiet();
-    match panics::catch(body).unwrap_or_else(|panic| Err(panic.into())) {
+    // hash maps need random numbers and panic without them: better at once than in the middle of a run
+    let without_random_numbers = |_| Error::Parse {
+        what: "random numbers".into(),
+        expected: "some from the system".into(),
+        got: "an error".into(),
+    };
+    let prepared = panics::catch(RandomState::new).map_err(without_random_numbers);
+    match prepared.and_then(|_| panics::catch(body).unwrap_or_else(|panic| Err(panic.into()))) {
         Ok(result) => result.report(),
         Err(error) => {
             // standard error may be closed or full
-            let _ = writeln!(io::stderr(), "error: {error}");
+            let _ = writeln!(io::stderr(), "error: {}", one_line(&error.to_string()));
             ExitCode::from(2)
         }
     }

@@ -10,7 +10,7 @@ use gradus_nets::tensors::{self, Tensors, TensorsError, without_prefix};
 use gradus_nets::{Behaviour, Device, Policy};
 use gradus_rollouts::Normaliser;
 
-use crate::files::{read, read_named, read_to_string};
+use crate::files::{exists, read, read_named, read_to_string};
 use crate::{Config, Error, memory};
 
 /// Configuration file of a run folder.
@@ -46,7 +46,7 @@ fn no_run(path: &Path, missing: &str) -> Error {
 
 pub(crate) fn read_config(dir: &Path) -> Result<Config, Error> {
     let path = dir.join(CONFIG);
-    if !path.exists() {
+    if !exists(&path)? {
         return Err(no_run(dir, CONFIG));
     }
     let text = read_to_string(&path)?;
@@ -138,9 +138,9 @@ impl Saved {
         let (dir, path, is_file) = if path.is_file() {
             (path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")), path.to_path_buf(), true)
         } else {
-            (path, path.join(if path.join(POLICY).exists() { POLICY } else { STATE }), false)
+            (path, path.join(if exists(&path.join(POLICY))? { POLICY } else { STATE }), false)
         };
-        let is_alone = is_file && !dir.join(CONFIG).exists();
+        let is_alone = is_file && !exists(&dir.join(CONFIG))?;
         if is_file && path.extension().is_none_or(|ending| ending != "safetensors") {
             return Err(Error::folder(&path, "expected a run folder or a policy file (.safetensors), got neither"));
         }
@@ -196,9 +196,12 @@ pub(crate) fn policy_path(path: &Path) -> Result<PathBuf, Error> {
     if !path.is_dir() {
         return Ok(path.to_path_buf());
     }
-    let names = [POLICY, STATE].map(|name| path.join(name));
-    let missing = || no_run(path, POLICY);
-    names.into_iter().find(|path| path.exists()).ok_or_else(missing)
+    for name in [POLICY, STATE] {
+        if exists(&path.join(name))? {
+            return Ok(path.join(name));
+        }
+    }
+    Err(no_run(path, POLICY))
 }
 
 /// Reads the initial parameters of a policy and its observation statistics, from a run folder or a file such as `policy.safetensors`.
@@ -220,7 +223,7 @@ pub(crate) fn policy_file(path: &Path) -> Result<(PathBuf, Tensors, String), Err
 pub(crate) fn examples_file(path: &Path) -> Result<Option<(PathBuf, Tensors)>, Error> {
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
     let file = folder.join(EXAMPLES_FILE);
-    if !file.exists() {
+    if !exists(&file)? {
         return Ok(None);
     }
     let (tensors, note) = read_tensors(&file)?;

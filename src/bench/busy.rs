@@ -1,5 +1,6 @@
 //! Measures the speed of trainings on a busy machine: with all cores, relative to the speed with one thread.
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -72,11 +73,15 @@ fn measure(situation: Situation, processes: &mut [Process]) -> Rate {
     let ends = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..situation.neighbours {
-            scope.spawn(|| {
+            let spin = || {
                 while !ends.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }
-            });
+            };
+            if let Err(error) = thread::Builder::new().spawn_scoped(scope, spin) {
+                ends.store(true, Ordering::Relaxed);
+                return Err(Error::io("start", Path::new("a thread"))(error));
+            }
         }
         let processes = &mut processes[..situation.trainings];
         let mut rates = || {

@@ -2,6 +2,7 @@
 //! for each training. The ratio shows the cost of the resources that the threads of a process share: the allocator, locks and caches.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -35,10 +36,11 @@ pub fn throughput(config: &Config, count: usize, rounds: usize, command: impl Fn
     thread::scope(|scope| {
         let worker = |seed| {
             let ((go, wait), (tell, hear)) = (channel(), channel());
-            scope.spawn(move || threads::with(1, || train(config, seed, &wait, &tell)));
-            (go, hear)
+            let work = move || threads::with(1, || train(config, seed, &wait, &tell));
+            thread::Builder::new().spawn_scoped(scope, work).map_err(Error::io("start", Path::new("a thread")))?;
+            Ok((go, hear))
         };
-        let workers: Vec<(Sender<()>, Receiver<Rate>)> = seeds().map(worker).collect();
+        let workers = seeds().map(worker).collect::<Result<Vec<(Sender<()>, Receiver<Rate>)>, Error>>()?;
         let mut processes = seeds().map(|seed| Process::start(command(seed))).collect::<Result<Vec<_>, _>>()?;
         let together = || {
             for (go, _) in &workers {

@@ -9,7 +9,7 @@ use crate::agents::bandit::{Baseline, LinearRule, Rule, StepSize, bernoulli_kl, 
 use crate::envs::bandits::{Payout, Testbed};
 use crate::envs::names;
 use crate::figure::{self, Chart, Figure, Format, Lines, Panel, Series, dashed, solid};
-use crate::files::replace;
+use crate::files::{expect_own, replace};
 use crate::nets::math::ln;
 use crate::textbook::contextual;
 use crate::textbook::testbed::{Average, Experiment, Problems, try_rule, try_rule_on};
@@ -185,12 +185,7 @@ pub(super) fn run(arguments: &Bandit) -> Result<u8, Error> {
             }))
         })
         .collect::<Result<_, _>>()?;
-    // no files of others are overwritten
-    let is_empty = fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
-    if !is_empty && !out.join("summary.csv").exists() {
-        let problem = "expected a new folder, or one of `bandit`, got a folder with other files".into();
-        return Err(Error::Folder { path: out.clone(), problem });
-    }
+    expect_own(out, (&OUTPUTS, OUTPUTS[0]), "a new folder, or one of `bandit`")?;
     Signals::end_at_once();
     fs::create_dir_all(out).map_err(|source| Error::Io { action: "create", path: out.clone(), source })?;
     let rows: Vec<Row> = makes.iter().map(|make| make()).collect();
@@ -270,6 +265,9 @@ fn shown(steps: usize) -> impl Iterator<Item = usize> + Clone {
     (0..steps).filter(move |step| (step + 1) % every == 0 || step + 1 == steps)
 }
 
+/// The tables of the folder.
+const OUTPUTS: [&str; 3] = ["summary.csv", "curves.csv", "lai-robbins.csv"];
+
 fn write(rows: &[Row], summary: &str, bound: Option<f64>, steps: usize, out: &Path) -> Result<(), Error> {
     let mut curves = String::from("rule,step,reward,reward_error,best_share,best_share_error,regret,regret_error\n");
     for row in rows {
@@ -278,9 +276,10 @@ fn write(rows: &[Row], summary: &str, bound: Option<f64>, steps: usize, out: &Pa
             writeln!(curves, "{},{},{}", row.rule, step + 1, numbers.join(",")).expect("a string");
         }
     }
-    let mut files = vec![("curves.csv", curves), ("summary.csv", summary.to_owned())];
-    files.extend(bound.map(|constant| ("lai-robbins.csv", format!("constant\n{constant}\n"))));
-    for (name, text) in files {
+    // the summary first: it shows whose folder this is
+    let of_bound = bound.map_or_else(String::new, |constant| format!("constant\n{constant}\n"));
+    let texts = [summary.to_owned(), curves, of_bound];
+    for (name, text) in OUTPUTS.into_iter().zip(texts).filter(|(_, text)| !text.is_empty()) {
         let path = out.join(name);
         replace(&path, text.as_bytes()).map_err(|source| Error::Io { action: "write", path, source })?;
     }

@@ -40,7 +40,7 @@ use crate::envs::checker::{Severity, Topic, check_world};
 use crate::envs::registry;
 use crate::nets::{Device, NetworkError, UnknownDevice, threads};
 use crate::numbers::{rate, short};
-use crate::{Config, Error, Run, Show, evaluate::trace, program_name};
+use crate::{Config, Error, Run, Show, evaluate::trace, one_line, program_name};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 
@@ -193,6 +193,7 @@ pub(crate) fn main(prepared: Result<(), Error>, presets: Result<(), Error>) -> E
         complain(in_one_line(&error.to_string()) + &advice);
         std::process::exit(2);
     });
+    signals::survive_large_files();
     crate::program(|| {
         prepared?;
         let reads_presets = matches!(arguments.command, Command::Train(_) | Command::Compare(_) | Command::List { .. } | Command::Bench(_));
@@ -284,7 +285,7 @@ fn quoted(word: &str) -> String {
 
 /// Prints a line to standard error. Errors are ignored, because there is no other place to report them.
 fn complain(line: impl AsRef<str>) {
-    let _ = writeln!(io::stderr(), "{}", line.as_ref());
+    let _ = writeln!(io::stderr(), "{}", one_line(line.as_ref()));
 }
 
 /// Prints a warning.
@@ -356,9 +357,9 @@ fn train(arguments: &Train) -> Result<u8, Error> {
         run.checkpoint_every(every);
         let signals = Signals::handle();
         run.stop_when(signals.stop.clone());
-        if !arguments.watch {
-            signals.announce("stopping after this update, with a checkpoint; again: at once");
-        }
+        let what = (!arguments.watch).then_some("stopping after this update, with a checkpoint; again: at once");
+        let resume = format!("{} train --resume {}", program_name(), quoted(&run.dir().display().to_string()));
+        signals.announce(what, format!("stopped within an update; continue from the last checkpoint with: {resume}"));
         let was_finished = run.trainer().is_finished();
         if !arguments.quiet {
             let config = run.trainer().config();

@@ -36,14 +36,18 @@ impl Signals {
     /// the command at once.
     pub(super) fn handle() -> Self {
         let signals = Self { stop: Arc::default(), number: Arc::default() };
+        signals.register();
+        signals
+    }
+
+    fn register(&self) {
         let ignored = ignored();
         for signal in STOPPING.iter().copied().filter(|signal| ignored >> (signal - 1) & 1 == 0) {
             // in this order, because the handlers are called in this order: the first signal must not find `stop` set
-            let _ = flag::register_conditional_shutdown(signal, 128 + signal, signals.stop.clone());
-            let _ = flag::register_usize(signal, signals.number.clone(), signal as usize);
-            let _ = flag::register(signal, signals.stop.clone());
+            let _ = flag::register_conditional_shutdown(signal, 128 + signal, self.stop.clone());
+            let _ = flag::register_usize(signal, self.number.clone(), signal as usize);
+            let _ = flag::register(signal, self.stop.clone());
         }
-        signals
     }
 
     /// Exit code after the signal, as shells define it.
@@ -58,29 +62,53 @@ impl Signals {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Prints `what` if the command is still busy a moment after the first signal.
-    pub(super) fn announce(&self, what: &'static str) {
-        let stop = self.stop.clone();
-        std::thread::spawn(move || {
-            while !stop.load(Ordering::Relaxed) {
+    /// Prints `what`, if there is something to say, when the command is still busy a moment after the first signal. A command that goes on for more than
+    /// [`PATIENCE`] after a signal other than Ctrl-C, such as a scheduler's before it kills, is ended with the line `end`: what it has saved so far is a
+    /// checkpoint from which it can continue.
+    pub(super) fn announce(&self, what: Option<&'static str>, end: String) {
+        let signals = self.clone();
+        // without a thread, nothing is announced, and the command ends when its work does
+        let _ = std::thread::Builder::new().spawn(move || {
+            while !signals.stop.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(100));
             }
-            std::thread::sleep(Duration::from_millis(700));
-            complain(what);
+            std::thread::sleep(MOMENT);
+            what.into_iter().for_each(complain);
+            std::thread::sleep(PATIENCE.saturating_sub(MOMENT));
+            if signals.number.load(Ordering::Relaxed) != SIGINT as usize {
+                complain(end);
+                std::process::exit(signals.exit_code().into());
+            }
         });
     }
 
     /// For a command that writes its results only at its end: the first signal already ends it, with one line.
     pub(super) fn end_at_once() {
-        let signals = Self::handle();
-        std::thread::spawn(move || {
-            while !signals.stop.load(Ordering::Relaxed) {
+        let signals = Self { stop: Arc::default(), number: Arc::default() };
+        let waiting = signals.clone();
+        let thread = std::thread::Builder::new().spawn(move || {
+            while !waiting.stop.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(20));
             }
             complain("stopped before the end; nothing was written");
-            std::process::exit(signals.exit_code().into());
+            std::process::exit(waiting.exit_code().into());
         });
+        // without a thread, a signal ends the command without a word
+        if thread.is_ok() {
+            signals.register();
+        }
     }
+}
+
+/// How long a command may be busy after a signal before it says so.
+const MOMENT: Duration = Duration::from_millis(700);
+/// How long it may be busy before it is ended. Schedulers wait for 10 seconds or more.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Lets a write beyond the limit of a file's size (`ulimit -f`) fail with an error, instead of ending the process without a word.
+pub(super) fn survive_large_files() {
+    #[cfg(unix)]
+    let _ = flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
 /// The signals that this process was started to ignore, one bit each, for example by `nohup`. Known only on Linux.

@@ -125,7 +125,10 @@ impl Watch {
         let state = Arc::new(Mutex::new(state));
         let terminal = ratatui::try_init().ok()?;
         let (shared, signals) = (state.clone(), signals.clone());
-        let screen = thread::spawn(move || show(terminal, &shared, &signals));
+        let Ok(screen) = thread::Builder::new().spawn(move || show(terminal, &shared, &signals)) else {
+            ratatui::restore();
+            return None;
+        };
         let mut watch = Self { state, screen: Some(screen), played: None, began: Instant::now(), steps_before: trainer.steps() };
         watch.play(trainer);
         Some(watch)

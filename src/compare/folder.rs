@@ -1,7 +1,7 @@
 //! The folder of a comparison: which study it belongs to, and which of its files are outdated.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hmac_sha256::Hash;
 
@@ -9,7 +9,7 @@ use super::run::{Unusable, read_run};
 use super::{Comparison, PROBLEMS, RESULTS, TIMING};
 use crate::Error;
 use crate::figure::Format;
-use crate::files::{hexadecimal, read, read_to_string, remove_leftovers};
+use crate::files::{Entry, entries, exists, hexadecimal, read, read_to_string, remove_leftovers};
 use crate::run::verify::tensors;
 use crate::saved::{COMPARISON, CONFIG};
 use crate::verify::Checked;
@@ -40,19 +40,25 @@ pub(super) const SUMS: &str = "SHA256SUMS";
 
 /// Returns the text of [`SUMS`] for the tables in the folder.
 pub(super) fn sums(dir: &Path) -> Result<String, Error> {
-    let present = TABLES.into_iter().filter(|name| dir.join(name).exists());
-    present.map(|name| Ok(format!("{}  {name}\n", hexadecimal(&Hash::hash(&read(&dir.join(name))?))))).collect()
+    let mut sums = String::new();
+    for name in TABLES {
+        if exists(&dir.join(name))? {
+            sums += &format!("{}  {name}\n", hexadecimal(&Hash::hash(&read(&dir.join(name))?)));
+        }
+    }
+    Ok(sums)
 }
 
 /// Checks the tables and the stored runs of the comparison in the folder.
 pub(crate) fn verify(dir: &Path) -> Result<Vec<Checked>, Error> {
     let (sums, runs) = (dir.join(SUMS), dir.join("runs"));
-    if !dir.join(COMPARISON).exists() && !sums.exists() {
+    let has_sums = exists(&sums)?;
+    if !exists(&dir.join(COMPARISON))? && !has_sums {
         let expected = format!("a run folder (with {CONFIG}) or a comparison (with {COMPARISON})");
         let got = if runs.is_dir() { "a comparison that has not ended" } else { "neither" };
         return Err(Error::folder(dir, format!("expected {expected}, got {got}")));
     }
-    let known = if sums.exists() { read_to_string(&sums)? } else { String::new() };
+    let known = if has_sums { read_to_string(&sums)? } else { String::new() };
     let mut all = Vec::new();
     for line in known.lines() {
         let (hash, name) = line.split_once("  ").unwrap_or_default();
@@ -67,9 +73,8 @@ pub(crate) fn verify(dir: &Path) -> Result<Vec<Checked>, Error> {
     let is_known = |name: &str| known.lines().any(|line| line.ends_with(&format!("  {name}")));
     let unknown = TABLES.iter().filter(|name| !is_known(name)).map(|name| dir.join(name)).filter(|path| path.exists());
     all.extend(unknown.map(|path| Checked::unknown(&path)));
-    let mut stored: Vec<PathBuf> = fs::read_dir(&runs).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    stored.sort();
-    for path in stored {
+    let stored = if exists(&runs)? { entries(&runs).map_err(Error::io("read", &runs))? } else { Vec::new() };
+    for Entry { path, .. } in stored {
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("csv") => all.push(of_run(&path)),
             Some("state" | "safetensors") => all.push(tensors(&path, None)),
@@ -108,7 +113,7 @@ pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
         return expected("a run folder (with config.toml)".into());
     }
     let path = dir.join(COMPARISON);
-    if !path.exists() {
+    if !exists(&path)? {
         return match outputs().find(|name| dir.join(name).exists()) {
             Some(name) => expected(format!("a folder with {name} and no {COMPARISON}")),
             None => Ok(()),

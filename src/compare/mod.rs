@@ -80,7 +80,7 @@ pub use file::{Comparison, Contender, Statistic};
 pub(crate) use folder::verify;
 
 use crate::figure::{self, Format};
-use crate::files::{self, read_named_to_string, read_to_string, replace};
+use crate::files::{self, exists, read_named_to_string, read_to_string, replace};
 use crate::memory;
 use crate::run::with_steps;
 use crate::saved::COMPARISON;
@@ -203,7 +203,7 @@ fn read_table(path: &Path) -> Result<Table, Error> {
     let mut table = Table::parse(&read_named_to_string(path)?).map_err(|problem| Error::folder(path, problem))?;
     for (name, add) in [(TIMING, Table::add_seconds as fn(&mut Table, &str) -> Result<(), String>), (PROBLEMS, Table::add_problems)] {
         let other = path.with_file_name(name);
-        if other.exists() && other != path {
+        if other != path && exists(&other)? {
             add(&mut table, &read_to_string(&other)?).map_err(|problem| Error::folder(&other, problem))?;
         }
     }
@@ -274,7 +274,8 @@ fn train(all: &[Job], runs: &Path, (jobs, stop): (usize, &AtomicBool), say: &(im
         }
     };
     std::thread::scope(|scope| {
-        (1..jobs.min(all.len())).for_each(|_| drop(scope.spawn(work)));
+        // if the system refuses a thread, fewer threads do the same work
+        (1..jobs.min(all.len())).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, work)));
         work();
     });
     let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -15,9 +15,11 @@ use crate::Error;
 use crate::draw::Frame;
 use crate::evaluate::play::play;
 use crate::figure::{Chart, Episode, Episodes, Figure, Panel};
-use crate::files::{read, replace};
+use crate::files::{exists, read, read_to_string, replace};
 use crate::saved::{POLICIES, load_behaviour};
 
+/// The file with the names of the policies. Of the other files in the folder none is removed.
+const NAMES: &str = "names.txt";
 /// Moments of an episode on the sheet.
 const MOMENTS: usize = 6;
 
@@ -25,27 +27,40 @@ const MOMENTS: usize = 6;
 pub(super) fn publish(dir: &Path, runs: &Path, all: &[Job]) -> Result<usize, Error> {
     let folder = dir.join(POLICIES);
     fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-    let (mut names, mut missing) = (BTreeSet::new(), 0);
+    let list = folder.join(NAMES);
+    let earlier = if exists(&list)? { read_to_string(&list)? } else { String::new() };
+    let (mut names, mut missing, mut files) = (BTreeSet::new(), 0, Vec::new());
     for job in all {
         let (name, from) = (name(job, &names), job.policy(runs));
-        if !from.exists() {
+        if exists(&from)? {
+            names.insert(name.clone());
+            files.push((folder.join(name), from));
+        } else {
             missing += 1;
-            continue;
         }
-        let to = folder.join(&name);
-        names.insert(name);
+    }
+    // the list first: a killed process leaves no file that it does not name
+    let both: BTreeSet<&str> = earlier.lines().chain(names.iter().map(String::as_str)).collect();
+    let write = |names: &mut dyn Iterator<Item = &str>| {
+        let text: String = names.map(|name| format!("{name}\n")).collect();
+        replace(&list, text.as_bytes()).map_err(Error::io("write", &list))
+    };
+    write(&mut both.iter().copied())?;
+    for (to, from) in files {
         let _ = fs::remove_file(&to);
         // a second name for the same file needs no space, but not every file system has it
         if fs::hard_link(&from, &to).is_err() {
             replace(&to, &read(&from)?).map_err(Error::io("write", &to))?;
         }
     }
-    for entry in fs::read_dir(&folder).map_err(Error::io("read", &folder))?.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".safetensors") && !names.contains(&name) {
-            fs::remove_file(entry.path()).map_err(Error::io("remove", &entry.path()))?;
+    let is_file = |name: &&str| name.ends_with(".safetensors") && !name.contains(['/', '\\']);
+    for name in earlier.lines().filter(is_file).filter(|name| !names.contains(*name)) {
+        let path = folder.join(name);
+        if exists(&path)? {
+            fs::remove_file(&path).map_err(Error::io("remove", &path))?;
         }
     }
+    write(&mut names.iter().map(String::as_str))?;
     Ok(missing)
 }
 

@@ -294,14 +294,13 @@ impl Analysis<'_> {
 
     /// Returns `summary.md`.
     pub(super) fn summary_md(&self, name: &str) -> String {
-        let mut text = format!("# {name}\n\nBrackets: 95 % stratified bootstrap intervals.\n");
+        let mut text = format!("# {}\n\nBrackets: 95 % stratified bootstrap intervals.\n", markdown(name));
         for Sheet { heading, note, columns, rows } in self.sheets() {
-            let line =
-                |cells: &[String]| format!("| {} |\n", cells.iter().map(|cell| cell.replace('|', "\\|")).collect::<Vec<_>>().join(" | "));
+            let line = |cells: &[String]| format!("| {} |\n", cells.iter().map(|cell| markdown(cell)).collect::<Vec<_>>().join(" | "));
             let rule = format!("|{}\n", " --- |".repeat(columns.len()));
             let rows: String = rows.iter().map(|row| line(row)).collect();
             let note = if note.is_empty() { note } else { format!("{note}\n\n") };
-            write!(text, "\n## {heading}\n\n{note}{}{rule}{rows}", line(&columns)).expect("writing to a string does not fail");
+            write!(text, "\n## {}\n\n{note}{}{rule}{rows}", markdown(&heading), line(&columns)).expect("writing to a string does not fail");
         }
         text
     }
@@ -328,6 +327,23 @@ impl Analysis<'_> {
         }
         text
     }
+}
+
+/// Returns a text that Markdown shows as it is, in a line or in a cell: no emphasis, code, link, tag or further cell.
+fn markdown(text: &str) -> String {
+    let mut escaped = String::new();
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let next = letters.peek().copied().unwrap_or(' ');
+        let is_special = match letter {
+            '|' | '*' | '`' | '\\' => true,
+            '<' => next.is_alphanumeric() || "/!?".contains(next),
+            ']' => next == '(' || next == '[',
+            _ => false,
+        };
+        escaped.extend(is_special.then_some('\\').into_iter().chain([if letter.is_control() { ' ' } else { letter }]));
+    }
+    escaped
 }
 
 /// Returns a text as LaTeX shows it.
@@ -359,7 +375,13 @@ fn p_value(p: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::latex;
+    use super::{latex, markdown};
+
+    #[test]
+    fn names_are_shown_as_they_are() {
+        assert_eq!(markdown("a|b *x* `y` <b>z</b> [t](u) \\"), r"a\|b \*x\* \`y\` \<b>z\</b> [t\](u) \\");
+        assert_eq!(markdown("0.5 [0.1, 0.9] < 0.001, P(X > Y)"), "0.5 [0.1, 0.9] < 0.001, P(X > Y)");
+    }
 
     #[test]
     fn every_character_that_latex_reserves_is_escaped() {

@@ -14,7 +14,7 @@ use toml::{Table, Value};
 
 use super::{Config, RewardConfig};
 use crate::Error;
-use crate::files::{create_parents, hexadecimal, read_named};
+use crate::files::{create_parents, exists, hexadecimal, read_named};
 use crate::run::METRICS;
 use crate::saved::{CONFIG, EXAMPLES_FILE, policy_path};
 
@@ -188,7 +188,7 @@ pub(crate) fn files(key: &str, path: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     let policy = policy_path(path)?;
     let examples = policy.with_file_name(EXAMPLES_FILE);
-    let with_examples = key != INIT && examples.exists();
+    let with_examples = key != INIT && exists(&examples)?;
     Ok(std::iter::once(policy).chain(with_examples.then_some(examples)).collect())
 }
 

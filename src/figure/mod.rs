@@ -62,7 +62,7 @@ pub use violins::{Violin, Violins};
 use gradus_drawing::pixels::Pixels;
 use page::Page;
 
-use crate::files::{create_parents, replace};
+use crate::files::{create_parents, remove_leftovers_of, replace};
 
 /// One chart of any kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -218,6 +218,7 @@ pub fn write(figure: &Figure, path: &Path) -> Result<(), FigureError> {
         Format::Pdf => pdf(figure),
     };
     let bytes = bytes.map_err(|reason| FigureError::Draw { path: path.into(), reason })?;
+    remove_leftovers_of(path);
     create_parents(path).and_then(|()| replace(path, &bytes)).map_err(|source| FigureError::Write { path: path.into(), source })
 }
 

@@ -2,14 +2,16 @@
 
 pub(crate) mod format;
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::hash::{BuildHasher, RandomState};
+use std::fs::{self, DirEntry, File, FileType, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use gradus_envs::files::MARK;
+use gradus_envs::panics;
+use hmac_sha256::Hash;
 
 use crate::Error;
 use crate::memory::{self, shown};
@@ -166,29 +168,73 @@ pub(crate) fn lock(dir: &Path, problem: &str) -> Result<File, Error> {
 const TEMPORARY_FILE: &str = "tmp";
 const TEMPORARY_FOLDER: &str = "new";
 
-/// Returns a new hidden path in the folder of `path`. It is random, because in containers process ids are equal.
+/// Returns a new hidden path in the folder of `path`. It also depends on the time and on an address in memory, because in containers process ids are equal. The
+/// system is not asked for random numbers, which it can refuse.
 fn beside(path: &Path, mark: &str) -> PathBuf {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let random = RandomState::new().hash_one(std::process::id());
-    path.with_file_name(format!(".{name}.{mark}-{random:016x}"))
+    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    let hash = Hash::hash(format!("{} {time} {call} {:p}", std::process::id(), &raw const call).as_bytes());
+    path.with_file_name(format!(".{name}.{mark}-{}", &hexadecimal(&hash)[..16]))
+}
+
+/// Returns an error unless `dir` is new, empty, or has the file `mark`, which shows that Gradus wrote it. `expected` is what the error expects. First
+/// removes the temporary files of `outputs` that killed processes left behind.
+pub fn expect_own(dir: &Path, (outputs, mark): (&[&str], &str), expected: &str) -> Result<(), Error> {
+    let problem = |got: &str| Err(Error::folder(dir, format!("expected {expected}, got {got}")));
+    if !exists(dir)? {
+        return Ok(());
+    }
+    if !dir.is_dir() {
+        return problem("a file");
+    }
+    remove_leftovers(dir, |name| outputs.contains(&name));
+    let is_empty = entries(dir).map_err(Error::io("read", dir))?.is_empty();
+    if is_empty || exists(&dir.join(mark))? { Ok(()) } else { problem("a folder with other files") }
+}
+
+/// Whether there is something at `path`. Unlike [`Path::exists`], an error of the system is not the answer that there is nothing.
+pub fn exists(path: &Path) -> Result<bool, Error> {
+    path.try_exists().map_err(Error::io("find", path))
+}
+
+/// An entry of a folder.
+pub struct Entry {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its name.
+    pub name: String,
+    /// The type of the entry itself: a link is neither a file nor a folder. `None` if the system does not tell.
+    pub kind: Option<FileType>,
+}
+
+/// Returns the entries of a folder, ordered by name. The standard library panics if a folder cannot be closed; here this is an error like others.
+pub fn entries(dir: &Path) -> io::Result<Vec<Entry>> {
+    let of = |entry: DirEntry| Entry {
+        path: entry.path(),
+        name: entry.file_name().to_string_lossy().into_owned(),
+        kind: entry.file_type().ok(),
+    };
+    let read = || fs::read_dir(dir)?.map(|entry| Ok(of(entry?))).collect::<io::Result<Vec<Entry>>>();
+    let mut entries = panics::catch(read).map_err(|panic| io::Error::other(Error::from(panic).to_string()))??;
+    entries.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(entries)
 }
 
 /// Removes the temporary files and folders in `dir` that killed processes left behind for the names that `is_own` accepts. Keeps those that
 /// a process still writes, which it has locked.
-pub(crate) fn remove_leftovers(dir: &Path, is_own: impl Fn(&str) -> bool) {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
+pub fn remove_leftovers(dir: &Path, is_own: impl Fn(&str) -> bool) {
+    for Entry { path, name, kind } in entries(dir).unwrap_or_default() {
         let original = |mark: &str| name.strip_prefix('.')?.rsplit_once(&format!(".{mark}-")).map(|(original, _)| original);
-        let path = entry.path();
-        // the type of the entry itself: a link is neither a file nor a folder
-        match entry.file_type() {
-            Ok(kind) if kind.is_file() && original(TEMPORARY_FILE).is_some_and(&is_own) => {
+        match kind {
+            Some(kind) if kind.is_file() && original(TEMPORARY_FILE).is_some_and(&is_own) => {
                 let file = OpenOptions::new().write(true).open(&path);
                 if file.as_ref().is_ok_and(|file| file.try_lock().is_ok()) {
                     let _ = fs::remove_file(&path);
                 }
             }
-            Ok(kind) if kind.is_dir() => {
+            Some(kind) if kind.is_dir() => {
                 if let Some(original) = original(TEMPORARY_FOLDER).filter(|name| is_own(name)) {
                     remove_left_folder(&path, original);
                 }
@@ -196,6 +242,11 @@ pub(crate) fn remove_leftovers(dir: &Path, is_own: impl Fn(&str) -> bool) {
             _ => {}
         }
     }
+}
+
+/// Removes the temporary files that killed processes left behind when they wrote the file `path`.
+pub(crate) fn remove_leftovers_of(path: &Path) {
+    remove_leftovers(folder_of(path), |name| path.file_name().is_some_and(|own| own == name));
 }
 
 /// Removes a temporary folder of the name `original`, unless a process has locked it.

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::figure::{self, Format};
-use crate::files::replace;
+use crate::files::{expect_own, remove_leftovers, replace};
 use experiment::Experiment;
 use findings::Findings;
 
@@ -107,8 +107,12 @@ impl Reproduction {
     /// Runs the experiment and writes its figures, tables and page to the folder `dir`. The same settings write the same bytes.
     pub(crate) fn run(&self, dir: &Path, is_quick: bool) -> Result<Written, Error> {
         let experiment = Experiment::parse(self.name, self.text, is_quick)?;
-        check(dir)?;
+        expect_own(dir, (&["experiment.toml"], "experiment.toml"), "a new folder, or one of a reproduction")?;
         let Findings { claims, figures, tables } = (self.make)(&experiment)?;
+        let drawn = figures.iter().flat_map(|(name, _)| Format::USUAL.map(|format| format!("{name}.{}", format.ending())));
+        let names: Vec<String> =
+            tables.iter().map(|(name, _)| name.to_string()).chain(drawn).chain(["verdict.csv".into(), "README.md".into()]).collect();
+        remove_leftovers(dir, |name| names.iter().any(|own| own == name));
         let write = |name: &str, text: &str| {
             let path = dir.join(name);
             replace(&path, text.as_bytes()).map_err(|source| Error::Io { action: "write", path, source })
@@ -128,17 +132,6 @@ impl Reproduction {
         let verdict = if is_quick { format!("quick version, which decides nothing: {verdict}") } else { verdict };
         Ok(Written { verdict, differs: experiment.differs.trim().into(), figure: dir.join("figure.png") })
     }
-}
-
-/// Checks that `dir` is new, empty, or the folder of a reproduction.
-fn check(dir: &Path) -> Result<(), Error> {
-    let problem =
-        |got: &str| Err(Error::Folder { path: dir.into(), problem: format!("expected a new folder, or one of a reproduction, got {got}") });
-    if dir.exists() && !dir.is_dir() {
-        return problem("a file");
-    }
-    let is_empty = fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none());
-    if is_empty || dir.join("experiment.toml").exists() { Ok(()) } else { problem("a folder with other files") }
 }
 
 /// Writes the gallery to `README.md` in the folder `dir`, which has folders of reproductions.

@@ -36,7 +36,8 @@ pub(super) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R,
         }
     };
     std::thread::scope(|scope| {
-        (1..threads::cores().min(items.len())).for_each(|_| drop(scope.spawn(run)));
+        // if the system refuses a thread, fewer threads do the same work
+        (1..threads::cores().min(items.len())).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, run)));
         run();
     });
     if is_shown {

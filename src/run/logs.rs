@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hmac_sha256::Hash;
 
 use crate::Error;
-use crate::files::{Sha256, expect_file, open, read_to_string};
+use crate::files::{Sha256, entries, exists, expect_file, open, read_to_string};
 use crate::run::tensorboard::{EventFile, file_name};
 use crate::saved::{POLICY, STATE};
 use crate::train::Iteration;
@@ -214,17 +214,13 @@ impl Logs {
 }
 
 pub(crate) const METRICS: &str = "metrics.csv";
-const EPISODES: &str = "episodes.csv";
-const TIMING: &str = "timing.csv";
+pub(super) const EPISODES: &str = "episodes.csv";
+pub(super) const TIMING: &str = "timing.csv";
 
 /// Returns the event file of the folder; `None` if there is none.
 fn events_path(dir: &Path) -> Result<Option<PathBuf>, Error> {
-    let entries = std::fs::read_dir(dir).map_err(Error::io("read", dir))?;
-    let names: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
-    let mut names = names.map_err(Error::io("read", dir))?;
-    names.sort();
-    let is_events = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("events.out.tfevents."));
-    Ok(names.into_iter().find(is_events))
+    let all = entries(dir).map_err(Error::io("read", dir))?;
+    Ok(all.into_iter().find(|entry| entry.name.starts_with("events.out.tfevents.")).map(|entry| entry.path))
 }
 
 fn unix_seconds() -> f64 {
@@ -239,7 +235,7 @@ fn cell(x: f64) -> String {
 /// Reads the environment steps and the return of every episode of a run folder.
 pub(crate) fn read_episodes(dir: &Path) -> Result<Vec<(f64, f64)>, Error> {
     let path = dir.join(EPISODES);
-    if !path.exists() && dir.join(POLICY).exists() && !dir.join(STATE).exists() {
+    if !exists(&path)? && exists(&dir.join(POLICY))? && !exists(&dir.join(STATE))? {
         return Err(Error::folder(dir, "expected a run, got only a policy, which has no episodes"));
     }
     let text = read_to_string(&path)?;

@@ -33,7 +33,7 @@ use hmac_sha256::Hash;
 
 use crate::config::{RewardConfig, inputs};
 use crate::evaluate::{Evaluation, Mode, evaluate};
-use crate::files::{Sha256, create_folder, hexadecimal, lock, read, remove_leftovers, replace};
+use crate::files::{Sha256, create_folder, entries, exists, hexadecimal, lock, read, remove_leftovers, replace};
 use crate::saved::{
     BEST, CONFIG, EXAMPLES_FILE, POLICY, POLICY_PREFIX, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, world_of,
 };
@@ -138,7 +138,7 @@ impl Run {
     fn open(dir: &Path, world: World, until: Option<u64>) -> Result<Self, Error> {
         let mut config = read_config(dir)?;
         let path = dir.join(STATE);
-        if !path.exists() && dir.join(POLICY).exists() {
+        if !exists(&path)? && exists(&dir.join(POLICY))? {
             let advice = format!("expected a run, got only a policy; start a run from it with `--set init={}`", dir.display());
             return Err(Error::folder(dir, advice));
         }
@@ -159,7 +159,7 @@ impl Run {
         if let Some(replay) = trainer.replay_mut() {
             pages::create(dir)?;
             pages.load(dir, replay)?;
-            pages.remove_others(dir);
+            pages.remove_uncommitted(dir);
         }
         let (covered, seconds) = covered(&state).map_err(damaged)?;
         // rewrites settings of an older format in the current format, and records another number of steps
@@ -168,9 +168,13 @@ impl Run {
             replace(&settings, text.as_bytes()).map_err(Error::io("write", &settings))?;
         }
         if !trainer.is_finished() {
-            // from now on the checkpoint has the newest policy
-            let path = dir.join(POLICY);
-            fs::remove_file(&path).or_else(|error| if path.exists() { Err(error) } else { Ok(()) }).map_err(Error::io("remove", &path))?;
+            // from now on the checkpoint has the newest policy; the curves are drawn after the policy is written
+            for path in CURVES.into_iter().chain([POLICY]).map(|name| dir.join(name)) {
+                let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+                fs::remove_file(&path)
+                    .or_else(|error| if is_gone(&error) { Ok(()) } else { Err(error) })
+                    .map_err(Error::io("remove", &path))?;
+            }
         }
         Ok(Self {
             logs: Logs::open(dir, covered, trainer.is_text(), trainer.score_names())?,
@@ -354,11 +358,11 @@ pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
         // resolves links, and `.`, which has no file name
         dir = fs::canonicalize(&dir).map_err(Error::io("open", &dir))?;
     }
-    let is_empty = || fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_none());
-    if dir.join(CONFIG).exists() && !dir.join(STATE).exists() {
+    let has_settings = exists(&dir.join(CONFIG))?;
+    if has_settings && !exists(&dir.join(STATE))? {
         return Err(Error::folder(&dir, "holds a policy; choose another folder"));
     }
-    if dir.join(CONFIG).exists() {
+    if has_settings {
         let (name, shown) = (crate::program_name(), dir.display());
         let advice = format!("holds another run; continue it with `{name} train --resume {shown}`, or choose another folder");
         return Err(Error::folder(&dir, advice));
@@ -366,7 +370,7 @@ pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
     if dir.exists() && !dir.is_dir() {
         return Err(Error::folder(&dir, "expected a folder that is new or empty, got a file"));
     }
-    if dir.exists() && !is_empty() {
+    if dir.exists() && !entries(&dir).map_err(Error::io("read", &dir))?.is_empty() {
         return Err(Error::folder(&dir, "expected a folder that is new or empty, got a folder with other files"));
     }
     Ok(dir)
@@ -447,20 +451,20 @@ fn write_state(dir: &Path, trainer: &Trainer, covered: [Covered; LOGS], pages: &
     state.insert("log_hashes".into(), Tensor::u64(hashes.map(u64::from_be_bytes).collect()));
     state.insert("seconds".into(), Tensor::u64(vec![seconds.to_bits()]));
     let note = trainer.config().to_file();
-    let pages = match trainer.replay() {
+    let written = match trainer.replay() {
         Some(replay) => {
             pages::create(dir)?;
-            let pages = pages.write(dir, replay, &note)?;
-            pages.list(&mut state);
-            Some(pages)
+            let written = pages.write(dir, replay, &note)?;
+            written.list(&mut state);
+            written
         }
-        None => None,
+        None => Pages::default(),
     };
     let path = dir.join(STATE);
     replace(&path, &tensors::encode(&state, &note)).map_err(Error::io("write", &path))?;
     // the new checkpoint no longer needs the other pages
-    pages.iter().for_each(|pages| pages.remove_others(dir));
-    Ok(pages.unwrap_or_default())
+    written.remove_replaced(pages, dir);
+    Ok(written)
 }
 
 /// Returns what a checkpoint covers of each log, and the seconds of training.
@@ -494,7 +498,7 @@ fn bytes_of(words: &[u64; 4]) -> Sha256 {
 pub fn load_reward(dir: impl AsRef<Path>) -> Result<Option<LearnedReward>, Error> {
     let dir = dir.as_ref();
     let (config, path) = (read_config(dir)?, dir.join(STATE));
-    if !config.reward_model.as_ref().is_some_and(RewardConfig::is_on) || !path.exists() {
+    if !config.reward_model.as_ref().is_some_and(RewardConfig::is_on) || !exists(&path)? {
         return Ok(None);
     }
     let world = world_of(dir, &config)?;

@@ -1,8 +1,9 @@
 //! The replay buffer of a run: pages of fixed size in the folder `replay`, one file each.
 //!
-//! A checkpoint writes the pages that have changed since the last one, each as a new file `PAGE-VERSION.safetensors`. Then it replaces
-//! `state.safetensors`, which lists the files with their hashes, and removes the files that the new list does not name. A killed run
-//! therefore finds the files of its checkpoint, and perhaps others, which are removed when the run is resumed.
+//! A checkpoint first writes the names of its pages to `replay/pages`. It writes the pages that have changed since the last checkpoint, each as a
+//! new file `PAGE-VERSION.safetensors`. Then it replaces `state.safetensors`, which lists the files with their hashes, and removes those of the
+//! earlier checkpoint that the new list does not name. A killed run therefore finds the files of its checkpoint, and perhaps others, which are
+//! removed when the run is resumed. Only files that one of these lists names are ever removed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +15,12 @@ use hmac_sha256::Hash;
 
 use super::bytes_of;
 use crate::Error;
-use crate::files::{Sha256, read, remove_leftovers, replace, sync_folder};
+use crate::files::{Sha256, exists, read, read_to_string, remove_leftovers, replace, sync_folder};
 
 /// The folder.
 pub(super) const REPLAY: &str = "replay";
+/// The file in the folder with the names of the pages of the checkpoint that was written last, or that was about to be written.
+const WRITTEN: &str = "pages";
 /// The tensor of the checkpoint that lists the pages: number, version and hash of each.
 const PAGES: &str = "replay_pages";
 
@@ -25,15 +28,24 @@ const PAGES: &str = "replay_pages";
 #[derive(Default)]
 pub(super) struct Pages(BTreeMap<(usize, u64), Sha256>);
 
+fn name(page: Page) -> String {
+    format!("{}-{}.safetensors", page.number, page.version)
+}
+
 fn path(dir: &Path, page: Page) -> PathBuf {
-    dir.join(REPLAY).join(format!("{}-{}.safetensors", page.number, page.version))
+    dir.join(REPLAY).join(name(page))
 }
 
 impl Pages {
     /// Writes the pages that are not files of the last checkpoint. Returns all pages.
     pub fn write(&self, dir: &Path, replay: &Replay, note: &str) -> Result<Self, Error> {
+        let all = replay.pages();
+        if all.iter().any(|page| !self.0.contains_key(&(page.number, page.version))) {
+            let (list, names) = (dir.join(REPLAY).join(WRITTEN), all.iter().map(|page| name(*page) + "\n").collect::<String>());
+            replace(&list, names.as_bytes()).map_err(Error::io("write", &list))?;
+        }
         let mut pages = BTreeMap::new();
-        for page in replay.pages() {
+        for page in all {
             let key = (page.number, page.version);
             let hash = match self.0.get(&key) {
                 Some(hash) => *hash,
@@ -90,18 +102,24 @@ impl Pages {
         self.0.iter().map(file)
     }
 
-    /// Removes the files that are not pages of this list. A file that cannot be removed stays.
-    pub fn remove_others(&self, dir: &Path) {
+    /// Removes the pages of an earlier checkpoint that are not in this list. A file that cannot be removed stays.
+    pub fn remove_replaced(&self, earlier: &Self, dir: &Path) {
+        let replaced = earlier.0.keys().filter(|key| !self.0.contains_key(*key));
+        replaced.for_each(|(number, version)| _ = fs::remove_file(path(dir, Page { number: *number, version: *version })));
+    }
+
+    /// Removes the pages that a killed process was about to commit, and its temporary files. A file that cannot be removed stays.
+    pub fn remove_uncommitted(&self, dir: &Path) {
         let folder = dir.join(REPLAY);
-        remove_leftovers(&folder, |name| name.ends_with(".safetensors"));
-        let known: Vec<PathBuf> = self.files(dir).map(|(_, path, _)| path).collect();
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let is_page = path.extension().is_some_and(|extension| extension == "safetensors") && path.is_file();
-            if is_page && !known.contains(&path) {
-                let _ = fs::remove_file(path);
-            }
-        }
+        let known: Vec<String> = self.files(dir).map(|(page, ..)| name(page)).collect();
+        let names = read_to_string(&folder.join(WRITTEN)).unwrap_or_default();
+        remove_leftovers(&folder, |name| name == WRITTEN || names.lines().any(|own| own == name));
+        let is_page = |name: &&str| !name.contains(['/', '\\']) && name.ends_with(".safetensors");
+        names
+            .lines()
+            .filter(is_page)
+            .filter(|name| !known.iter().any(|own| own == name))
+            .for_each(|name| _ = fs::remove_file(folder.join(name)));
     }
 }
 
@@ -117,7 +135,7 @@ pub(super) fn create(dir: &Path) -> Result<(), Error> {
 /// Reads a page.
 pub(super) fn read_page(path: &Path, hash: &Sha256) -> Result<Tensors, Error> {
     let advice = "the training cannot be resumed without it; the policy of the checkpoint is intact";
-    if !path.exists() {
+    if !exists(path)? {
         return Err(Error::folder(path, format!("a page of the replay buffer is missing; {advice}")));
     }
     let bytes = read(path)?;

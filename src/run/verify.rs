@@ -4,11 +4,11 @@ use std::path::Path;
 
 use gradus_nets::tensors::{check_finite, get_u64, is_hashed};
 
-use super::logs::{self, METRICS};
-use super::pages::{Pages, read_page};
+use super::logs::{self, EPISODES, METRICS, TIMING};
+use super::pages::{Pages, REPLAY, read_page};
 use super::{covered, line_of_hash};
 use crate::config::UNKNOWN_AGENT;
-use crate::files::{Sha256, read, read_to_string};
+use crate::files::{Sha256, exists, read, read_to_string};
 use crate::saved::{BEST, CONFIG, EXAMPLES_FILE, POLICY, POLICY_PREFIX, STATE, check_note, read_config, read_tensors};
 use crate::verify::{Checked, Verdict};
 use crate::{Config, Error};
@@ -18,15 +18,21 @@ pub(crate) fn folder(dir: &Path) -> Result<Vec<Checked>, Error> {
     let config = read_config(dir);
     let mut all = vec![match &config {
         Ok(_) => Checked::intact(&dir.join(CONFIG), ""),
-        Err(error) if error.to_string().contains(UNKNOWN_AGENT) => Checked { verdict: Verdict::Unknown, line: error.to_string() },
+        Err(error) if error.to_string().contains(UNKNOWN_AGENT) => of_another_program(dir, error)?,
         Err(error) => Checked::damaged(error),
     }];
+    let has = |name: &str| exists(&dir.join(name));
+    let is_run = has(EPISODES)? || has(TIMING)? || has(REPLAY)?;
+    if !has(STATE)? && (is_run || !has(POLICY)?) {
+        let what = if is_run { "the checkpoint of the run" } else { "a checkpoint or a policy" };
+        all.push(Checked::damaged(format!("{}: missing: expected {what}, got none", dir.join(STATE).display())));
+    }
     for (path, problem) in config.iter().flat_map(Config::recorded_inputs) {
         all.push(problem.map_or_else(|| Checked::intact(&path, "as when the run was created"), Checked::damaged));
     }
     for name in [STATE, POLICY, BEST, EXAMPLES_FILE] {
         let path = dir.join(name);
-        if path.exists() {
+        if exists(&path)? {
             all.push(tensors(&path, config.as_ref().ok()));
         }
     }
@@ -37,6 +43,21 @@ pub(crate) fn folder(dir: &Path) -> Result<Vec<Checked>, Error> {
         all.extend(of_table(dir));
     }
     Ok(all)
+}
+
+/// Checks the settings of an agent that this program does not have: whether they are those in the tensor files.
+fn of_another_program(dir: &Path, error: &Error) -> Result<Checked, Error> {
+    let settings = read_to_string(&dir.join(CONFIG))?;
+    for name in [STATE, POLICY] {
+        let path = dir.join(name);
+        if exists(&path)? {
+            let Ok((_, note)) = read_tensors(&path) else { continue };
+            let is_same = note.is_empty() || note.starts_with(settings.trim_end());
+            let changed = || Checked::damaged(format!("{}: damaged: other settings than in {name}", dir.join(CONFIG).display()));
+            return Ok(if is_same { Checked { verdict: Verdict::Unknown, line: error.to_string() } } else { changed() });
+        }
+    }
+    Ok(Checked { verdict: Verdict::Unknown, line: error.to_string() })
 }
 
 /// Checks a tensor file. If it was made with other settings than `config`, one of the two files is damaged.

@@ -69,9 +69,13 @@ pub(crate) fn with_steps<T>(show: Show, work: impl FnOnce(&dyn Fn(&str)) -> T) -
         let (done, is_done) = mpsc::channel::<()>();
         let line = &line;
         let show = move || {
-            if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                line.set_draw_target(ProgressDrawTarget::stderr());
-                line.enable_steady_tick(Duration::from_millis(100));
+            let mut wait = PATIENCE;
+            while is_done.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                if wait == PATIENCE {
+                    line.set_draw_target(ProgressDrawTarget::stderr());
+                    wait = Duration::from_millis(100);
+                }
+                line.tick();
             }
         };
         // without a thread, nothing is shown

@@ -8,7 +8,7 @@
 //! A ranking is ordered from the best to the worst. The optional key `split` is `train` or `test`; either all lines have one or none. Without
 //! it the task decides: prompts of its validation and test splits are held out, and of a task without splits one prompt in eight, by a hash.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::path::Path;
 
@@ -78,7 +78,7 @@ fn line(fields: &Map<String, Value>, world: &TextWorld) -> Result<(RankedTexts, 
     let prompt = vocabulary.encode(&prompt).map_err(|error| format!("prompt: {}", said(error)))?;
     world.check_prompt(&prompt).map_err(said)?;
     let completions = texts.iter().map(|text| completion(text, world)).collect::<Result<Vec<_>, _>>()?;
-    let mut seen = HashSet::new();
+    let mut seen = BTreeSet::new();
     if let Some((_, text)) = completions.iter().zip(&texts).find(|(completion, _)| !seen.insert(*completion)) {
         return Err(format!("expected different completions, got `{}` twice", short(text)));
     }

@@ -25,7 +25,7 @@
 //! the file's prompts, answers and examples, and each character that its verifiers read, is a symbol, and completions may be as long as the
 //! longest answer or example, and EOS.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 use std::path::Path;
 
@@ -64,7 +64,7 @@ pub struct FileTask {
     /// The problems of each split; the second and third are empty if the problems are one set.
     splits: [Vec<Problem>; 3],
     /// The split and the right answer of each prompt.
-    right: HashMap<Vec<u32>, (Split, Right)>,
+    right: BTreeMap<Vec<u32>, (Split, Right)>,
     /// Hash of the lines (FNV-1a, 64 bits).
     hash: u64,
 }
@@ -138,10 +138,10 @@ impl FileTask {
             max_new_tokens: 0,
             longest_prompt: 0,
             splits: Default::default(),
-            right: HashMap::new(),
+            right: BTreeMap::new(),
             hash: 0,
         };
-        let mut first: HashMap<Vec<u32>, (usize, Split)> = HashMap::new();
+        let mut first: BTreeMap<Vec<u32>, (usize, Split)> = BTreeMap::new();
         for line in lines {
             let prompt = encode(&line, "prompt", &line.prompt)?;
             let split = match line.split {
