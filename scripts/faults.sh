@@ -200,7 +200,7 @@ flips "eval" out/policy.safetensors "$gradus" eval out --episodes 1
 rm -rf reference
 mkdir reference
 (cd reference && "$gradus" train "${dqn[@]}")
-for file in state.safetensors "$(cd reference/out && echo replay/*)"; do
+for file in state.safetensors "$(cd reference/out && echo replay/*.safetensors)"; do
   flips "train --resume of dqn" "out/$file" "$gradus" train --resume out --threads 1 --quiet
 done
 

@@ -6,6 +6,7 @@ use std::process::{ExitCode, Termination};
 use std::sync::OnceLock;
 
 use gradus_envs::panics;
+use gradus_envs::simd::{self, Level};
 
 use crate::Error;
 
@@ -64,12 +65,11 @@ pub fn one_line(text: &str) -> String {
 pub fn program<T: Termination>(body: impl FnOnce() -> Result<T, Error>) -> ExitCode {
     panics::keep_quiet();
     // hash maps need random numbers and panic without them: better at once than in the middle of a run
-    let without_random_numbers = |_| Error::Parse {
-        what: "random numbers".into(),
-        expected: "some from the system".into(),
-        got: "an error".into(),
-    };
+    let without_random_numbers =
+        |_| Error::Parse { what: "random numbers".into(), expected: "some from the system".into(), got: "an error".into() };
     let prepared = panics::catch(RandomState::new).map_err(without_random_numbers);
+    let unknown_level = |(expected, got)| Error::Parse { what: simd::LIMIT.into(), expected, got };
+    let prepared = prepared.and_then(|_| Level::wanted().map_err(unknown_level));
     match prepared.and_then(|_| panics::catch(body).unwrap_or_else(|panic| Err(panic.into()))) {
         Ok(result) => result.report(),
         Err(error) => {

@@ -135,7 +135,8 @@ fn the_final_policies_are_kept() {
     let out = dir.path().join("runs/small");
     let names = || {
         let entries = fs::read_dir(out.join("policies")).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<std::collections::BTreeSet<String>>()
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.ends_with(".safetensors")).collect::<std::collections::BTreeSet<String>>()
     };
     let name = |agent: &str, seed: u64| format!("{agent}-cartpole-{seed}.safetensors");
     let all = [("ppo-clip", 1), ("ppo-clip", 2), ("ppo-no-clip", 1), ("ppo-no-clip", 2)].map(|(agent, seed)| name(agent, seed));

@@ -5,7 +5,9 @@ mod temporary;
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
+use gradus::envs::simd::{LIMIT, Level};
 use gradus::envs::{World, registry};
 use gradus::nets::threads;
 use gradus::{Config, Run, Show, Trainer};
@@ -54,4 +56,27 @@ fn a_seed_gives_the_same_run_on_every_machine() {
     let bits = trainer.actor_critic().unwrap().parameters().iter().flat_map(|x| x.to_bits().to_le_bytes());
     let hash = bits.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     assert_eq!(format!("{hash:016x}"), "fc82f8e55dc6a074");
+}
+
+/// `docs/determinism.md` prints a command and the checksum of the tensors that it trains.
+#[test]
+fn the_checksum_of_the_page_is_that_of_a_run_at_every_instruction_set() {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/determinism.md")).unwrap();
+    let command = page.lines().find_map(|line| line.strip_prefix("gradus train ")).expect("the page has a command");
+    let expected = page.lines().find_map(|line| line.strip_prefix("ok       runs/a/policy.safetensors: tensors ")).expect("and a checksum");
+    let arguments: Vec<&str> = command.split_once(" --out").unwrap().0.split(' ').collect();
+    let dir = temporary::tempdir().unwrap();
+    for level in Level::available() {
+        let out = level.name();
+        let gradus = |arguments: &[&str]| {
+            let program = env!("CARGO_BIN_EXE_gradus");
+            let output = Command::new(program).current_dir(dir.path()).env(LIMIT, level.name()).args(arguments).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        gradus(&[&["train"], &arguments[..], &["--out", out]].concat());
+        let verified = gradus(&["verify", "--all", &format!("{out}/policy.safetensors")]);
+        let got = verified.lines().next().unwrap().rsplit(' ').next().unwrap();
+        assert_eq!(got, expected, "{level:?}");
+    }
 }

@@ -175,3 +175,16 @@ fn an_ignored_signal_stays_ignored() {
     std::io::copy(&mut running.output, &mut std::io::sink()).unwrap();
     assert_eq!(running.end(), (Some(0), String::new()));
 }
+
+/// A scheduler sends SIGTERM once and kills some seconds later. The update would take hours.
+#[test]
+fn a_signal_other_than_ctrl_c_is_not_ignored_for_long() {
+    let folder = temporary::tempdir().unwrap();
+    let settings = ["--set", "ppo.epochs=1000000", "--steps", "1m", "--out", "run"];
+    let (mut running, _) = Running::start(gradus(&[&["train", "ppo", "cartpole"], &settings[..]].concat()), folder.path());
+    running.send("TERM");
+    let (code, error) = running.end();
+    let lines: Vec<&str> = error.lines().collect();
+    let expected = "stopped within an update; continue from the last checkpoint with: gradus train --resume run";
+    assert!(code == Some(143) && lines.last() == Some(&expected), "{code:?}, {error}");
+}

@@ -4,6 +4,8 @@
 //! fuses or reorders floating-point operations, so every instruction set gives the same bits.
 #![allow(unsafe_code)]
 
+use std::sync::atomic::{AtomicU8, Ordering};
+
 /// The instruction sets that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -15,10 +17,53 @@ pub enum Level {
     Avx512,
 }
 
+/// The environment variable that limits [`Level::best`].
+pub const LIMIT: &str = "GRADUS_SIMD";
+
 impl Level {
-    /// Returns the highest level that this processor supports.
-    #[inline]
+    /// All levels, from the lowest.
+    const ALL: [Self; 3] = [Level::Portable, Level::Avx2, Level::Avx512];
+
+    /// Returns the best level of this processor, or that in the environment variable [`LIMIT`] if it is lower. The results are the same at every level.
+    #[inline(always)]
     pub fn best() -> Self {
+        // cached, because functions such as `exp` call this for every number
+        static BEST: AtomicU8 = AtomicU8::new(0);
+        match BEST.load(Ordering::Relaxed) {
+            1 => Level::Portable,
+            2 => Level::Avx2,
+            3 => Level::Avx512,
+            _ => {
+                let best = Self::wanted().unwrap_or(Level::Avx512).min(Self::detected());
+                BEST.store(best as u8 + 1, Ordering::Relaxed);
+                best
+            }
+        }
+    }
+
+    /// Returns the level in the environment variable [`LIMIT`]; without a variable, that of this processor.
+    ///
+    /// # Errors
+    /// If the variable names no level, or one that this processor does not have: what was expected, and what was got.
+    pub fn wanted() -> Result<Self, (String, String)> {
+        let Some(name) = std::env::var_os(LIMIT) else { return Ok(Self::detected()) };
+        let known = Self::ALL.into_iter().filter(|level| *level <= Self::detected());
+        let names: Vec<&str> = known.clone().map(Self::name).collect();
+        let found = known.into_iter().find(|level| name == level.name());
+        found.ok_or_else(|| (format!("one of the levels of this processor, {}", names.join(", ")), format!("`{}`", name.display())))
+    }
+
+    /// The level's name in the environment variable [`LIMIT`].
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Portable => "portable",
+            Level::Avx2 => "avx2",
+            Level::Avx512 => "avx512",
+        }
+    }
+
+    #[cold]
+    fn detected() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::is_x86_feature_detected as has;
@@ -32,10 +77,9 @@ impl Level {
         Level::Portable
     }
 
-    /// Returns all levels that this processor supports.
-    #[cfg(test)]
-    pub(crate) fn available() -> Vec<Self> {
-        [Level::Portable, Level::Avx2, Level::Avx512].into_iter().filter(|level| *level <= Level::best()).collect()
+    /// Returns all levels that this process may use.
+    pub fn available() -> Vec<Self> {
+        Self::ALL.into_iter().filter(|level| *level <= Level::best()).collect()
     }
 }
 

@@ -122,6 +122,34 @@ pub fn ln(x: f32) -> f32 {
     dispatch(Level::best(), Ln(x))
 }
 
+/// x^y of f64 numbers, computed in software: the same on every platform, which the standard library's `powf` is not.
+///
+/// ```
+/// assert_eq!(gradus_nets::math::pow(2.0, 0.5), std::f64::consts::SQRT_2);
+/// ```
+pub fn pow(x: f64, y: f64) -> f64 {
+    libm::pow(x, y)
+}
+
+/// x^n by repeated squaring, with the same roundings on every platform, which the standard library's `powi` does not promise.
+///
+/// ```
+/// assert_eq!([0, 1, 5].map(|n| gradus_nets::math::powi(-3.0, n)), [1.0, -3.0, -243.0]);
+/// ```
+pub fn powi(mut x: f64, mut n: u32) -> f64 {
+    let mut result = 1.0;
+    loop {
+        if n % 2 == 1 {
+            result *= x;
+        }
+        n /= 2;
+        if n == 0 {
+            return result;
+        }
+        x *= x;
+    }
+}
+
 /// tanh x, within 6 units in the last place.
 #[inline(always)]
 pub fn tanh(x: f32) -> f32 {

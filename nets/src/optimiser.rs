@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::math::powi;
+
 /// The decay rates of the first and the second moment of Adam and RAdam.
 pub(crate) const BETA1: f32 = 0.9;
 pub(crate) const BETA2: f32 = 0.999;
@@ -33,8 +35,8 @@ impl Rectified {
     pub fn of(clock: f64) -> Self {
         const DECAY: f64 = 0.999; // the clock counts with the f32 next to it
         // from t = 745 000 on, the clock and t beta2^t are 0
-        let t = if clock > 0.0 { (clock.ln() / f64::from(BETA2).ln()).round() } else { 0.0 };
-        let power = if clock > 0.0 { DECAY.powi(t as i32) } else { 0.0 };
+        let t = if clock > 0.0 { (libm::log(clock) / libm::log(f64::from(BETA2))).round() } else { 0.0 };
+        let power = if clock > 0.0 { powi(DECAY, t as u32) } else { 0.0 };
         let last = 2.0 / (1.0 - DECAY) - 1.0;
         let length = last - 2.0 * t * power / (1.0 - power);
         if length <= 5.0 {

@@ -56,6 +56,29 @@ pub fn named(tensors: Vec<(String, Tensor)>) -> Tensors {
     tensors.into_iter().collect()
 }
 
+/// Returns a checksum of tensors alone, whatever file they are in: the first sixteen digits of the SHA-256 of their names, shapes and little-endian bytes, in the order of
+/// their names.
+///
+/// ```
+/// use gradus_nets::tensors::{Tensor, checksum, named};
+///
+/// let tensors = |x: f32| named(vec![("bias".into(), Tensor::f32(&[1], vec![x]))]);
+/// assert_eq!(checksum(&tensors(0.5)).len(), 16);
+/// assert_ne!(checksum(&tensors(0.5)), checksum(&tensors(0.25)));
+/// ```
+pub fn checksum(tensors: &Tensors) -> String {
+    let mut hash = Hash::new();
+    for (name, Tensor { shape, data }) in tensors {
+        hash.update(format!("{name} {shape:?}\n"));
+        match data {
+            Data::F32(numbers) => numbers.iter().for_each(|x| hash.update(x.to_le_bytes())),
+            Data::F64(numbers) => numbers.iter().for_each(|x| hash.update(x.to_le_bytes())),
+            Data::U64(numbers) => numbers.iter().for_each(|x| hash.update(x.to_le_bytes())),
+        }
+    }
+    hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Returns the tensors with `prefix` before their names.
 pub fn with_prefix(tensors: Tensors, prefix: &str) -> Tensors {
     named(tensors.into_iter().map(|(name, tensor)| (format!("{prefix}{name}"), tensor)).collect())

@@ -196,7 +196,11 @@ pub fn expect_own(dir: &Path, (outputs, mark): (&[&str], &str), expected: &str) 
 
 /// Whether there is something at `path`. Unlike [`Path::exists`], an error of the system is not the answer that there is nothing.
 pub fn exists(path: &Path) -> Result<bool, Error> {
-    path.try_exists().map_err(Error::io("find", path))
+    match path.try_exists() {
+        // a file has no files below it
+        Err(error) if error.kind() == ErrorKind::NotADirectory => Ok(false),
+        result => result.map_err(Error::io("find", path)),
+    }
 }
 
 /// An entry of a folder.

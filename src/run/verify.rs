@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gradus_nets::tensors::{check_finite, get_u64, is_hashed};
+use gradus_nets::tensors::{check_finite, checksum, get_u64, is_hashed};
 
 use super::logs::{self, EPISODES, METRICS, TIMING};
 use super::pages::{Pages, REPLAY, read_page};
@@ -69,7 +69,10 @@ pub(crate) fn tensors(path: &Path, config: Option<&Config>) -> Checked {
         let parameters = tensors.iter().filter(|(name, _)| !is_state || name.starts_with(POLICY_PREFIX));
         check_finite(parameters).map_err(|source| Error::Tensors { path: path.into(), source })?;
         let steps = get_u64(&tensors, "steps").ok().and_then(|steps| steps.first());
-        let detail = steps.map_or_else(String::new, |steps| format!("step {steps}"));
+        let detail = match steps {
+            Some(steps) => format!("step {steps}"),
+            None => format!("tensors {}", checksum(&tensors)),
+        };
         Ok::<_, Error>(if is_hashed(&read(path)?) { Checked::intact(path, detail) } else { Checked::unknown(path) })
     };
     check().unwrap_or_else(Checked::damaged)

@@ -113,7 +113,7 @@ fn normal_tail(z: f64) -> f64 {
         0.170_872_77,
     ];
     let polynomial = coefficients.iter().rev().fold(0.0, |sum, coefficient| sum * t + coefficient);
-    0.5 * t * (polynomial - x * x).exp()
+    0.5 * t * libm::exp(polynomial - x * x)
 }
 
 /// Returns the two-sided p-value of the sign-flip test for the [`paired`] differences of runs. The null hypothesis is that each difference

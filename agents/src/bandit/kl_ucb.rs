@@ -1,6 +1,6 @@
 //! KL-UCB: upper confidence bounds from the Kullback-Leibler divergence (Garivier and Cappe, COLT 2011).
 
-use gradus_nets::math::ln;
+use gradus_nets::math::{ln, powi};
 
 /// Returns the divergence of a Bernoulli distribution with probability `q` from one with `p`: p ln(p / q) + (1 - p) ln((1 - p) / (1 - q)).
 ///
@@ -16,7 +16,7 @@ pub fn bernoulli_kl(p: f64, q: f64) -> f64 {
     let d = q - p;
     if d.abs() < 0.05 * p.min(1.0 - p) {
         // close to each other the logarithms cancel: the series of -p ln(1 + d / p) - (1 - p) ln(1 - d / (1 - p)), whose terms of first order do
-        let series = |share: f64, x: f64| (2..10).map(|k| share * (-x).powi(k) / f64::from(k)).sum::<f64>();
+        let series = |share: f64, x: f64| (2..10).map(|k| share * powi(-x, k) / f64::from(k)).sum::<f64>();
         return series(p, d / p) + series(1.0 - p, -d / (1.0 - p));
     }
     let term = |p: f64, q: f64| match (p > 0.0, q > 0.0) {

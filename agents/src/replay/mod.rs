@@ -17,7 +17,7 @@ mod saved;
 use std::collections::VecDeque;
 
 use gradus_envs::random::Stream;
-use gradus_nets::{ActionRows, Observations, Store};
+use gradus_nets::{ActionRows, Observations, Store, math};
 
 use crate::rollout::Scaling;
 use crate::sum_tree::SumTree;
@@ -317,7 +317,7 @@ impl Replay {
     pub fn weigh(&self, sample: &mut Sample, beta: f32) {
         let Some(Priorities { tree, .. }) = &self.priorities else { return };
         let scale = self.len() as f64 / tree.total();
-        let weight = |slot: &usize| (scale * f64::from(tree.leaves()[*slot])).powf(-f64::from(beta));
+        let weight = |slot: &usize| math::pow(scale * f64::from(tree.leaves()[*slot]), -f64::from(beta));
         let weights: Vec<f64> = sample.slots.iter().map(weight).collect();
         let greatest = weights.iter().fold(0.0, |a: f64, b| a.max(*b));
         sample.weights.iter_mut().zip(weights).for_each(|(to, weight)| *to = (weight / greatest) as f32);
@@ -331,7 +331,8 @@ impl Replay {
         assert_eq!(sample.slots.len(), priorities.len(), "priorities: expected one for each decision");
         let Some(Priorities { exponent, tree, greatest }) = &mut self.priorities else { return };
         for (slot, priority) in sample.slots.iter().zip(priorities) {
-            let mass = priority.powf(*exponent);
+            // not `powf`, which differs between platforms
+            let mass = math::pow(f64::from(*priority), f64::from(*exponent)) as f32;
             *greatest = greatest.max(mass);
             tree.set(*slot, mass);
         }

@@ -5,6 +5,7 @@ use gradus::agents::returns::{Truncated, mean_and_sample_std};
 use gradus::agents::{
     Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Report, Rollout, Setup, UpdateContext,
 };
+use gradus::nets::math::exp;
 use gradus::nets::{Batch, LossGrad, Objective, Policy, PolicyOutput, settings};
 
 settings! {
@@ -60,7 +61,7 @@ impl Agent for Awr {
         let Estimate { advantages, targets, .. } = gae.estimate(policy, rollout, &rollout.rewards, context)?;
         let (_, std) = mean_and_sample_std(advantages.iter().copied());
         let scale = self.config.temperature * std as f32 + 1e-8;
-        let weights: Vec<f32> = advantages.iter().map(|a| (a / scale).min(3.0).exp()).collect();
+        let weights: Vec<f32> = advantages.iter().map(|a| exp((a / scale).min(3.0))).collect();
 
         let order: Vec<u32> = (0..rollout.len() as u32).collect();
         let mut loss = 0.0;

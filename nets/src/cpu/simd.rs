@@ -4,60 +4,10 @@
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use std::sync::atomic::{AtomicU8, Ordering};
-
 use super::product::{Finish, Product, run};
 use crate::math::sum16;
 
-/// The instruction sets that the kernels are compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// The instructions of the compilation target; slow if the target has no fused multiply-add.
-    Portable,
-    /// AVX2 and FMA.
-    Avx2,
-    /// AVX-512.
-    Avx512,
-}
-
-impl Level {
-    /// Returns the best level of this processor.
-    #[inline(always)]
-    pub fn best() -> Self {
-        // cached, because functions such as `math::exp` call this for every number
-        static BEST: AtomicU8 = AtomicU8::new(0);
-        match BEST.load(Ordering::Relaxed) {
-            1 => Level::Portable,
-            2 => Level::Avx2,
-            3 => Level::Avx512,
-            _ => {
-                let best = Self::detected();
-                BEST.store(best as u8 + 1, Ordering::Relaxed);
-                best
-            }
-        }
-    }
-
-    #[cold]
-    fn detected() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::is_x86_feature_detected as has;
-            if has!("avx512f") && has!("avx512vl") && has!("avx512dq") && has!("avx512bw") && has!("avx2") && has!("fma") {
-                return Level::Avx512;
-            }
-            if has!("avx2") && has!("fma") {
-                return Level::Avx2;
-            }
-        }
-        Level::Portable
-    }
-
-    /// Returns all levels that this processor supports.
-    pub fn available() -> Vec<Self> {
-        [Level::Portable, Level::Avx2, Level::Avx512].into_iter().filter(|level| *level <= Level::best()).collect()
-    }
-}
+pub use gradus_envs::simd::Level;
 
 /// A vector of f32 numbers and the operations of the kernels.
 pub trait Simd: Copy {
