@@ -45,8 +45,11 @@ fn linear() -> NetworkConfig {
 
 /// Returns the algorithm that `config` builds for a training of 10,000 steps, with linear networks.
 fn built(config: &impl AgentConfig) -> Box<dyn Algorithm> {
+    built_with(config, OptimiserConfig { learning_rate: 0.1, ..optimiser() })
+}
+
+fn built_with(config: &impl AgentConfig, optimiser: OptimiserConfig) -> Box<dyn Algorithm> {
     let (world, reference) = (registry::find("cartpole").unwrap(), ReferenceConfig::default());
-    let optimiser = OptimiserConfig { learning_rate: 0.1, ..optimiser() };
     let setup = Setup {
         world: &world,
         envs: ENVS,
@@ -346,4 +349,65 @@ fn the_importance_weights_are_corrected_fully_at_the_end() {
         }
         assert!(sample.slots.iter().any(|slot| *slot != sample.slots[0]), "all weights are 1");
     }
+}
+
+/// The only update of an iteration makes parameters infinite. Nothing but the check at the end of the iteration finds them.
+#[test]
+fn parameters_are_checked_at_the_end_of_an_iteration() {
+    // the agents with an actor step it after the critics, and find them there
+    for name in VALUE_BASED {
+        let rollouts = agent(name, settings(), 1.0).rollouts_per_iteration() as u64;
+        let learning_starts = (rollouts - 1) * ROLLOUT as u64;
+        let off_policy = OffPolicyConfig { learning_starts, updates_per_step: 0.125, ..settings() };
+        let wild = OptimiserConfig { learning_rate: 1e30, weight_decay: 1e10, ..optimiser() };
+        let mut algorithm = match name {
+            "dqn" => built_with(&DqnConfig { learner: QLearnerConfig { off_policy, ..Default::default() }, ..Default::default() }, wild),
+            _ => built_with(&QrDqnConfig { learner: QLearnerConfig { off_policy, ..Default::default() }, ..Default::default() }, wild),
+        };
+        algorithm.begin();
+        for number in 1..=rollouts {
+            let result = algorithm.update(&rollout(false, false, number), context(0, 0.0));
+            assert_eq!(result.is_ok(), number < rollouts, "{name}, rollout {number} of {rollouts}: {result:?}");
+            assert!(result.err().is_none_or(|error| error.to_string().contains("parameter")), "{name}");
+        }
+    }
+}
+
+#[test]
+fn shared_settings_are_checked() {
+    let reference = ReferenceConfig::default();
+    let (world, optimiser) = (registry::find("pendulum").unwrap(), optimiser());
+    let setup = Setup {
+        world: &world,
+        envs: ENVS,
+        seed: 1,
+        steps: 10_000,
+        optimiser: &optimiser,
+        reference: &reference,
+        perceptron: None,
+        scores_whole_texts: false,
+        pairs: &[],
+    };
+    let error = |config: ActorLearnerConfig| SacConfig { learner: config, ..SacConfig::default() }.build(&setup).err().unwrap().to_string();
+    for tau in [0.0, 1.5, f32::NAN] {
+        let config = ActorLearnerConfig { tau, ..ActorLearnerConfig::default() };
+        assert_eq!(error(config), format!("sac.tau: expected a number above 0 and at most 1, got {tau}"));
+    }
+    let off_policy = OffPolicyConfig { importance_exponent: 1.5, ..OffPolicyConfig::default() };
+    let config = ActorLearnerConfig { off_policy, ..ActorLearnerConfig::default() };
+    assert_eq!(error(config), "sac.importance_exponent: expected a number from 0 to 1, got 1.5");
+}
+
+/// What a resumed training says about schedules: epsilon falls from 1 to 0.2 over half of the steps, beta rises from 0.4 to 1.
+#[test]
+fn scheduled_quantities_follow_the_number_of_steps() {
+    let off_policy = OffPolicyConfig { priority_exponent: 0.5, ..settings() };
+    let learner = QLearnerConfig { off_policy, exploration_fraction: 0.5, exploration_final_eps: 0.2, ..QLearnerConfig::default() };
+    let config = DqnConfig { learner, ..DqnConfig::default() };
+    let values = |steps, done| config.scheduled(steps, done).into_iter().map(|(_, value)| (100.0 * value).round()).collect::<Vec<_>>();
+    assert_eq!(
+        [values(1000, 0), values(1000, 250), values(1000, 1000), values(4000, 1000)],
+        [vec![100.0, 40.0], vec![60.0, 55.0], vec![20.0, 100.0], vec![60.0, 55.0]]
+    );
+    assert_eq!(config.scheduled(1000, 0).iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["epsilon", "importance_exponent"]);
 }

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod derivatives;
 mod kl;
 mod ppo;
 mod surrogate;
