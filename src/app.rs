@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::{fs, io};
 
 use gradus_agents::registry as agents;
 use gradus_agents::{AgentConfig, Preset};
 use gradus_envs::{Env, World, registry};
 
-use crate::files::read_to_string;
+use crate::config::inputs;
+use crate::files::read_named_to_string;
 use crate::{Config, Error, commands, program};
 
 /// Returns the command line of the program `gradus`. A program with environments and agents of its own adds them:
@@ -86,18 +86,20 @@ fn read_presets(dir: &Path) -> Result<(), Error> {
     }
     for agent in folders(dir)? {
         agents::find(&name_of(&agent)).map_err(|error| Error::folder(&agent, error.to_string()))?;
-        for environment in folders(&agent)? {
+        for environment_folder in folders(&agent)? {
             // a preset of several environments is checked in one of them
-            let world = match name_of(&environment).as_str() {
+            let world = match name_of(&environment_folder).as_str() {
                 "any" => "cartpole".into(),
                 "text" => "addition".into(),
-                name => registry::find(name).map_err(|error| Error::folder(&environment, error.to_string()))?.name,
+                name => registry::find(name).map_err(|error| Error::folder(&environment_folder, error.to_string()))?.name,
             };
-            for file in entries(&environment)?.into_iter().filter(|path| is_preset(path)) {
+            for file in entries(&environment_folder)?.into_iter().filter(|path| is_preset(path)) {
                 let leaked = |text: String| -> &'static str { text.leak() };
-                let [agent, environment, name] = [&agent, &environment, &file].map(|path| leaked(name_of(path)));
+                let [agent, environment, name] = [&agent, &environment_folder, &file].map(|path| leaked(name_of(path)));
                 let environment = if ["any", "text"].contains(&environment) { environment } else { leaked(world.clone()) };
-                agents::register_preset(Preset { agent, environment, name, text: leaked(read_to_string(&file)?) })
+                // paths in it are relative to its folder
+                let text = inputs::resolved(&read_named_to_string(&file)?, &environment_folder);
+                agents::register_preset(Preset { agent, environment, name, text: leaked(text) })
                     .map_err(Error::from)
                     .and_then(|()| Config::preset(agent, &world, Some(name)))
                     .map_err(|error| Error::folder(&file, error.to_string()))?;
@@ -109,10 +111,8 @@ fn read_presets(dir: &Path) -> Result<(), Error> {
 
 /// Returns the paths in a folder, in the order of their names.
 fn entries(dir: &Path) -> Result<Vec<PathBuf>, Error> {
-    let read = || fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>();
-    let mut paths = read().map_err(Error::io("read", dir))?;
-    paths.sort();
-    Ok(paths)
+    let all = crate::files::entries(dir).map_err(Error::io("read", dir))?;
+    Ok(all.into_iter().map(|entry| entry.path).collect())
 }
 
 /// Returns the folders in a folder of presets. A preset there is an error, because it would be ignored.

@@ -234,6 +234,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             break
         }
         'gradus;verify' {
+            [CompletionResult]::new('--all', '--all', [CompletionResultType]::ParameterName, 'Also list the files that are as they were written')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

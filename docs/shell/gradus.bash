@@ -1095,7 +1095,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__verify)
-            opts="-h --help"
+            opts="-h --all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

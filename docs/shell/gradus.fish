@@ -163,6 +163,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand check" -s h -l help -d 'Pr
 complete -c gradus -n "__fish_gradus_using_subcommand new" -l name -d 'Name of the crate [default: the folder\'s name]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand new" -l path -d 'Folder of Gradus\'s source, for the dependency [default: the source that this program was built from]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand new" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand verify" -l all -d 'Also list the files that are as they were written'
 complete -c gradus -n "__fish_gradus_using_subcommand verify" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand list" -l settings -d 'List the key, default and meaning of every setting instead, or of the settings of one agent' -r -f -a "reinforce\t''
 a2c\t''

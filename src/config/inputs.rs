@@ -148,8 +148,21 @@ pub(crate) fn resolve(table: &mut Table, dir: &Path) -> bool {
         let kind = FROM_FILES.iter().find(|kind| text.starts_with(**kind));
         let is_path = !text.is_empty() && keys.iter().any(|own| key == *own || key.ends_with(&format!(".{own}")));
         let kind = kind.copied().or_else(|| is_path.then_some(""))?;
-        Some(format!("{kind}{}", found_from(dir, Path::new(&text[kind.len()..])).display()))
+        let changed = format!("{kind}{}", found_from(dir, Path::new(&text[kind.len()..])).display());
+        (changed != text).then_some(changed)
     })
+}
+
+/// Returns the settings `text` of a file in the folder `dir` with paths that are found from the current folder. Without such paths, returns the text as it is;
+/// otherwise of its comments those at the top.
+#[cfg(any(feature = "app", test))]
+pub(crate) fn resolved(text: &str, dir: &Path) -> String {
+    let Ok(mut table) = text.parse::<Table>() else { return text.into() };
+    if !resolve(&mut table, dir) {
+        return text.into();
+    }
+    let comments: String = text.lines().take_while(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+    format!("{comments}{table}")
 }
 
 /// Replaces texts, and keys that name an environment, by the results of `change`, which gets the key and the text.
@@ -204,3 +217,37 @@ pub(crate) fn hash(key: &str, path: &Path) -> Result<Option<String>, Error> {
 
 /// The hashes of the inputs of a run, by the setting that names them.
 pub type Inputs = BTreeMap<String, String>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What lies beside a file is found from it, in sections, lists, keys and dotted keys; anything else stays as it is.
+    #[test]
+    fn paths_are_relative_to_the_file_that_names_them() {
+        let folder = crate::temporary::tempdir().unwrap();
+        let dir = folder.path();
+        ["start", "maze.txt", "pairs.jsonl"].iter().for_each(|name| fs::write(dir.join(name), "").unwrap());
+        let text = "# a comment\ninit = \"start\"\nname = \"start\"\nenvironments = [\"grid:maze.txt\", \"cartpole\"]\ndpo.pairs = \"pairs.jsonl\"\n\
+                    [steps]\n\"grid:maze.txt\" = 3\n[reward_model]\nfolder = \"elsewhere\"\n[[agents]]\nsettings = { \"dpo.pairs\" = \"pairs.jsonl\" }\n";
+        let table: Table = resolved(text, dir).parse().unwrap();
+        let path = |name: &str| dir.join(name).display().to_string();
+        assert!(resolved(text, dir).starts_with("# a comment\n"));
+        assert_eq!(table["init"].as_str(), Some(path("start").as_str()));
+        assert_eq!(table["name"].as_str(), Some("start"), "no path");
+        let environments = table["environments"].as_array().unwrap();
+        assert_eq!(environments[0].as_str(), Some(format!("grid:{}", path("maze.txt")).as_str()));
+        assert_eq!(environments[1].as_str(), Some("cartpole"));
+        assert_eq!(table["dpo"]["pairs"].as_str(), Some(path("pairs.jsonl").as_str()));
+        assert!(table["steps"].get(format!("grid:{}", path("maze.txt"))).is_some());
+        assert_eq!(table["reward_model"]["folder"].as_str(), Some("elsewhere"), "not beside the file");
+        assert_eq!(table["agents"][0]["settings"]["dpo.pairs"].as_str(), Some(path("pairs.jsonl").as_str()));
+        assert_eq!(resolved("steps = 3 # as it is\n", dir), "steps = 3 # as it is\n");
+    }
+
+    #[test]
+    fn names_of_files_are_short() {
+        let names = ["q-learning-grid:a/b.c/my maze.txt", "grpo-file:sums.jsonl", "ppo-cartpole"].map(short_name);
+        assert_eq!(names, ["q-learning-my maze", "grpo-sums", "ppo-cartpole"]);
+    }
+}
