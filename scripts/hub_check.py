@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from huggingface_hub import ModelCard
+from huggingface_hub.utils import validate_repo_id
 
 
 def main():
@@ -16,14 +17,16 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         run = lambda *arguments: subprocess.run([program, *arguments], check=True, cwd=folder, capture_output=True, text=True).stdout
         run("train", "ppo", "cartpole", "--steps", "100k", "--out", "run", "--quiet")
-        run("export", "run", "--hub", "hub", "--name", "me/cartpole: ppo")
+        run("export", "run", "--hub", "hub", "--name", "me/cartpole-ppo")
+        # the names that the program gives and accepts are names of the hub
+        validate_repo_id("me/cartpole-ppo")
         hub = Path(folder, "hub")
         card = ModelCard.load(hub / "README.md")
         [result] = card.data.eval_results
         evaluation = json.loads((hub / "results.json").read_text())
         assert card.data.library_name == "gradus" and "reinforcement-learning" in card.data.tags, card.data
         assert (result.task_type, result.dataset_name, result.metric_type) == ("reinforcement-learning", "CartPole-v1", "mean_reward"), result
-        assert card.data.model_name == "me/cartpole: ppo", card.data.model_name
+        assert card.data.model_name == "me/cartpole-ppo", card.data.model_name
         assert result.metric_value == f"{evaluation['mean']:.2f} +/- {evaluation['std']:.2f}", result.metric_value
         for name in ["replay.gif", "curve.png"]:
             assert f"]({name})" in card.text and (hub / name).stat().st_size > 1000, name
