@@ -99,7 +99,7 @@ pub use gradus_statistics as statistics;
 #[cfg(feature = "ndarray")]
 pub use ndarray;
 pub use policy::Policy;
-pub use program::{one_line, program, program_name};
+pub use program::{one_line, plain, program, program_name};
 pub use run::{Run, Show, Update};
 pub use train::{Iteration, LearnedReward, Trainer};
 

@@ -222,7 +222,7 @@ impl Policy {
 
     /// As [`save`](Policy::save), into an existing folder that may have other files.
     pub fn save_into(&self, dir: &Path) -> Result<(), Error> {
-        let settings = self.config.clone().with_copies(dir)?.to_file();
+        let settings = self.config.clone().with_copies(dir)?.to_file_in(dir)?;
         let mut parameters = self.behaviour.save();
         parameters.extend(self.predictor.normaliser().save_observations());
         let write = |name, bytes: &[u8]| replace(&dir.join(name), bytes).map_err(Error::io("write", dir));

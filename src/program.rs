@@ -30,20 +30,24 @@ const LONGEST: usize = 600;
 /// Characters at the end of a longer message that are kept: they often say what was got.
 const TAIL: usize = 150;
 
-/// Returns a message as one line that a terminal can show: without control characters, which names and files may contain, and without the middle of a very long
-/// text.
+/// Returns a text as a terminal can show it in one line: without control characters, which names and files may contain.
 ///
 /// ```
-/// use gradus::one_line;
-/// assert_eq!(one_line("got \u{1b}[31mred\n"), "got \\u{1b}[31mred\\n");
-/// assert_eq!(one_line(&"x".repeat(2000)).chars().count(), 603);
+/// assert_eq!(gradus::plain("got \u{1b}[31mred\n"), "got \\u{1b}[31mred\\n");
+/// ```
+pub fn plain(text: &str) -> String {
+    text.chars().flat_map(|letter| if letter.is_control() { letter.escape_default().collect() } else { vec![letter] }).collect()
+}
+
+/// Returns an error's message as one [plain] line, without the middle of a very long text.
+///
+/// ```
+/// assert_eq!(gradus::one_line(&"x".repeat(2000)).chars().count(), 603);
 /// ```
 pub fn one_line(text: &str) -> String {
-    let plain: String =
-        text.chars().flat_map(|letter| if letter.is_control() { letter.escape_default().collect() } else { vec![letter] }).collect();
-    let letters: Vec<char> = plain.chars().collect();
+    let letters: Vec<char> = plain(text).chars().collect();
     if letters.len() <= LONGEST {
-        return plain;
+        return letters.into_iter().collect();
     }
     let (head, tail) = (&letters[..LONGEST - TAIL], &letters[letters.len() - TAIL..]);
     format!("{}...{}", head.iter().collect::<String>(), tail.iter().collect::<String>())

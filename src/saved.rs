@@ -251,6 +251,15 @@ pub(crate) fn check_note(path: &Path, note: &str, config: &Config) -> Result<(),
     }
     let key = match settings(path, note) {
         Ok(made_with) if made_with == *config || config.continues(&made_with) => return Ok(()),
+        // an input may have been moved
+        Ok(made_with)
+            if made_with.inputs == config.inputs && !config.inputs.is_empty() && {
+                let (ours, theirs) = (config.by_contents()?, made_with.by_contents()?);
+                ours == theirs || ours.continues(&theirs)
+            } =>
+        {
+            return Ok(());
+        }
         Ok(made_with) => config.first_difference(&made_with).map_or_else(String::new, |key| format!(": {key} differs")),
         Err(problem) => format!(": {problem}"),
     };

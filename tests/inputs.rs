@@ -38,7 +38,7 @@ fn a_map_is_known_by_its_contents() {
     fs::write(&map, MAZE).unwrap();
     gradus(dir, &["train", "q-learning", "grid:maps/maze.txt", "--steps", "500", "--quiet"]);
     assert!(dir.join("runs/q-learning-maze-1").exists(), "{:?}", contents(dir).iter().map(|file| &file.0).collect::<Vec<_>>());
-    fs::rename(dir.join("runs/q-learning-maze-1"), dir.join("run")).unwrap();
+    gradus(dir, &["train", "q-learning", "grid:maps/maze.txt", "--steps", "500", "--quiet", "--out", "run"]);
     let verified = gradus(dir, &["verify", "run", "--all"]);
     assert!(verified.contains("maze.txt: as when the run was created"), "{verified}");
 
@@ -49,6 +49,28 @@ fn a_map_is_known_by_its_contents() {
     gradus(&elsewhere, &["train", "--resume", "../run", "--steps", "800", "--quiet"]);
     gradus(&elsewhere, &["train", "q-learning", "grid:../maps/maze.txt", "--config", "../run/config.toml", "--out", "again", "--quiet"]);
     assert_eq!(fs::read(dir.join("run/metrics.csv")).unwrap(), fs::read(elsewhere.join("again/metrics.csv")).unwrap());
+
+    // a trace names the map by its file
+    gradus(&elsewhere, &["play", "../run", "--record", "trace.jsonl"]);
+    assert!(gradus(dir, &["check", "grid:maps/maze.txt", "--trace", "elsewhere/trace.jsonl"]).contains("1 of 1 episodes agree"));
+
+    // the whole project is moved, and then the map alone, whose new path is told
+    let moved = temporary::tempdir().unwrap();
+    let moved = moved.path().join("project");
+    Command::new("cp").arg("-r").arg(dir).arg(&moved).status().unwrap();
+    fs::write(&map, WALLED).unwrap();
+    gradus(&moved, &["eval", "run", "--episodes", "2"]);
+    gradus(&moved, &["train", "--resume", "run", "--steps", "900", "--quiet"]);
+    fs::rename(moved.join("maps"), moved.join("mazes")).unwrap();
+    let message = error(&moved, &["eval", "run"]);
+    assert!(message.contains("maps/maze.txt: expected a text file with a map"), "{message}");
+    let settings = fs::read_to_string(moved.join("run/config.toml")).unwrap();
+    assert!(settings.contains("environment = \"grid:../maps/maze.txt\""), "{settings}");
+    fs::write(moved.join("run/config.toml"), settings.replace("grid:../maps", "grid:../mazes")).unwrap();
+    gradus(&moved, &["eval", "run", "--episodes", "2"]);
+    gradus(&moved, &["train", "--resume", "run", "--quiet"]);
+    assert_eq!(run(&moved, &["verify", "run"]).status.code(), Some(0));
+    fs::write(&map, MAZE).unwrap();
 
     // the map is edited
     fs::write(&map, WALLED).unwrap();
@@ -148,14 +170,21 @@ fn other_inputs_are_known_by_their_contents() {
     // the run is repeated from another folder, and goes on without the policy that it began with
     let elsewhere = dir.join("elsewhere");
     gradus(&elsewhere, &[&train[..], &["../run/config.toml", "--out", "again"]].concat());
-    assert_eq!(fs::read(dir.join("run/policy.safetensors")).unwrap(), fs::read(elsewhere.join("again/policy.safetensors")).unwrap());
+    assert!(fs::read(dir.join("run/metrics.csv")).unwrap() == fs::read(elsewhere.join("again/metrics.csv")).unwrap());
     gradus(dir, &["sft", "target-sum", "--steps", "6", "--batch", "4", "--quiet", "--out", "other"]);
     fs::copy(dir.join("other/policy.safetensors"), dir.join("data/start/policy.safetensors")).unwrap();
     fs::copy(dir.join("other/config.toml"), dir.join("data/start/config.toml")).unwrap();
     let message = error(dir, &[&train[..], &["run/config.toml", "--out", "new"]].concat());
     assert!(message.contains("init: expected the contents with which the run was created"), "{message}");
     let verified = run(dir, &["verify", "run"]);
-    assert!(verified.status.code() == Some(1) && String::from_utf8_lossy(&verified.stdout).contains("init: expected the contents"));
+    // the run does not need it any more
+    assert!(verified.status.code() == Some(0) && String::from_utf8_lossy(&verified.stdout).contains("init: expected the contents"));
+    // another policy is another start, on purpose
+    gradus(dir, &[&train[..], &["run/config.toml", "--set", "init=other", "--out", "new"]].concat());
+    gradus(dir, &[&train[..], &["run/config.toml", "--set", "init=", "--out", "random"]].concat());
+    assert!(!fs::read_to_string(dir.join("random/config.toml")).unwrap().contains("[inputs]"));
+    let unknown = error(dir, &[&train[..], &["run/config.toml", "--set", "inputs.foo=bar", "--out", "no"]].concat());
+    assert!(unknown.starts_with("unknown setting `inputs.foo`"), "{unknown}");
     gradus(&elsewhere, &["eval", "../run", "--episodes", "2"]);
     gradus(&elsewhere, &["train", "--resume", "../run", "--steps", "300", "--quiet"]);
 }
@@ -185,6 +214,7 @@ fn an_export_is_complete() {
     }
     drop(folder);
     assert_eq!(before, [evaluated(other.path(), "hub"), evaluated(&other.path().join("texts"), ".")]);
+    assert_eq!(run(other.path(), &["verify", "hub"]).status.code(), Some(0));
     for (name, expected) in [("a b", "`a b`"), ("a--b", "`a--b`"), ("x/y/z", "`x/y/z`"), (".x", "`.x`"), ("", "``")] {
         let message = error(other.path(), &["export", "hub", "--hub", "new", "--name", name]);
         assert!(message.starts_with("--name: expected at most 96 letters") && message.ends_with(expected), "{message}");

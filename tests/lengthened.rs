@@ -117,6 +117,11 @@ fn without_schedules_a_lengthened_run_equals_a_longer_one() {
         finish(&mut Run::create(Config { steps: planned[1], ..config }, &dir).unwrap());
         let mut run = Run::resume_until(&dir, planned[3]).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(run.trainer().jumps(), [], "{name}");
+        drop(run);
+        // a plan that no update has followed is not the one before
+        drop(Run::resume_until(&dir, 50_000_000).unwrap());
+        let mut run = Run::resume_until(&dir, planned[3]).unwrap();
+        assert_eq!(run.trainer().jumps(), [], "{name}");
         finish(&mut run);
         let (got, expected) = (run.trainer().save(), whole.save());
         let differs = expected.keys().find(|key| got.get(*key) != expected.get(*key));

@@ -185,6 +185,6 @@ fn a_signal_other_than_ctrl_c_is_not_ignored_for_long() {
     running.send("TERM");
     let (code, error) = running.end();
     let lines: Vec<&str> = error.lines().collect();
-    let expected = "stopped within an update; continue from the last checkpoint with: gradus train --resume run";
+    let expected = "stopped within an iteration; continue from the last checkpoint with: gradus train --resume run";
     assert!(code == Some(143) && lines.last() == Some(&expected), "{code:?}, {error}");
 }

@@ -87,7 +87,8 @@ pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Sen
     }
 
     /// Returns the quantities that follow a schedule and their values after `done` of `steps` environment steps: epsilon, a clip range. When a
-    /// run is resumed with another number of steps, they jump, and `gradus train` says so. The learning rate is not among them.
+    /// run is resumed with another number of steps, they jump, and `gradus train` says so. `epsilon` is that of the next step, any other quantity that of the next update. The
+    /// learning rate is not among them.
     fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
         let _ = (steps, done);
         Vec::new()

@@ -219,6 +219,19 @@ fn grid(name: &str, path: &str) -> Result<World, EnvError> {
     Ok(World { about, ..World::of_table(name, GRID_LIMIT, move || world.clone()) })
 }
 
+/// Returns the name of a world; of one from a file, without the folder of the file.
+///
+/// ```
+/// use gradus_envs::registry::without_folder;
+/// assert_eq!(["grid:maps/maze.txt", "file:sums.jsonl", "cartpole"].map(without_folder), ["grid:maze.txt", "file:sums.jsonl", "cartpole"]);
+/// ```
+pub fn without_folder(name: &str) -> String {
+    match name.split_once(':') {
+        Some((kind @ ("grid" | "file"), path)) => format!("{kind}:{}", path.rsplit(['/', '\\']).next().unwrap_or(path)),
+        _ => name.into(),
+    }
+}
+
 /// The worlds added by [`register`].
 static ADDED: RwLock<Vec<World>> = RwLock::new(Vec::new());
 

@@ -40,7 +40,6 @@ pub(super) fn run(arguments: &Compare) -> Result<u8, Error> {
     let steps = if arguments.quiet { Show::Nothing } else { Show::Progress };
     let (command, signals) = (command(), Signals::handle());
     let execution = Execution { jobs, command: &command, code: Code::Gradus, stop: &signals.stop, show: steps };
-    signals.announce(None, format!("stopped within an update; continue with: {command}"));
     let files = match compare(&comparison, &dir, execution, show) {
         Err(stopped @ Error::Stopped(_)) => {
             complain(format!("{stopped}; continue with: {command}"));

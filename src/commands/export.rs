@@ -79,13 +79,17 @@ pub(super) fn run(arguments: &Export) -> Result<u8, Error> {
 /// Most letters of the name of a model.
 const LONGEST_NAME: usize = 96;
 
-/// Returns a text as the name of a model: letters, digits, and single `-`, `_` or `.` between them.
+/// Returns a text as the name of a model: letters, digits, `_`, and single `-` or `.` between them.
 fn hub_name(text: &str) -> String {
-    let plain: String =
-        text.chars().map(|letter| if letter.is_ascii_alphanumeric() || "_.".contains(letter) { letter } else { '-' }).collect();
-    let words: Vec<&str> = plain.split('-').map(|word| word.trim_matches('.')).filter(|word| !word.is_empty()).collect();
-    let mut name = words.join("-").replace("..", ".");
-    name.truncate(LONGEST_NAME);
+    let mut name = String::new();
+    for letter in text.chars().take(LONGEST_NAME) {
+        match letter {
+            letter if letter.is_ascii_alphanumeric() || letter == '_' => name.push(letter),
+            _ if name.is_empty() || name.ends_with(['-', '.']) => {}
+            '.' => name.push('.'),
+            _ => name.push('-'),
+        }
+    }
     name.trim_end_matches(['-', '.']).into()
 }
 

@@ -1,7 +1,7 @@
 //! Folders that a command writes as a whole.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, absolute};
 
 use crate::Error;
 use crate::files::{LOCK, create_folder};
@@ -13,9 +13,11 @@ pub(super) fn create(dir: &Path, write: impl Fn(&Path) -> Result<(), Error>) -> 
         let got = if dir.is_file() { "a file" } else { "a folder with other files" };
         return Err(Error::Folder { path: dir.into(), problem: format!("expected a folder that is new or empty, got {got}") });
     }
-    create_folder(dir, write)?;
+    // `.` has no name that a temporary folder could have
+    let whole = fs::canonicalize(dir).or_else(|_| absolute(dir)).map_err(|source| io("find", dir, source))?;
+    create_folder(&whole, write)?;
     // nobody trains in such a folder
-    let _ = fs::remove_file(dir.join(LOCK));
+    let _ = fs::remove_file(whole.join(LOCK));
     Ok(())
 }
 

@@ -40,7 +40,7 @@ use crate::envs::checker::{Severity, Topic, check_world};
 use crate::envs::registry;
 use crate::nets::{Device, NetworkError, UnknownDevice, threads};
 use crate::numbers::{rate, short};
-use crate::{Config, Error, Run, Show, evaluate::trace, one_line, program_name};
+use crate::{Config, Error, Run, Show, evaluate::trace, one_line, plain, program_name};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 
@@ -190,7 +190,7 @@ pub(crate) fn main(prepared: Result<(), Error>, presets: Result<(), Error>) -> E
             _ if is_unknown && is_training && !has_tip => "; settings of agents are given with --set, such as --set gamma=0.9".into(),
             _ => String::new(),
         };
-        complain(in_one_line(&error.to_string()) + &advice);
+        complain(one_line(&in_one_line(&error.to_string())) + &advice);
         std::process::exit(2);
     });
     signals::survive_large_files();
@@ -285,12 +285,12 @@ fn quoted(word: &str) -> String {
 
 /// Prints a line to standard error. Errors are ignored, because there is no other place to report them.
 fn complain(line: impl AsRef<str>) {
-    let _ = writeln!(io::stderr(), "{}", one_line(line.as_ref()));
+    let _ = writeln!(io::stderr(), "{}", plain(line.as_ref()));
 }
 
 /// Prints a warning.
 pub(crate) fn warn(text: &str) {
-    complain(format!("warning: {text}"));
+    complain(format!("warning: {}", one_line(text)));
 }
 
 /// Returns an error message of the argument parser as one line, without the usage text.
@@ -357,9 +357,12 @@ fn train(arguments: &Train) -> Result<u8, Error> {
         run.checkpoint_every(every);
         let signals = Signals::handle();
         run.stop_when(signals.stop.clone());
-        let what = (!arguments.watch).then_some("stopping after this update, with a checkpoint; again: at once");
-        let resume = format!("{} train --resume {}", program_name(), quoted(&run.dir().display().to_string()));
-        signals.announce(what, format!("stopped within an update; continue from the last checkpoint with: {resume}"));
+        // the dashboard owns the terminal, and must leave it as it was
+        if !arguments.watch {
+            let resume = format!("{} train --resume {}", program_name(), quoted(&run.dir().display().to_string()));
+            let end = format!("stopped within an iteration; continue from the last checkpoint with: {resume}");
+            signals.announce("stopping after this update, with a checkpoint; again: at once", end);
+        }
         let was_finished = run.trainer().is_finished();
         if !arguments.quiet {
             let config = run.trainer().config();

@@ -62,10 +62,10 @@ impl Signals {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Prints `what`, if there is something to say, when the command is still busy a moment after the first signal. A command that goes on for more than
+    /// Prints `what` when the command is still busy a moment after the first signal. A command that goes on for more than
     /// [`PATIENCE`] after a signal other than Ctrl-C, such as a scheduler's before it kills, is ended with the line `end`: what it has saved so far is a
     /// checkpoint from which it can continue.
-    pub(super) fn announce(&self, what: Option<&'static str>, end: String) {
+    pub(super) fn announce(&self, what: &'static str, end: String) {
         let signals = self.clone();
         // without a thread, nothing is announced, and the command ends when its work does
         let _ = std::thread::Builder::new().spawn(move || {
@@ -73,7 +73,7 @@ impl Signals {
                 std::thread::sleep(Duration::from_millis(100));
             }
             std::thread::sleep(MOMENT);
-            what.into_iter().for_each(complain);
+            complain(what);
             std::thread::sleep(PATIENCE.saturating_sub(MOMENT));
             if signals.number.load(Ordering::Relaxed) != SIGINT as usize {
                 complain(end);

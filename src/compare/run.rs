@@ -193,7 +193,7 @@ impl Job<'_> {
         }
         let outcome = Outcome { evaluated, problems };
         let path = self.policy(dir);
-        replace(&path, &tensors::encode(&trainer.export(), &trainer.config().to_file())).map_err(Error::io("write", &path))?;
+        replace(&path, &tensors::encode(&trainer.export(), &trainer.config().to_file_in(dir)?)).map_err(Error::io("write", &path))?;
         self.store(dir, &outcome)?;
         Ok(outcome)
     }

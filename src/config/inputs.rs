@@ -1,12 +1,12 @@
 //! The files that a run reads from outside. They are known by their contents: `[inputs]` in the run's `config.toml` has a hash of each, and whatever reads such a
 //! file again expects the same contents.
 //!
-//! A path is relative to the file that names it if it leads to something there, otherwise to the current folder. A run stores absolute paths, so that it can be
-//! evaluated and resumed from any folder.
+//! A path is relative to the file that names it if it leads to something there, otherwise to the current folder. In memory paths are absolute. A run stores them
+//! relative to its folder, so that it can be evaluated and resumed from any folder, and moved together with its inputs.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use gradus_agents::registry as agents;
 use hmac_sha256::Hash;
@@ -14,7 +14,7 @@ use toml::{Table, Value};
 
 use super::{Config, RewardConfig};
 use crate::Error;
-use crate::files::{create_parents, exists, hexadecimal, read_named};
+use crate::files::{create_parents, exists, hexadecimal, read_named, replace};
 use crate::run::METRICS;
 use crate::saved::{CONFIG, EXAMPLES_FILE, policy_path};
 
@@ -58,7 +58,19 @@ impl Config {
                 self.inputs.insert(key, found);
             }
         }
-        self.with_paths(|path| std::path::absolute(path).unwrap_or_else(|_| path.into()))
+        self.with_paths(|_, path| whole(path))
+    }
+
+    /// As [`to_file`](Config::to_file), with paths relative to the folder `dir` of the file.
+    pub(crate) fn to_file_in(&self, dir: &Path) -> Result<String, Error> {
+        let dir = whole(dir);
+        Ok(self.clone().with_paths(|_, path| relative(&dir, path))?.to_file())
+    }
+
+    /// Returns these settings with the hash of every input in the place of its path: the same for a file that was moved.
+    pub(crate) fn by_contents(&self) -> Result<Self, Error> {
+        let inputs = self.inputs.clone();
+        self.clone().with_paths(|key, path| inputs.get(key).map_or_else(|| path.into(), PathBuf::from))
     }
 
     /// Returns an error if an input that is read again has other contents than when the run was created. Checks the settings that `is_read` accepts.
@@ -80,49 +92,58 @@ impl Config {
         }
     }
 
-    /// Returns the recorded inputs: the path of each, and what is wrong with it if it has changed or is missing.
-    pub(crate) fn recorded_inputs(&self) -> Vec<(PathBuf, Option<Error>)> {
+    /// Returns the recorded inputs: the path of each, whether it is read again, and what is wrong with it if it has changed or is missing.
+    pub(crate) fn recorded_inputs(&self) -> Vec<(PathBuf, bool, Option<Error>)> {
+        let lasting = self.lasting_inputs();
         let known = self.all_inputs().into_iter().filter(|(key, _)| self.inputs.contains_key(key));
-        known.map(|(key, path)| (path.clone(), self.expect_same(&key, &path).err())).collect()
+        known.map(|input| (input.1.clone(), lasting.contains(&input), self.expect_same(&input.0, &input.1).err())).collect()
     }
 
     /// Changes the paths of all inputs.
-    pub(crate) fn with_paths(self, change: impl Fn(&Path) -> PathBuf) -> Result<Self, Error> {
+    fn with_paths(self, change: impl Fn(&str, &Path) -> PathBuf) -> Result<Self, Error> {
         self.all_inputs().into_iter().try_fold(self, |config, (key, path)| {
-            let changed = change(&path).display().to_string();
-            if changed == path.display().to_string() {
-                return Ok(config);
-            }
+            let changed = change(&key, &path);
+            // settings are text: a path that is none stays as it was given
+            let Some(changed) = changed.to_str().filter(|changed| Some(*changed) != path.to_str()) else { return Ok(config) };
+            // also in a folder that is moved to another system
+            let changed = if changed.contains('/') || cfg!(unix) { changed.to_owned() } else { changed.replace('\\', "/") };
             match (key.as_str(), FROM_FILES.iter().find(|kind| config.environment.starts_with(**kind))) {
                 (ENVIRONMENT, Some(kind)) => Ok(Config { environment: format!("{kind}{changed}"), ..config }),
-                _ => config.with_value(&key, Value::String(changed)),
+                _ => {
+                    let inputs = config.inputs.clone();
+                    Ok(Config { inputs, ..config.with_value(&key, Value::String(changed))? })
+                }
             }
         })
     }
 
-    /// Copies the inputs that exist to the folder `dir`, under `inputs`. Returns the settings with the paths of the copies, relative to `dir`.
+    /// Copies the inputs whose contents are still those of the run to the folder `dir`, under `inputs`. Returns the settings with the paths of the copies, relative to
+    /// `dir`.
     pub(crate) fn with_copies(self, dir: &Path) -> Result<Self, Error> {
         let mut copies = BTreeMap::new();
-        for (key, path) in self.all_inputs().into_iter().filter(|(_, path)| path.exists()) {
+        for (key, path) in self.all_inputs() {
+            let is_same = hash(&key, &path).is_ok_and(|found| found.is_some() && found.as_ref() == self.inputs.get(&key));
+            if !is_same {
+                continue;
+            }
             let folder = Path::new(COPIES).join(key.replace(['.', '_'], "-"));
-            let copy = |file: &Path| {
-                let to = dir.join(&folder).join(file.file_name().unwrap_or_default());
-                create_parents(&to).and_then(|()| fs::write(&to, fs::read(file)?)).map_err(Error::io("copy", file))
-            };
             let mut files = files(&key, &path)?;
             // a folder of a reward model also has settings and a table
             let others = [CONFIG, METRICS].map(|name| path.join(name));
             files.extend(others.into_iter().filter(|file| path.is_dir() && key != INIT && file.exists()));
-            files.iter().try_for_each(|file| copy(file))?;
+            for file in &files {
+                let to = dir.join(&folder).join(file.file_name().unwrap_or_default());
+                create_parents(&to).and_then(|()| replace(&to, &fs::read(file)?)).map_err(Error::io("copy", file))?;
+            }
             let is_one = path.is_file() || key == INIT;
-            copies.insert(path, if is_one { folder.join(files[0].file_name().unwrap_or_default()) } else { folder });
+            copies.insert(key, if is_one { folder.join(files[0].file_name().unwrap_or_default()) } else { folder });
         }
-        self.with_paths(|path| copies.get(path).cloned().unwrap_or_else(|| path.into()))
+        self.with_paths(|key, path| copies.get(key).cloned().unwrap_or_else(|| path.into()))
     }
 
     /// Returns these settings, which are those of a file in the folder `dir`, with paths that are found from the current folder.
     pub(crate) fn found_from(self, dir: &Path) -> Result<Self, Error> {
-        self.with_paths(|path| found_from(dir, path))
+        self.with_paths(|_, path| found_from(dir, path))
     }
 }
 
@@ -136,8 +157,39 @@ pub(crate) fn short_name(name: &str) -> String {
 
 /// Returns the path that a file in the folder `dir` calls `path`.
 fn found_from(dir: &Path, path: &Path) -> PathBuf {
+    if path.is_absolute() || path.as_os_str().is_empty() || dir.as_os_str().is_empty() {
+        return path.into();
+    }
     let there = dir.join(path);
-    if path.is_relative() && !dir.as_os_str().is_empty() && there.exists() { there } else { path.into() }
+    if there.exists() || !path.exists() { whole(&there) } else { path.into() }
+}
+
+/// Returns the absolute path, without links as far as it exists.
+fn whole(path: &Path) -> PathBuf {
+    if let Ok(whole) = fs::canonicalize(path) {
+        return whole;
+    }
+    let mut plain = PathBuf::new();
+    for part in std::path::absolute(path).unwrap_or_else(|_| path.into()).components() {
+        match part {
+            Component::ParentDir => _ = plain.pop(),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Returns the path that leads from the folder `dir` to `path`; both are absolute. Paths that share no folder stay as they are.
+fn relative(dir: &Path, path: &Path) -> PathBuf {
+    let shared = dir.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+    // the root, and on Windows a disk, is no folder that they share
+    let is_near = dir.components().take(shared).any(|part| matches!(part, Component::Normal(_)));
+    if !is_near || path.is_relative() {
+        return path.into();
+    }
+    let up = dir.components().skip(shared).map(|_| Component::ParentDir);
+    up.chain(path.components().skip(shared)).collect()
 }
 
 /// Changes the paths of inputs in the settings of a file in the folder `dir`, so that they are found from the current folder. Returns whether there are any.
@@ -146,7 +198,10 @@ pub(crate) fn resolve(table: &mut Table, dir: &Path) -> bool {
     let keys: Vec<String> = of_agents.chain([INIT.into(), FOLDER.into()]).collect();
     resolve_in(table, "", &|key, text| {
         let kind = FROM_FILES.iter().find(|kind| text.starts_with(**kind));
-        let is_path = !text.is_empty() && keys.iter().any(|own| key == *own || key.ends_with(&format!(".{own}")));
+        // `[inputs]` has hashes under the same keys
+        let is_path = !text.is_empty()
+            && !key.split('.').any(|part| part == "inputs")
+            && keys.iter().any(|own| key == *own || key.ends_with(&format!(".{own}")));
         let kind = kind.copied().or_else(|| is_path.then_some(""))?;
         let changed = format!("{kind}{}", found_from(dir, Path::new(&text[kind.len()..])).display());
         (changed != text).then_some(changed)
@@ -191,6 +246,12 @@ fn resolve_value(value: &mut Value, key: &str, change: &dyn Fn(&str, &str) -> Op
         Value::Table(table) => resolve_in(table, &format!("{key}."), change),
         _ => false,
     }
+}
+
+/// Whether `[inputs]` may have this key.
+pub(super) fn is_key(key: &str) -> bool {
+    let of_agents = agents::all().into_iter().flat_map(|entry| entry.files.iter().map(move |name| format!("{}.{name}", entry.name)));
+    [ENVIRONMENT, INIT, FOLDER, "judge", "pairs"].contains(&key) || of_agents.into_iter().any(|own| own == key)
 }
 
 /// Returns the files that the setting `key` with this path makes a run read.

@@ -167,7 +167,7 @@ impl Config {
         let mut settings = Vec::new();
         flatten("", &table, &mut settings);
         // first the keys that determine which other settings exist
-        settings.sort_by_key(|(key, _)| (key != "agent", key != "environment"));
+        settings.sort_by_key(|(key, _)| (key != "agent", key != "environment", key.starts_with("inputs.")));
         settings.into_iter().try_fold(self, |config, (key, value)| config.with_value(&key, value))
     }
 
@@ -219,7 +219,7 @@ impl Config {
             let error = |_| Error::Parse { what: key.into(), expected, got };
             return Ok(Config { earlier_steps: value.try_into().map_err(error)?, ..self });
         }
-        if let Some(input) = key.strip_prefix("inputs.") {
+        if let Some(input) = key.strip_prefix("inputs.").filter(|input| inputs::is_key(input)) {
             let Value::String(hash) = value else {
                 return Err(Error::Parse { what: key.into(), expected: "a hash".into(), got: value.to_string() });
             };
@@ -263,6 +263,10 @@ impl Config {
             _ => "a name",
         };
         inner.insert(last.into(), value);
+        // the hash of another file says nothing of this one
+        if let Some(Value::Table(inputs)) = table.get_mut("inputs") {
+            inputs.remove(key);
+        }
         table.try_into().map_err(|error: toml::de::Error| Error::Parse {
             what: key.into(),
             expected: names_in(error.message()).map_or(kind.into(), |names| names.replace('`', "").replace('\n', " ")),
@@ -272,8 +276,9 @@ impl Config {
 
     /// Changes the environment. A change between a text task and another kind of environment resets the network, `[text]` and
     /// `[reward_model]`.
-    fn with_environment(self, name: &str) -> Result<Self, Error> {
+    fn with_environment(mut self, name: &str) -> Result<Self, Error> {
         let world = registry::find(name)?;
+        self.inputs.remove(inputs::ENVIRONMENT);
         let Config { network, text, reward_model, .. } = Config::for_world(&world);
         let config = Config { environment: world.name, ..self };
         Ok(if network.name() == config.network.name() { config } else { Config { network, text, reward_model, ..config } })

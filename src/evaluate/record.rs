@@ -27,6 +27,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use gradus_envs::registry::without_folder;
 use gradus_envs::{Action, Ending, Env, EnvError, Scene, Space, Step, World, panics};
 
 use crate::Error;
@@ -57,7 +58,7 @@ impl Recordings {
     /// Wraps every environment of `world` in a recorder. Call this before adding wrappers that change observations, because the replay does
     /// not add them.
     pub fn of(&self, world: World) -> World {
-        let (name, recordings) = (world.name.clone(), self.clone());
+        let (name, recordings) = (without_folder(&world.name), self.clone());
         world.wrapped(move |env| Recorder::new(env, &name, recordings.clone()))
     }
 

@@ -97,7 +97,7 @@ impl Run {
         let trainer = Trainer::in_world(config, world.clone())?;
         let dir = vacant(dir.as_ref())?;
         create_folder(&dir, |temporary| {
-            replace(&temporary.join(CONFIG), trainer.config().to_file().as_bytes()).map_err(Error::io("write", &dir))?;
+            replace(&temporary.join(CONFIG), trainer.config().to_file_in(temporary)?.as_bytes()).map_err(Error::io("write", &dir))?;
             write_state(temporary, &trainer, [Covered::default(); LOGS], &Pages::default(), 0.0).map(|_| ())
         })?;
         drop(trainer); // frees its memory for the trainer of the run
@@ -163,7 +163,7 @@ impl Run {
         }
         let (covered, seconds) = covered(&state).map_err(damaged)?;
         // rewrites settings of an older format in the current format, and records another number of steps
-        let (settings, text) = (dir.join(CONFIG), trainer.config().to_file());
+        let (settings, text) = (dir.join(CONFIG), trainer.config().to_file_in(dir)?);
         if read(&settings).is_ok_and(|old| old != text.as_bytes()) {
             replace(&settings, text.as_bytes()).map_err(Error::io("write", &settings))?;
         }
@@ -250,7 +250,7 @@ impl Run {
             self.checkpoint()?;
             if self.trainer.end() {
                 let path = self.dir.join(CONFIG);
-                replace(&path, self.trainer.config().to_file().as_bytes()).map_err(Error::io("write", &path))?;
+                replace(&path, self.trainer.config().to_file_in(&self.dir)?.as_bytes()).map_err(Error::io("write", &path))?;
             }
         }
         if show == Show::Progress && self.trainer.recent_episodes() == 0 {
@@ -310,7 +310,7 @@ impl Run {
     fn write_policy(&self, name: &str) -> Result<bool, Error> {
         let parameters = self.trainer.export();
         check_parameters(&self.trainer, parameters.iter())?;
-        let policy = tensors::encode(&parameters, &self.trainer.config().to_file());
+        let policy = tensors::encode(&parameters, &self.trainer.config().to_file_in(&self.dir)?);
         Error::unless_sound(self.trainer.policy())?;
         let path = self.dir.join(name);
         let is_same = read(&path).is_ok_and(|bytes| bytes == policy);
@@ -387,11 +387,11 @@ pub(crate) fn write_policy(
     table: &str,
     examples: Option<&Tensors>,
 ) -> Result<PathBuf, Error> {
-    let settings = config.to_file();
-    let note = format!("{settings}{}", line_of_hash(table));
     let write = |dir: &Path| {
         let dir = vacant(dir)?;
         create_folder(&dir, |temporary| {
+            let settings = config.to_file_in(temporary)?;
+            let note = format!("{settings}{}", line_of_hash(table));
             let write = |name, bytes: &[u8]| replace(&temporary.join(name), bytes).map_err(Error::io("write", &dir));
             write(CONFIG, settings.as_bytes())?;
             write(METRICS, table.as_bytes())?;
@@ -450,7 +450,7 @@ fn write_state(dir: &Path, trainer: &Trainer, covered: [Covered; LOGS], pages: &
     state.insert("log_lengths".into(), Tensor::u64(covered.iter().map(|log| log.length).collect()));
     state.insert("log_hashes".into(), Tensor::u64(hashes.map(u64::from_be_bytes).collect()));
     state.insert("seconds".into(), Tensor::u64(vec![seconds.to_bits()]));
-    let note = trainer.config().to_file();
+    let note = trainer.config().to_file_in(dir)?;
     let written = match trainer.replay() {
         Some(replay) => {
             pages::create(dir)?;

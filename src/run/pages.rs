@@ -1,11 +1,11 @@
 //! The replay buffer of a run: pages of fixed size in the folder `replay`, one file each.
 //!
-//! A checkpoint first writes the names of its pages to `replay/pages`. It writes the pages that have changed since the last checkpoint, each as a
+//! A checkpoint first writes the names of its pages, and of those of the last checkpoint, to `replay/pages`. It writes the pages that have changed since the last checkpoint, each as a
 //! new file `PAGE-VERSION.safetensors`. Then it replaces `state.safetensors`, which lists the files with their hashes, and removes those of the
 //! earlier checkpoint that the new list does not name. A killed run therefore finds the files of its checkpoint, and perhaps others, which are
 //! removed when the run is resumed. Only files that one of these lists names are ever removed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::files::{Sha256, exists, read, read_to_string, remove_leftovers, repla
 
 /// The folder.
 pub(super) const REPLAY: &str = "replay";
-/// The file in the folder with the names of the pages of the checkpoint that was written last, or that was about to be written.
+/// The file in the folder with the names of the pages of the last two checkpoints; the later one may not have been written.
 const WRITTEN: &str = "pages";
 /// The tensor of the checkpoint that lists the pages: number, version and hash of each.
 const PAGES: &str = "replay_pages";
@@ -41,7 +41,10 @@ impl Pages {
     pub fn write(&self, dir: &Path, replay: &Replay, note: &str) -> Result<Self, Error> {
         let all = replay.pages();
         if all.iter().any(|page| !self.0.contains_key(&(page.number, page.version))) {
-            let (list, names) = (dir.join(REPLAY).join(WRITTEN), all.iter().map(|page| name(*page) + "\n").collect::<String>());
+            // those of the last checkpoint, too: they are removed after this one is written
+            let last = self.0.keys().map(|(number, version)| Page { number: *number, version: *version });
+            let names: BTreeSet<String> = last.chain(all.iter().copied()).map(|page| name(page) + "\n").collect();
+            let (list, names) = (dir.join(REPLAY).join(WRITTEN), names.into_iter().collect::<String>());
             replace(&list, names.as_bytes()).map_err(Error::io("write", &list))?;
         }
         let mut pages = BTreeMap::new();

@@ -27,8 +27,13 @@ pub(crate) fn folder(dir: &Path) -> Result<Vec<Checked>, Error> {
         let what = if is_run { "the checkpoint of the run" } else { "a checkpoint or a policy" };
         all.push(Checked::damaged(format!("{}: missing: expected {what}, got none", dir.join(STATE).display())));
     }
-    for (path, problem) in config.iter().flat_map(Config::recorded_inputs) {
-        all.push(problem.map_or_else(|| Checked::intact(&path, "as when the run was created"), Checked::damaged));
+    for (path, is_read_again, problem) in config.iter().flat_map(Config::recorded_inputs) {
+        all.push(match problem {
+            None => Checked::intact(&path, "as when the run was created"),
+            Some(problem) if is_read_again => Checked::damaged(problem),
+            // the run does not need it any more, except to be repeated
+            Some(problem) => Checked { verdict: Verdict::Unknown, line: problem.to_string() },
+        });
     }
     for name in [STATE, POLICY, BEST, EXAMPLES_FILE] {
         let path = dir.join(name);

@@ -217,19 +217,29 @@ impl Trainer {
     /// each, its value in the last update, and its value in the next one.
     pub fn jumps(&self) -> Vec<(String, f64, f64)> {
         let (done, config) = (self.steps(), &self.config);
-        let Some(earlier) = config.earlier_steps.iter().rfind(|earlier| earlier.until == done) else { return Vec::new() };
+        if !config.earlier_steps.iter().any(|earlier| earlier.until == done) {
+            return Vec::new();
+        }
+        // the plan of the last update: others may have been made since, without an update
+        let (before, now) = (config.plan(done.saturating_sub(1)).steps, config.steps);
         let last = match self.algorithm.collection() {
             Collection::Steps(length) => done.saturating_sub((length * config.envs / self.algorithm.workers()) as u64),
             Collection::Episodes { .. } => done,
         };
-        let scheduled = |steps: u64, done: u64| {
-            let learning_rate = config.optimiser.step(done as f64 / self.in_rollouts(steps) as f64).learning_rate;
-            let own = config.algorithm.scheduled(self.in_rollouts(steps), done);
-            let own = own.into_iter().map(|(name, value)| (format!("{}.{name}", config.agent), value));
+        // epsilon is that of a step, everything else that of an update
+        let scheduled = |steps: u64, update: u64, step: u64| {
+            let learning_rate = config.optimiser.step(update as f64 / self.in_rollouts(steps) as f64).learning_rate;
+            let of_updates = config.algorithm.scheduled(self.in_rollouts(steps), update);
+            let of_steps = config.algorithm.scheduled(steps, step);
+            let own = of_updates.into_iter().zip(of_steps).map(|((name, of_update), (_, of_step))| {
+                (format!("{}.{name}", config.agent), if name == "epsilon" { of_step } else { of_update })
+            });
             std::iter::once(("optimiser.learning_rate".to_string(), f64::from(learning_rate))).chain(own).collect::<Vec<_>>()
         };
-        let pairs = scheduled(earlier.steps, last).into_iter().zip(scheduled(config.steps, done));
-        pairs.map(|((name, before), (_, now))| (name, before, now)).filter(|(_, before, now)| before != now).collect()
+        let pairs = scheduled(before, last, done.saturating_sub(1)).into_iter().zip(scheduled(now, done, done));
+        // a line is not a jump: epsilon moves a little with every step
+        let is_jump = |before: f64, now: f64| (before - now).abs() > 1e-3 * before.abs().max(now.abs());
+        pairs.map(|((name, before), (_, now))| (name, before, now)).filter(|(_, before, now)| is_jump(*before, *now)).collect()
     }
 
     /// Returns the iterations so far.
@@ -274,9 +284,18 @@ impl Trainer {
     /// Repeats what resuming a run with another number of steps did: builds everything for this number, and loads the state.
     fn follow_the_next_plan(&mut self) -> Result<(), Error> {
         let until = self.steps().max(self.plan.until);
-        let state = self.whole_checkpoint()?;
+        let state = self.checkpoint()?;
         let mut next = Self::to_resume(self.config.clone(), self.plain_world.clone(), until)?;
-        next.load(&state).map_err(|source| Error::Tensors { path: "checkpoint".into(), source })?;
+        let load = |next: &mut Self| {
+            next.load_state(&state)?;
+            // page by page, so that the buffer is in memory twice and not three times
+            if let (Some(from), Some(to)) = (self.algorithm.replay(), next.algorithm.replay_mut()) {
+                from.pages().into_iter().try_for_each(|page| to.load_page(page, &from.page(page)))?;
+                to.finish_loading()?;
+            }
+            Ok(())
+        };
+        load(&mut next).map_err(|source| Error::Tensors { path: "checkpoint".into(), source })?;
         *self = next;
         Ok(())
     }

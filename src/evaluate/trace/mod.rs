@@ -25,6 +25,7 @@
 use std::fmt;
 use std::path::Path;
 
+use gradus_envs::registry::without_folder;
 use gradus_envs::{Action, Ending, Env, EnvError, World, panics};
 use serde::Serialize;
 
@@ -363,7 +364,8 @@ pub fn ulps(a: f32, b: f32) -> u32 {
 fn check_fit(world: &World, env: &dyn Env, episode: &Episode) -> Result<(), TraceError> {
     let Episode { place, env: name, actions, observations, .. } = episode;
     let id = world.gymnasium_id.as_deref().unwrap_or(&world.name);
-    if *name != world.name && name != id {
+    // a map may have been moved since
+    if *name != world.name && name != id && without_folder(name) != without_folder(&world.name) {
         return Err(input(place, "env", format!("`{id}`"), format!("`{name}`")));
     }
     check_lengths(episode)?;
