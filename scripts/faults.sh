@@ -151,12 +151,12 @@ sweep "bandit"
 work() { run reproduce sutton-barto-4.3 --quick --out out; }
 sweep "reproduce"
 
-prepare() { "$gradus" train q-learning cliff-walking --steps 300 --threads 1 --quiet --out out; }
+prepare() { "$gradus" train q-learning frozen-lake-deterministic --steps 300 --threads 1 --quiet --out out; }
 work() { run values out --out out/values.svg; }
 sweep "values"
 
-prepare() { "$gradus" train q-learning cliff-walking --steps 300 --threads 1 --quiet --out run; }
-work() { run export run --hub out --episodes 2; }
+prepare() { "$gradus" train q-learning frozen-lake-deterministic --steps 300 --threads 1 --quiet --out run; }
+work() { run export run --hub out --episodes 1; }
 recover() { [ -d out ] || work; }
 sweep "export"
 
