@@ -23,6 +23,7 @@ cd "$folder"
 
 tried=0
 failed=0
+[ "$every" = 1 ] || echo "every ${every}th fault"
 fail() {
   failed=$((failed + 1))
   printf 'FAILED: %s\n' "$*"
