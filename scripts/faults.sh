@@ -43,9 +43,9 @@ errors_of() {
   esac
 }
 
-# Lists the files under a folder that have the same bytes in every run, with their hashes.
+# Lists the files under a folder that have the same bytes in every run, with their hashes. `replay/pages` depends on when checkpoints were written.
 state_of() {
-  (cd "$1" && find . -type f ! -name '.lock' ! -name 'timing.csv' ! -name '*.timing' ! -name 'state.safetensors' ! -name 'events.*' \
+  (cd "$1" && find . -type f ! -name '.lock' ! -name 'timing.csv' ! -name '*.timing' ! -name 'state.safetensors' ! -name 'events.*' ! -path '*/replay/pages' \
     ! -name 'report.html' ! -name 'wall_clock.*' ! -name 'SHA256SUMS' -exec sha256sum {} + | sort -k 2)
 }
 

@@ -39,7 +39,7 @@ fn an_exported_policy_has_a_card_with_its_results() {
     for part in [
         &format!("value: {:.2} +/- {:.2}\n", number("mean"), number("std")),
         "- name: \"mine\"\n",
-        "trained with the agent `ppo` for 4000 environment steps (rounded up to whole rollouts), with seed 1.",
+        "trained with the agent `ppo` for 4096 environment steps, with seed 1.",
         "The most probable actions in 7 episodes",
         "](replay.gif)",
         "](curve.png)",

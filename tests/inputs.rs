@@ -240,8 +240,8 @@ fn maps_and_traces_are_read_within_limits() {
     assert!(train("grid:").contains("expected grid:PATH"));
     assert!(train("grid:.").ends_with("got: expected a file, got a folder"));
     if cfg!(unix) {
-        assert!(train("grid:/dev/zero").contains("expected at most 1048576 bytes, got more"));
-        assert!(train("file:/dev/zero").contains("expected at most 1048576 bytes, got more"));
+        assert!(train("grid:/dev/zero").ends_with("got: expected a file, got a pipe, a socket or a device"));
+        assert!(train("file:/dev/zero").ends_with("/dev/zero: expected a file, got a pipe, a socket or a device"));
     }
     let message = error(dir, &["train", "ppo", "cartpole", "--set", "ppo.value_coefficient=1e39"]);
     assert_eq!(message, "ppo.value_coefficient: expected a number from -3.4e38 to 3.4e38, got 1e39");

@@ -168,3 +168,72 @@ fn messages_are_short_and_plain() {
         assert!(output.status.code() == Some(2) && !text.contains('\u{1b}') && text.len() < 700, "{text}");
     }
 }
+
+/// A run that cannot be resumed is left as it was: with its policy, its curves and its settings.
+#[test]
+fn a_refused_resume_changes_nothing() {
+    let folder = temporary::tempdir().unwrap();
+    let dir = folder.path();
+    gradus(dir, &["train", "ppo", "cartpole", "--steps", "2k", "--quiet", "--out", "run"]);
+    let metrics = dir.join("run/metrics.csv");
+    let intact = fs::read_to_string(&metrics).unwrap();
+    fs::write(&metrics, intact.replacen("\n1,", "\n2,", 1)).unwrap();
+    let before = contents(dir);
+    for more in [&["--steps", "20k"][..], &[]] {
+        let error = error_of(&run(dir, &[&["train", "--resume", "run"], more].concat()));
+        assert!(error.contains("metrics.csv: damaged"), "{error}");
+        assert!(contents(dir) == before, "{more:?}");
+    }
+    fs::write(&metrics, intact).unwrap();
+    fs::remove_file(dir.join("run/curve.png")).unwrap();
+    fs::create_dir(dir.join("run/curve.png")).unwrap();
+    let before = contents(dir);
+    let error = error_of(&run(dir, &["train", "--resume", "run", "--steps", "20k"]));
+    assert!(error.ends_with("run/curve.png: expected a file, got a folder") && contents(dir) == before, "{error}");
+    // a finished run has a policy
+    fs::remove_dir(dir.join("run/curve.png")).unwrap();
+    fs::remove_file(dir.join("run/policy.safetensors")).unwrap();
+    let (code, said) = verified(dir, &["run"]);
+    assert!(code == 1 && said.contains("policy.safetensors: missing: expected the policy of the finished run"), "{said}");
+    gradus(dir, &["train", "--resume", "run", "--quiet"]);
+    assert_eq!(verified(dir, &["run"]).0, 0);
+}
+
+/// The policies that a comparison has published survive damage to its runs.
+#[test]
+fn published_policies_are_kept_and_verified() {
+    let folder = temporary::tempdir().unwrap();
+    let dir = folder.path();
+    let text =
+        "environments = [\"cartpole\"]\nseeds = 2\nsteps = 300\nevaluations = 1\nevaluation_episodes = 2\n[[agents]]\nagent = \"ppo\"\n";
+    fs::write(dir.join("study.toml"), text).unwrap();
+    let compare = || gradus(dir, &["compare", "study.toml", "--out", "out"]);
+    compare();
+    let published = || contents(&dir.join("out/policies"));
+    let before = published();
+    let stored = || contents(&dir.join("out/runs")).into_iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "safetensors"));
+    let (path, mut bytes) = stored().next().unwrap();
+    fs::remove_file(&path).unwrap();
+    assert!(compare().contains("2 kept") && published() == before, "a run without its policy");
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    assert!(compare().contains("made again: its stored policy is damaged") && published() == before);
+    fs::write(&before[1].0, "damaged").unwrap();
+    fs::remove_file(&before[2].0).unwrap();
+    let (code, said) = verified(dir, &["out"]);
+    assert!(code == 1 && said.matches("DAMAGED").count() == 2, "{said}");
+}
+
+/// A recording replaces an older one when it is whole.
+#[test]
+fn a_recording_appears_whole_or_not_at_all() {
+    let folder = temporary::tempdir().unwrap();
+    let dir = folder.path();
+    gradus(dir, &["train", "ppo", "cartpole", "--steps", "2k", "--quiet", "--out", "run"]);
+    gradus(dir, &["play", "run", "--record", "record.jsonl"]);
+    let before = contents(dir);
+    let command = format!("ulimit -f 1; exec {} play run --record record.jsonl --seed 2", env!("CARGO_BIN_EXE_gradus"));
+    let output = Command::new("sh").current_dir(dir).args(["-c", &command]).output().unwrap();
+    assert!(error_of(&output).contains("record.jsonl: File too large"), "{output:?}");
+    assert!(contents(dir) == before, "the old record is kept, and nothing is left behind");
+}

@@ -7,8 +7,8 @@ use std::path::Path;
 /// The byte order mark, with which some editors begin a file.
 pub const MARK: char = '\u{feff}';
 
-/// Reads the text file `path` of at most `most` bytes, without a byte order mark. More is not read into memory, so that devices and pipes without an end are
-/// errors like other files that are too large. The error does not name the file.
+/// Reads the text file `path` of at most `most` bytes, without a byte order mark. A folder, a pipe or a device is an error. The error does not name
+/// the file.
 ///
 /// ```
 /// let path = std::env::temp_dir().join(format!("gradus-{}", std::process::id()));
@@ -20,9 +20,7 @@ pub const MARK: char = '\u{feff}';
 /// ```
 pub fn read_text(path: &Path, most: u64) -> Result<String, String> {
     let io = |error: std::io::Error| error.to_string();
-    if std::fs::metadata(path).map_err(io)?.is_dir() {
-        return Err("expected a file, got a folder".into());
-    }
+    expect_file(path)?;
     let mut bytes = Vec::new();
     File::open(path).map_err(io)?.take(most + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > most {
@@ -33,4 +31,13 @@ pub fn read_text(path: &Path, most: u64) -> Result<String, String> {
         Some(rest) => rest.into(),
         None => text,
     })
+}
+
+/// Returns an error unless `path` is a file: a world is made more than once, and what a pipe has delivered is gone.
+pub(crate) fn expect_file(path: &Path) -> Result<(), String> {
+    match std::fs::metadata(path).map_err(|error| error.to_string())? {
+        data if data.is_file() => Ok(()),
+        data if data.is_dir() => Err("expected a file, got a folder".into()),
+        _ => Err("expected a file, got a pipe, a socket or a device".into()),
+    }
 }

@@ -10,13 +10,14 @@ use crate::envs::random::episode_seed;
 use crate::envs::registry;
 use crate::evaluate::play::{Played, play};
 use crate::evaluate::{Evaluation, Mode};
+use crate::nets::tensors;
 use crate::numbers::short;
 use crate::{Config, Error, Policy, program_name};
 use clap::Args;
 
 use super::eval::to_json;
 use super::folder::{self, io};
-use super::{number_within, quoted, say};
+use super::{number_within, quoted, say, warn};
 
 /// The file of the settings.
 const CONFIG: &str = "config.toml";
@@ -46,7 +47,11 @@ pub(super) fn run(arguments: &Export) -> Result<u8, Error> {
     let name = arguments.name.as_deref().unwrap_or(&default);
     check_name(name)?;
     // the settings of a folder without a checkpoint, such as that of `gradus sft`, may not be those of a training
-    let was_trained = arguments.dir.is_file() || arguments.dir.join("state.safetensors").exists();
+    let state = arguments.dir.join("state.safetensors");
+    let was_trained = arguments.dir.is_file() || state.exists();
+    // a run may have been stopped, by a signal or by an evaluation
+    let done = fs::read(&state).ok().and_then(|bytes| tensors::decode(&bytes).ok());
+    let done = done.and_then(|(tensors, _)| tensors::get_u64(&tensors, "steps").ok()?.first().copied());
     folder::create(&arguments.hub, |to| {
         let evaluation = policy.evaluate(episodes, Mode::Greedy)?;
         policy.save_into(to)?;
@@ -66,9 +71,12 @@ pub(super) fn run(arguments: &Export) -> Result<u8, Error> {
             write(LOADER, include_str!("../../scripts/gradus_policy.py"))?;
         }
         write("results.json", &(to_json(&evaluation) + "\n"))?;
-        let card = Card { name, policy: &policy, evaluation: &evaluation, played: &played, was_trained, has_curve: curve.is_file() };
+        let card = Card { name, policy: &policy, evaluation: &evaluation, played: &played, was_trained, done, has_curve: curve.is_file() };
         write("README.md", &card.text(to)?)
     })?;
+    for problem in policy.config().lost_inputs() {
+        warn(&format!("{problem}; the policy of {} works without it, but cannot be trained again from there", arguments.hub.display()));
+    }
     let shown = arguments.hub.display();
     say(format!("{shown}: README.md is the model card"));
     let owner = if name.contains('/') { "" } else { "YOU/" };
@@ -98,7 +106,13 @@ fn check_name(name: &str) -> Result<(), Error> {
     let is_plain = |part: &str| {
         let is_end = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_alphanumeric() || letter == '_');
         let letters = part.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
-        letters && is_end(part.chars().next()) && is_end(part.chars().last()) && !part.contains("--") && !part.contains("..")
+        letters
+            && is_end(part.chars().next())
+            && is_end(part.chars().last())
+            && !part.contains("--")
+            && !part.contains("..")
+            && !part.ends_with(".git")
+            && !part.ends_with(".ipc")
     };
     let parts: Vec<&str> = name.split('/').collect();
     if parts.len() <= 2 && parts.iter().all(|part| is_plain(part)) && parts.iter().all(|part| part.len() <= LONGEST_NAME) {
@@ -122,6 +136,8 @@ struct Card<'a> {
     played: &'a Played,
     /// Whether the settings are those of the policy's training.
     was_trained: bool,
+    /// Environment steps of the training, if a checkpoint tells them.
+    done: Option<u64>,
     has_curve: bool,
 }
 
@@ -133,7 +149,12 @@ impl Card<'_> {
         let settings = fs::read_to_string(folder.join(CONFIG)).map_err(|source| io("read", &folder.join(CONFIG), source))?;
         // a string of JSON is one of YAML
         let quote = |text: &str| serde_json::Value::from(text).to_string();
-        let (agent, steps, most) = (&config.agent, config.steps, if config.stop_at.is_finite() { "at most " } else { "" });
+        let (agent, steps) = (&config.agent, self.done.unwrap_or(config.steps));
+        let (most, whole) = match self.done {
+            Some(_) => ("", ""),
+            None if config.stop_at.is_finite() => ("at most ", " (rounded up to whole rollouts)"),
+            None => ("", " (rounded up to whole rollouts)"),
+        };
         let score = format!("{:.2} +/- {:.2}", evaluation.mean, evaluation.std);
         let unit = if self.policy.world().text.is_some() { "tokens" } else { "environment steps" };
         let mut card = format!(
@@ -148,10 +169,7 @@ impl Card<'_> {
         );
         let mut add = |text: &str| card.push_str(text);
         let training = match self.was_trained {
-            true => format!(
-                ", trained with the agent `{agent}` for {most}{steps} {unit} (rounded up to whole rollouts), with seed {}",
-                config.seed
-            ),
+            true => format!(", trained with the agent `{agent}` for {most}{steps} {unit}{whole}, with seed {}", config.seed),
             false => ", made with Gradus".into(),
         };
         add(&format!("# {}\n\nA policy for {title}{training}.\n\n", self.name));

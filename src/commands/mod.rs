@@ -280,7 +280,11 @@ fn written(result: io::Result<()>) {
 
 /// Returns a word of a command line as it can be typed.
 fn quoted(word: &str) -> String {
-    if word.contains([' ', '"', '\'']) { format!("'{}'", word.replace('\'', "'\\''")) } else { word.into() }
+    if word.is_empty() || !word.chars().all(|letter| letter.is_alphanumeric() || "-_./=:,@%+".contains(letter)) {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    } else {
+        word.into()
+    }
 }
 
 /// Prints a line to standard error. Errors are ignored, because there is no other place to report them.

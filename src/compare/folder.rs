@@ -5,13 +5,14 @@ use std::path::Path;
 
 use hmac_sha256::Hash;
 
+use super::policies::published;
 use super::run::{Unusable, read_run};
 use super::{Comparison, PROBLEMS, RESULTS, TIMING};
 use crate::Error;
 use crate::figure::Format;
 use crate::files::{Entry, entries, exists, hexadecimal, read, read_to_string, remove_leftovers};
 use crate::run::verify::tensors;
-use crate::saved::{COMPARISON, CONFIG};
+use crate::saved::{COMPARISON, CONFIG, POLICIES};
 use crate::verify::Checked;
 
 /// File names of all figures that a comparison may write, without extension.
@@ -73,6 +74,10 @@ pub(crate) fn verify(dir: &Path) -> Result<Vec<Checked>, Error> {
     let is_known = |name: &str| known.lines().any(|line| line.ends_with(&format!("  {name}")));
     let unknown = TABLES.iter().filter(|name| !is_known(name)).map(|name| dir.join(name)).filter(|path| path.exists());
     all.extend(unknown.map(|path| Checked::unknown(&path)));
+    for name in published(dir)? {
+        let path = dir.join(POLICIES).join(name);
+        all.push(if exists(&path)? { tensors(&path, None) } else { Checked::damaged(format!("{}: missing", path.display())) });
+    }
     let stored = if exists(&runs)? { entries(&runs).map_err(Error::io("read", &runs))? } else { Vec::new() };
     for Entry { path, .. } in stored {
         match path.extension().and_then(|ending| ending.to_str()) {

@@ -32,12 +32,15 @@ pub(super) fn publish(dir: &Path, runs: &Path, all: &[Job]) -> Result<usize, Err
     let (mut names, mut missing, mut files) = (BTreeSet::new(), 0, Vec::new());
     for job in all {
         let (name, from) = (name(job, &names), job.policy(runs));
+        let to = folder.join(&name);
         if exists(&from)? {
-            names.insert(name.clone());
-            files.push((folder.join(name), from));
-        } else {
+            files.push((to, from));
+        } else if !(earlier.lines().any(|own| own == name) && exists(&to)?) {
+            // what was published stays, even if the run has lost it
             missing += 1;
+            continue;
         }
+        names.insert(name);
     }
     // the list first: a killed process leaves no file that it does not name
     let both: BTreeSet<&str> = earlier.lines().chain(names.iter().map(String::as_str)).collect();
@@ -62,6 +65,13 @@ pub(super) fn publish(dir: &Path, runs: &Path, all: &[Job]) -> Result<usize, Err
     }
     write(&mut names.iter().map(String::as_str))?;
     Ok(missing)
+}
+
+/// Returns the names of the policies that the comparison in the folder `dir` has published.
+pub(super) fn published(dir: &Path) -> Result<Vec<String>, Error> {
+    let list = dir.join(POLICIES).join(NAMES);
+    let text = if exists(&list)? { read_to_string(&list)? } else { String::new() };
+    Ok(text.lines().filter(|name| !name.contains(['/', '\\'])).map(String::from).collect())
 }
 
 /// Returns the name of the run's file, which none of `taken` has: agent, environment and seed.

@@ -106,6 +106,11 @@ impl Job<'_> {
             Err(Unusable::Unhashed) => return Stored::Outdated("an older version stored it".into()),
             Err(Unusable::Damaged) => return Stored::Outdated("its stored result is damaged".into()),
         };
+        // runs of older versions have no policy
+        let policy = self.policy(dir);
+        if policy.is_file() && !read(&policy).is_ok_and(|bytes| tensors::decode(&bytes).is_ok()) {
+            return Stored::Outdated("its stored policy is damaged".into());
+        }
         let head = comment(&self.settings());
         let Some((origin, rows)) = files.results.split_once(&head) else { return Stored::Nothing };
         let Some(evaluated) = self.parse(rows, &files.seconds) else { return Stored::Nothing };

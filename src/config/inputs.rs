@@ -82,6 +82,7 @@ impl Config {
     fn expect_same(&self, key: &str, path: &Path) -> Result<(), Error> {
         let Some(expected) = self.inputs.get(key) else { return Ok(()) };
         match hash(key, path)? {
+            None => Err(Error::folder(path, format!("{key}: expected a file, got a pipe, a socket or a device"))),
             Some(found) if found != *expected => {
                 let short = |hash: &str| hash.chars().take(16).collect::<String>();
                 let (expected, found) = (short(expected), short(&found));
@@ -115,6 +116,11 @@ impl Config {
                 }
             }
         })
+    }
+
+    /// Returns what is wrong with inputs that have changed since the run was created, or that are gone.
+    pub fn lost_inputs(&self) -> Vec<String> {
+        self.recorded_inputs().into_iter().filter_map(|(.., problem)| problem).map(|problem| problem.to_string()).collect()
     }
 
     /// Copies the inputs whose contents are still those of the run to the folder `dir`, under `inputs`. Returns the settings with the paths of the copies, relative to
@@ -256,9 +262,8 @@ pub(super) fn is_key(key: &str) -> bool {
 
 /// Returns the files that the setting `key` with this path makes a run read.
 pub(crate) fn files(key: &str, path: &Path) -> Result<Vec<PathBuf>, Error> {
-    let is_policy = [INIT, FOLDER].contains(&key);
-    if !is_policy {
-        return Ok(vec![if path.is_dir() { path.join(EXAMPLES_FILE) } else { path.to_path_buf() }]);
+    if ![INIT, FOLDER].contains(&key) && !path.is_dir() {
+        return Ok(vec![path.to_path_buf()]);
     }
     let policy = policy_path(path)?;
     let examples = policy.with_file_name(EXAMPLES_FILE);

@@ -94,7 +94,13 @@ fn split_name<S: Serializer>(split: &Option<Split>, serializer: S) -> Result<S::
 impl Problems {
     pub(crate) fn of(world: &World, text: &TextWorld, (distinct, wanted): (usize, usize), is_whole: bool) -> Self {
         let has_splits = text.task.division() == Division::Splits && text.prompt.is_none();
-        Self { task: world.name.clone(), split: has_splits.then_some(text.split), distinct, wanted, is_whole }
+        Self {
+            task: gradus_envs::registry::without_folder(&world.name),
+            split: has_splits.then_some(text.split),
+            distinct,
+            wanted,
+            is_whole,
+        }
     }
 
     /// Whether these are the same problems in the same order as `others`.

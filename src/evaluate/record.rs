@@ -22,7 +22,7 @@
 //! # Ok::<(), gradus::Error>(())
 //! ```
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,6 +32,7 @@ use gradus_envs::{Action, Ending, Env, EnvError, Scene, Space, Step, World, pani
 
 use crate::Error;
 use crate::evaluate::trace::{Episode, Place, RecordedAction, Start};
+use crate::files::{create_beside, expect_file, remove_leftovers_of};
 
 /// A file of recorded episodes, shared by all recorders. Episodes are written in the order in which they end. Each line has the seed or the
 /// state from which its episode starts.
@@ -42,17 +43,28 @@ pub struct Recordings {
 
 struct Out {
     path: PathBuf,
+    /// The file under its temporary name, until [`Recordings::finish`] gives it its own.
+    temporary: Option<PathBuf>,
     writer: BufWriter<File>,
     episodes: usize,
     error: Option<io::Error>,
 }
 
+impl Drop for Out {
+    fn drop(&mut self) {
+        self.temporary.iter().for_each(|temporary| _ = fs::remove_file(temporary));
+    }
+}
+
 impl Recordings {
-    /// Creates the file at `path`, or overwrites it.
+    /// Creates a file that [`finish`](Self::finish) calls `path`, and that replaces an older file then.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let writer = BufWriter::new(File::create(path).map_err(Error::io("create", path))?);
-        Ok(Self { file: Arc::new(Mutex::new(Out { path: path.into(), writer, episodes: 0, error: None })) })
+        expect_file(path)?;
+        remove_leftovers_of(path);
+        let (file, temporary) = create_beside(path).map_err(Error::io("create", path))?;
+        let writer = BufWriter::new(file);
+        Ok(Self { file: Arc::new(Mutex::new(Out { path: path.into(), temporary: Some(temporary), writer, episodes: 0, error: None })) })
     }
 
     /// Wraps every environment of `world` in a recorder. Call this before adding wrappers that change observations, because the replay does
@@ -62,13 +74,14 @@ impl Recordings {
         world.wrapped(move |env| Recorder::new(env, &name, recordings.clone()))
     }
 
-    /// Flushes the file. Returns the number of recorded episodes, or the first error in writing them.
+    /// Flushes the file, and gives it its name. Returns the number of recorded episodes, or the first error in writing them.
     pub fn finish(&self) -> Result<usize, Error> {
         let mut out = self.lock();
         let result = match out.error.take() {
             Some(error) => Err(error),
-            None => out.writer.flush(),
+            None => out.writer.flush().and_then(|()| out.writer.get_ref().sync_data()),
         };
+        let result = result.and_then(|()| out.temporary.take().map_or(Ok(()), |temporary| fs::rename(temporary, &out.path)));
         result.map_err(Error::io("write", &out.path))?;
         Ok(out.episodes)
     }

@@ -168,6 +168,15 @@ pub(crate) fn lock(dir: &Path, problem: &str) -> Result<File, Error> {
 const TEMPORARY_FILE: &str = "tmp";
 const TEMPORARY_FOLDER: &str = "new";
 
+/// Creates a file with a temporary name in the folder of `path`, which is then renamed to `path`. Returns it with its name.
+pub(crate) fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    with_temporary(path, TEMPORARY_FILE, |temporary| {
+        let file = OpenOptions::new().write(true).create_new(true).open(temporary)?;
+        let _ = file.try_lock(); // other processes keep it
+        Ok((file, temporary.to_path_buf()))
+    })
+}
+
 /// Returns a new hidden path in the folder of `path`. It also depends on the time and on an address in memory, because in containers process ids are equal. The
 /// system is not asked for random numbers, which it can refuse.
 fn beside(path: &Path, mark: &str) -> PathBuf {

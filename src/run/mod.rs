@@ -33,7 +33,7 @@ use hmac_sha256::Hash;
 
 use crate::config::{RewardConfig, inputs};
 use crate::evaluate::{Evaluation, Mode, evaluate};
-use crate::files::{Sha256, create_folder, entries, exists, hexadecimal, lock, read, remove_leftovers, replace};
+use crate::files::{Sha256, create_folder, entries, exists, expect_file, hexadecimal, lock, read, remove_leftovers, replace};
 use crate::saved::{
     BEST, CONFIG, EXAMPLES_FILE, POLICY, POLICY_PREFIX, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, world_of,
 };
@@ -162,6 +162,9 @@ impl Run {
             pages.remove_uncommitted(dir);
         }
         let (covered, seconds) = covered(&state).map_err(damaged)?;
+        // nothing is changed before everything has been checked
+        CURVES.into_iter().chain([POLICY]).try_for_each(|name| expect_file(&dir.join(name)))?;
+        let logs = Logs::open(dir, covered, trainer.is_text(), trainer.score_names())?;
         // rewrites settings of an older format in the current format, and records another number of steps
         let (settings, text) = (dir.join(CONFIG), trainer.config().to_file_in(dir)?);
         if read(&settings).is_ok_and(|old| old != text.as_bytes()) {
@@ -177,7 +180,7 @@ impl Run {
             }
         }
         Ok(Self {
-            logs: Logs::open(dir, covered, trainer.is_text(), trainer.score_names())?,
+            logs,
             dir: dir.into(),
             trainer,
             pages,

@@ -15,7 +15,7 @@ use hmac_sha256::Hash;
 
 use super::bytes_of;
 use crate::Error;
-use crate::files::{Sha256, exists, read, read_to_string, remove_leftovers, replace, sync_folder};
+use crate::files::{Sha256, exists, expect_file, read, read_to_string, remove_leftovers, replace, sync_folder};
 
 /// The folder.
 pub(super) const REPLAY: &str = "replay";
@@ -130,7 +130,7 @@ impl Pages {
 pub(super) fn create(dir: &Path) -> Result<(), Error> {
     let folder = dir.join(REPLAY);
     if folder.is_dir() {
-        return Ok(());
+        return expect_file(&folder.join(WRITTEN));
     }
     fs::create_dir(&folder).and_then(|()| sync_folder(dir)).map_err(Error::io("create", &folder))
 }

@@ -27,6 +27,11 @@ pub(crate) fn folder(dir: &Path) -> Result<Vec<Checked>, Error> {
         let what = if is_run { "the checkpoint of the run" } else { "a checkpoint or a policy" };
         all.push(Checked::damaged(format!("{}: missing: expected {what}, got none", dir.join(STATE).display())));
     }
+    let done = read_tensors(&dir.join(STATE)).ok().and_then(|(state, _)| get_u64(&state, "steps").ok()?.first().copied());
+    if config.as_ref().is_ok_and(|config| done.is_some_and(|done| done >= config.steps)) && !has(POLICY)? {
+        let advice = format!("`{} train --resume {}` writes it again", crate::program_name(), dir.display());
+        all.push(Checked::damaged(format!("{}: missing: expected the policy of the finished run; {advice}", dir.join(POLICY).display())));
+    }
     for (path, is_read_again, problem) in config.iter().flat_map(Config::recorded_inputs) {
         all.push(match problem {
             None => Checked::intact(&path, "as when the run was created"),

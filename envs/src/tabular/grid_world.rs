@@ -210,7 +210,7 @@ impl GridWorld {
         };
         if let Some(cell) = map.iter().position(|letter| !is_known(*letter)) {
             let [row, column] = grid.place(cell);
-            let got = char::from(map[cell]);
+            let got = rows[row].char_indices().find(|(at, _)| *at == column).map_or(char::from(map[cell]), |(_, letter)| letter);
             return wrong(format!(
                 "map: row {}, column {}: expected S, G, C, #, . or a letter with a setting, got {got:?}",
                 row + 1,

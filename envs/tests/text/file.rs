@@ -171,3 +171,22 @@ fn a_damaged_file_is_refused_with_its_line() {
     let pattern = error(&[&of(r#""answer": "(b", "verifier": "regex""#)]);
     assert!(pattern.starts_with("text: line 1: answer: expected a regular expression, got \"(b\": "), "{pattern}");
 }
+
+/// Whole numbers are compared digit by digit, because a f64 has only 53 bits.
+#[test]
+fn large_numbers_are_exact() {
+    let task = task(&[
+        r#"{"prompt": "a", "answer": "9999999999", "verifier": "number"}"#,
+        r#"{"prompt": "b", "answer": 0.5, "verifier": "number"}"#,
+    ]);
+    let score = |prompt: &str, answer: &str| {
+        let encode = |text: &str| task.vocabulary().encode(text).unwrap();
+        task.verify(&encode(prompt), &encode(answer), Finish::Eos).unwrap().reward
+    };
+    for (answer, expected) in
+        [("9999999999", 1.0), ("09999999999.00", 1.0), ("10000000008", 0.0), ("-9999999999", 0.0), ("9999999999.5", 0.0)]
+    {
+        assert_eq!(score("a", answer), expected, "{answer}");
+    }
+    assert_eq!([".5", "0.50", "0.51", "1"].map(|answer| score("b", answer)), [1.0, 1.0, 0.0, 0.0]);
+}

@@ -11,7 +11,7 @@
 //! | verifier | answer | reward of a completion that is not cut |
 //! |---|---|---|
 //! | `equality` (the default) | a text | 1 if the completion equals it |
-//! | `number` | a number, or a text that is one | 1 if the completion is a decimal number that differs by at most 1e-9 times the larger of 1 and the number |
+//! | `number` | a number, or a text that is one | 1 if the completion is the same whole number or, with a fraction, a decimal number that differs by at most 1e-9 times the larger of 1 and the number |
 //! | `regex` | a regular expression | 1 if it matches; without anchors it may match any part |
 //! | `expression` | an [arithmetic expression](crate::text::expression) | 1 if the completion is an expression with the same value, as an exact fraction |
 //! | `program` | pairs of an input and an output | the share of pairs for which the completion, a program of the [stack machine](crate::text::machine), computes the output |
@@ -73,7 +73,8 @@ pub struct FileTask {
 #[derive(Debug)]
 enum Right {
     Text(String),
-    Number(f64),
+    /// A number, and its digits if it is a whole one.
+    Number(f64, Option<String>),
     Pattern(Regex),
     Value(Fraction),
     /// Inputs and outputs of a program.
@@ -248,7 +249,7 @@ impl Right {
             "number" => {
                 let text = if answer.is_number() { answer.to_string() } else { text("a number")? };
                 let number = number(&text).ok_or_else(|| wrong("a decimal number"))?;
-                Ok((Right::Number(number), Some(text)))
+                Ok((Right::Number(number, whole(&text)), Some(text)))
             }
             "regex" => {
                 let pattern = Regex::new(&text("a regular expression")?);
@@ -279,7 +280,14 @@ impl Right {
     fn score(&self, completion: &str) -> f64 {
         let is_right = match self {
             Right::Text(text) => completion == text,
-            Right::Number(right) => number(completion).is_some_and(|x| (x - right).abs() <= 1e-9 * right.abs().max(1.0)),
+            Right::Number(right, digits) => {
+                let is_near = |x: f64| (x - right).abs() <= 1e-9 * right.abs().max(1.0);
+                // whole numbers may have more digits than a f64
+                match digits {
+                    Some(digits) => whole(completion).as_ref() == Some(digits),
+                    None => number(completion).is_some_and(is_near),
+                }
+            }
             Right::Pattern(pattern) => pattern.is_match(completion),
             Right::Value(value) => Expression::parse(completion).and_then(|expression| expression.value) == Some(*value),
             Right::Tests(tests) => {
@@ -294,11 +302,20 @@ impl Right {
     fn alphabet(&self) -> &'static str {
         match self {
             Right::Text(_) | Right::Pattern(_) => "",
-            Right::Number(_) => "0123456789-.",
+            Right::Number(..) => "0123456789-.",
             Right::Value(_) => "0123456789+-*/()",
             Right::Tests(_) => "0123456789x+-*dsp[]",
         }
     }
+}
+
+/// Returns the digits of a whole number, with its sign and without zeros at its beginning or behind its point; `None` for another text.
+fn whole(text: &str) -> Option<String> {
+    number(text)?;
+    let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+    let (digits, fraction) = rest.split_once('.').unwrap_or((rest, ""));
+    let digits = digits.trim_start_matches('0');
+    fraction.chars().all(|digit| digit == '0').then(|| if digits.is_empty() { "0".into() } else { format!("{sign}{digits}") })
 }
 
 /// Parses a decimal number: an optional sign, digits, and a point if there is a fraction.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::files::expect_file;
 use crate::text::{Addition, ChainSum, Countdown, FileTask, Order, Preference, Program, Sequence, TargetSum};
 use crate::{EnvError, World};
 
@@ -120,6 +121,9 @@ pub(crate) fn find(name: &str) -> Option<Result<World, EnvError>> {
     if let Some(path) = name.strip_prefix("file:") {
         if path.is_empty() {
             return Some(Err(EnvError::Text("expected file:PATH, such as file:problems.jsonl, got no path".into())));
+        }
+        if let Err(problem) = expect_file(Path::new(path)) {
+            return Some(Err(EnvError::Text(format!("cannot read {path}: {problem}"))));
         }
         let world = FileTask::read(Path::new(path)).and_then(|task| World::text(name, task));
         return Some(world.map(|world| World { about: "problems from a file".into(), ..world }));
