@@ -119,7 +119,7 @@ fn without_schedules_a_lengthened_run_equals_a_longer_one() {
 
         let dir = folder.path().join("run");
         finish(&mut Run::create(Config { steps: planned[1], ..config }, &dir).unwrap());
-        let mut run = Run::resume_until(&dir, planned[3]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let run = Run::resume_until(&dir, planned[3]).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(run.trainer().jumps(), [], "{name}");
         drop(run);
         // a plan that no update has followed is not the one before

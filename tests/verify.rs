@@ -110,14 +110,14 @@ fn a_comparison_is_verified_and_damaged_runs_are_made_again() {
     let (file, shown) = (file.to_str().unwrap(), dir.to_str().unwrap());
     assert!(gradus(&["compare", file, "--out", shown]).status.success());
     let out = gradus(&["verify", shown]);
-    assert!(out.status.success() && stdout(&out).ends_with("out: 10 intact, 0 damaged\n"), "{out:?}");
+    assert!(out.status.success() && stdout(&out).ends_with("out: 12 intact, 0 damaged\n"), "{out:?}");
     let results = fs::read(dir.join("results.csv")).unwrap();
     flip(&dir.join("results.csv"));
     let run = fs::read_dir(dir.join("runs")).unwrap().map(|entry| entry.unwrap().path());
     let run = run.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "csv")).unwrap();
     flip(&run);
     let out = gradus(&["verify", shown]);
-    assert!(out.status.code() == Some(1) && stdout(&out).ends_with("out: 8 intact, 2 damaged\n"), "{out:?}");
+    assert!(out.status.code() == Some(1) && stdout(&out).ends_with("out: 10 intact, 2 damaged\n"), "{out:?}");
     let out = gradus(&["compare", file, "--out", shown]);
     assert!(stdout(&out).contains("made again: its stored result is damaged"), "{out:?}");
     assert_eq!(fs::read(dir.join("results.csv")).unwrap(), results);

@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(environments[1].as_str(), Some("cartpole"));
         assert_eq!(table["dpo"]["pairs"].as_str(), Some(path("pairs.jsonl").as_str()));
         assert!(table["steps"].get(format!("grid:{}", path("maze.txt"))).is_some());
-        assert_eq!(table["reward_model"]["folder"].as_str(), Some("elsewhere"), "not beside the file");
+        assert_eq!(table["reward_model"]["folder"].as_str(), Some(path("elsewhere").as_str()), "nowhere");
         assert_eq!(table["agents"][0]["settings"]["dpo.pairs"].as_str(), Some(path("pairs.jsonl").as_str()));
         assert_eq!(resolved("steps = 3 # as it is\n", dir), "steps = 3 # as it is\n");
     }

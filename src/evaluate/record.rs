@@ -32,7 +32,7 @@ use gradus_envs::{Action, Ending, Env, EnvError, Scene, Space, Step, World, pani
 
 use crate::Error;
 use crate::evaluate::trace::{Episode, Place, RecordedAction, Start};
-use crate::files::{create_beside, expect_file, remove_leftovers_of};
+use crate::files::{create_beside, remove_leftovers_of};
 
 /// A file of recorded episodes, shared by all recorders. Episodes are written in the order in which they end. Each line has the seed or the
 /// state from which its episode starts.
@@ -60,11 +60,16 @@ impl Recordings {
     /// Creates a file that [`finish`](Self::finish) calls `path`, and that replaces an older file then.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        expect_file(path)?;
-        remove_leftovers_of(path);
-        let (file, temporary) = create_beside(path).map_err(Error::io("create", path))?;
+        let io = Error::io("create", path);
+        let (file, temporary) = if path.exists() && !path.is_file() {
+            // a device or a pipe, such as standard output, is written as it is
+            (File::create(path).map_err(io)?, None)
+        } else {
+            remove_leftovers_of(path);
+            create_beside(path).map(|(file, temporary)| (file, Some(temporary))).map_err(io)?
+        };
         let writer = BufWriter::new(file);
-        Ok(Self { file: Arc::new(Mutex::new(Out { path: path.into(), temporary: Some(temporary), writer, episodes: 0, error: None })) })
+        Ok(Self { file: Arc::new(Mutex::new(Out { path: path.into(), temporary, writer, episodes: 0, error: None })) })
     }
 
     /// Wraps every environment of `world` in a recorder. Call this before adding wrappers that change observations, because the replay does
@@ -79,7 +84,7 @@ impl Recordings {
         let mut out = self.lock();
         let result = match out.error.take() {
             Some(error) => Err(error),
-            None => out.writer.flush().and_then(|()| out.writer.get_ref().sync_data()),
+            None => out.writer.flush().and_then(|()| if out.temporary.is_some() { out.writer.get_ref().sync_data() } else { Ok(()) }),
         };
         let result = result.and_then(|()| out.temporary.take().map_or(Ok(()), |temporary| fs::rename(temporary, &out.path)));
         result.map_err(Error::io("write", &out.path))?;
