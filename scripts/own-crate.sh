@@ -91,9 +91,9 @@ sed -i 's/Steps(128)/Steps(64)/' new-crate/src/awr.rs
 expect "6 made" "$own" compare "$comparison" --out again
 
 # the program \`gradus\` does not have the agent
-cp -r new other
-sed -i 's/^agent = "awr"/agent = "awx"/' other/config.toml
-expect "unknown agent \`awx\`; only a program that has this agent can read the run" "$own" verify other
-refuse "unknown agent \`awx\`; only a program that has this agent can read the run" "$own" eval other
+gradus=${CARGO_TARGET_DIR:-$repository/target}/debug/gradus
+cargo build --quiet --locked --manifest-path "$repository/Cargo.toml"
+expect "unknown agent \`awr\`; only a program that has this agent can read the run" "$gradus" verify new
+refuse "unknown agent \`awr\`; only a program that has this agent can read the run" "$gradus" eval new
 expect "new-crate play ." bash -c "'$own' export new --hub hub >/dev/null && cat hub/README.md"
 echo "own crate: all commands as expected"
