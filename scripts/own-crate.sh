@@ -9,6 +9,7 @@ temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
 target=$(realpath -m "${1:-$temporary/target}")
 comparison=$PWD/compare.toml
+repository=$(realpath ../..)
 
 CARGO_TARGET_DIR=$target cargo build --quiet --locked
 cd "$temporary"

@@ -15,7 +15,7 @@ use crate::Error;
 use crate::draw::Frame;
 use crate::evaluate::play::play;
 use crate::figure::{Chart, Episode, Episodes, Figure, Panel};
-use crate::files::{exists, read, read_to_string, replace};
+use crate::files::{exists, read, read_to_string, remove_leftovers, replace};
 use crate::saved::{POLICIES, load_behaviour};
 
 /// The file with the names of the policies. Of the other files in the folder none is removed.
@@ -44,6 +44,7 @@ pub(super) fn publish(dir: &Path, runs: &Path, all: &[Job]) -> Result<usize, Err
     }
     // the list first: a killed process leaves no file that it does not name
     let both: BTreeSet<&str> = earlier.lines().chain(names.iter().map(String::as_str)).collect();
+    remove_leftovers(&folder, |name| name == NAMES || both.contains(name));
     let write = |names: &mut dyn Iterator<Item = &str>| {
         let text: String = names.map(|name| format!("{name}\n")).collect();
         replace(&list, text.as_bytes()).map_err(Error::io("write", &list))
