@@ -20,6 +20,9 @@ pub enum Level {
 /// The environment variable that limits [`Level::best`].
 pub const LIMIT: &str = "GRADUS_SIMD";
 
+/// The best level and 1, once it is known.
+static BEST: AtomicU8 = AtomicU8::new(0);
+
 impl Level {
     /// All levels, from the lowest.
     const ALL: [Self; 3] = [Level::Portable, Level::Avx2, Level::Avx512];
@@ -28,17 +31,21 @@ impl Level {
     #[inline(always)]
     pub fn best() -> Self {
         // cached, because functions such as `exp` call this for every number
-        static BEST: AtomicU8 = AtomicU8::new(0);
         match BEST.load(Ordering::Relaxed) {
             1 => Level::Portable,
             2 => Level::Avx2,
             3 => Level::Avx512,
-            _ => {
-                let best = Self::wanted().unwrap_or(Level::Avx512).min(Self::detected());
-                BEST.store(best as u8 + 1, Ordering::Relaxed);
-                best
-            }
+            _ => Self::found(),
         }
+    }
+
+    /// Looks for the best level and stores it.
+    #[cold]
+    #[inline(never)] // otherwise every caller of `best` has a copy
+    fn found() -> Self {
+        let best = Self::wanted().unwrap_or(Level::Avx512).min(Self::detected());
+        BEST.store(best as u8 + 1, Ordering::Relaxed);
+        best
     }
 
     /// Returns the level in the environment variable [`LIMIT`]; without a variable, that of this processor.
