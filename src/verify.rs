@@ -6,8 +6,10 @@
 //! | | `metrics.csv`, `episodes.csv`, `timing.csv` and the event file, up to the checkpoint | in the checkpoint, `state.safetensors` |
 //! | | `replay/PAGE-VERSION.safetensors`, the replay buffer | in the checkpoint, and in the file itself |
 //! | | `config.toml` | compared with its copy in the tensor files |
+//! | | maps, problems and other inputs from outside | in `[inputs]` of `config.toml` |
 //! | policy of a warm start, reward model | `metrics.csv` | in the note of `policy.safetensors` |
 //! | comparison | the tables and `comparison.toml` | in `SHA256SUMS`, which the command `sha256sum -c` also reads |
+//! | | the policies in `policies/names.txt` | in the files themselves |
 //! | | `runs/KEY.csv`, `.timing`, `.problems` and `.state` | in the files themselves; that of `.problems` in `runs/KEY.csv` |
 //!
 //! Every hash is a SHA-256. Figures and reports have none, because `gradus plot` and `gradus compare` draw them again.

@@ -49,26 +49,31 @@ fn built(config: &impl AgentConfig) -> Box<dyn Algorithm> {
 }
 
 fn built_with(config: &impl AgentConfig, optimiser: OptimiserConfig) -> Box<dyn Algorithm> {
-    let (world, reference) = (registry::find("cartpole").unwrap(), ReferenceConfig::default());
-    let setup = Setup {
-        world: &world,
-        envs: ENVS,
-        seed: 1,
-        steps: 10_000,
-        optimiser: &optimiser,
-        reference: &reference,
-        perceptron: None,
-        scores_whole_texts: false,
-        pairs: &[],
-    };
+    let built = with_setup(&optimiser, |setup| config.build(setup)).unwrap();
     let interval = |width: usize| Space::Box { low: vec![-1.0; width], high: vec![1.0; width] };
-    match config.build(&setup).unwrap() {
+    match built {
         Built::Values { head, make, .. } => make(Box::new(QNetwork::new(&linear(), head, &interval(1), &Space::Discrete(2), 1).unwrap())),
         Built::ActorCritics { head, make, .. } => {
             make(Box::new(QActorCritic::new(&linear(), head, &interval(1), &interval(1), 1).unwrap()))
         }
         _ => panic!("expected an agent with a network of action values"),
     }
+}
+
+/// Calls `build` for a training of 10,000 steps.
+fn with_setup<T>(optimiser: &OptimiserConfig, build: impl FnOnce(&Setup<'_>) -> T) -> T {
+    let (world, reference) = (registry::find("cartpole").unwrap(), ReferenceConfig::default());
+    build(&Setup {
+        world: &world,
+        envs: ENVS,
+        seed: 1,
+        steps: 10_000,
+        optimiser,
+        reference: &reference,
+        perceptron: None,
+        scores_whole_texts: false,
+        pairs: &[],
+    })
 }
 
 /// Returns an agent whose target network moves by `tau`.
@@ -375,20 +380,10 @@ fn parameters_are_checked_at_the_end_of_an_iteration() {
 
 #[test]
 fn shared_settings_are_checked() {
-    let reference = ReferenceConfig::default();
-    let (world, optimiser) = (registry::find("pendulum").unwrap(), optimiser());
-    let setup = Setup {
-        world: &world,
-        envs: ENVS,
-        seed: 1,
-        steps: 10_000,
-        optimiser: &optimiser,
-        reference: &reference,
-        perceptron: None,
-        scores_whole_texts: false,
-        pairs: &[],
+    let error = |config: ActorLearnerConfig| {
+        let config = SacConfig { learner: config, ..SacConfig::default() };
+        with_setup(&optimiser(), |setup| config.build(setup)).err().unwrap().to_string()
     };
-    let error = |config: ActorLearnerConfig| SacConfig { learner: config, ..SacConfig::default() }.build(&setup).err().unwrap().to_string();
     for tau in [0.0, 1.5, f32::NAN] {
         let config = ActorLearnerConfig { tau, ..ActorLearnerConfig::default() };
         assert_eq!(error(config), format!("sac.tau: expected a number above 0 and at most 1, got {tau}"));
