@@ -114,6 +114,31 @@ fn a_comparison_notices_an_edited_map() {
     assert_eq!(again.matches("made again: environment has changed").count(), 2, "{again}");
 }
 
+/// Names, numbers and kept runs do not depend on the folder from which a comparison is called. Maps of one name in different folders are told apart.
+#[test]
+fn a_comparison_on_maps_is_the_same_from_any_folder() {
+    let folder = temporary::tempdir().unwrap();
+    let dir = folder.path();
+    for (name, map) in [("a", MAZE), ("b", WALLED)] {
+        fs::create_dir_all(dir.join("study").join(name)).unwrap();
+        fs::write(dir.join("study").join(name).join("maze.txt"), map).unwrap();
+    }
+    let text = "environments = [\"grid:a/maze.txt\", \"grid:b/maze.txt\"]\nsteps = { \"grid:a/maze.txt\" = 300, \"grid:b/maze.txt\" = 300 }\n\
+                seeds = 2\nevaluations = 2\nevaluation_episodes = 2\nscore = { \"grid:a/maze.txt\" = [-9, 0], \"grid:b/maze.txt\" = [-9, 0] }\n\
+                [[agents]]\nagent = \"q-learning\"\n";
+    fs::write(dir.join("study/study.toml"), text).unwrap();
+    gradus(dir, &["compare", "study/study.toml", "--out", "out"]);
+    let tables = ["results.csv", "summary.csv", "summary.md", "sample_efficiency.svg"];
+    let read = |out: &str| tables.map(|name| fs::read_to_string(dir.join(out).join(name)).unwrap());
+    let first = read("out");
+    assert!(first[0].lines().nth(1).unwrap().starts_with("q-learning,grid:a/maze.txt,1,0,"), "{}", first[0]);
+    assert!(first[2].contains("a/maze.txt: return") && first[2].contains("b/maze.txt: return"), "{}", first[2]);
+    let kept = gradus(&dir.join("study"), &["compare", "study.toml", "--out", "../out"]);
+    assert!(kept.contains("4 runs: 4 kept"), "{kept}");
+    gradus(&dir.join("study/a"), &["compare", "../study.toml", "--out", "../../again"]);
+    assert!(read("again") == first && read("out") == first);
+}
+
 /// The policy of another setting that says what numbers mean is refused, by the name of the setting.
 #[test]
 fn a_policy_that_means_something_else_is_refused() {

@@ -43,8 +43,9 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
 pub(super) struct Inputs(BTreeMap<PathBuf, u64>);
 
 impl Inputs {
-    /// Returns one line for each file that a training with these settings reads. The line has the file's hash.
-    pub(super) fn lines(&mut self, config: &Config) -> Result<Vec<String>, Error> {
+    /// Returns one line for each file that a training with these settings reads. The line has the file's path, relative to the
+    /// folder `dir`, and its hash.
+    pub(super) fn lines(&mut self, config: &Config, dir: &Path) -> Result<Vec<String>, Error> {
         let mut lines = Vec::new();
         for (setting, path) in config.all_inputs() {
             // the settings have the hash of a text task
@@ -56,7 +57,7 @@ impl Inputs {
                     Some(hash) => *hash,
                     None => *self.0.entry(file.clone()).or_insert(hash(&read_named(&file)?)),
                 };
-                lines.push(format!("{setting}: {} {hash:016x}", file.display()));
+                lines.push(format!("{setting}: {} {hash:016x}", inputs::relative_to(dir, &file).display()));
             }
         }
         Ok(lines)
@@ -76,8 +77,8 @@ mod tests {
         let settings = ["init", "reward_model.folder"].map(|key| format!("{key}={}", dir.path().display()));
         let config = settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap());
         let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
-        let lines = || Inputs::default().lines(&config).unwrap();
-        assert!(Inputs::default().lines(&config).is_err(), "an empty folder is not a run folder");
+        let lines = || Inputs::default().lines(&config, Path::new("")).unwrap();
+        assert!(Inputs::default().lines(&config, Path::new("")).is_err(), "an empty folder is not a run folder");
         write("policy.safetensors", "a");
         assert_eq!(lines().len(), 2);
         write(EXAMPLES_FILE, "b");

@@ -5,6 +5,7 @@ use gradus_envs::registry;
 use super::Statistic;
 use super::analysis::{Aggregates, Analysis, Curve};
 use super::folder::FIGURES;
+use crate::config::inputs;
 use crate::figure::{Chart, Figure, Interval, Intervals, Lines, Panel, Scale, Series, Threshold};
 use crate::statistics::Estimate;
 
@@ -16,8 +17,11 @@ pub(super) struct Named {
     pub(super) caption: String,
 }
 
-/// Returns the title of an environment's panel.
+/// Returns the title of an environment's panel: of one from a file, the path as the comparison calls it.
 pub(super) fn title(environment: &str) -> String {
+    if let Some(path) = inputs::path_of(environment) {
+        return path.to_owned();
+    }
     registry::find(environment).map_or_else(|_| environment.to_owned(), |world| world.title().to_owned())
 }
 
@@ -102,7 +106,7 @@ impl Analysis<'_> {
 
     /// Returns the axis label of steps: generated tokens if all environments are text tasks, otherwise environment steps.
     pub(super) fn steps_name(&self) -> &'static str {
-        let is_text = |name: &String| gradus_envs::registry::find(name).is_ok_and(|world| world.text.is_some());
+        let is_text = |name: &String| name.starts_with("file:") || registry::find(name).is_ok_and(|world| world.text.is_some());
         if self.table.environments.iter().all(is_text) { "generated tokens" } else { "environment steps" }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gradus_envs::{names, registry};
 use serde::Deserialize;
@@ -39,8 +39,10 @@ pub struct Comparison {
     pub name: String,
     /// Text of the comparison file.
     pub text: String,
-    /// The environments, by their names in Gradus.
+    /// The environments, by their names in Gradus. The path of one from a file is relative to the folder of the comparison file.
     pub environments: Vec<String>,
+    /// The folder of the comparison file.
+    pub(super) folder: PathBuf,
     /// The seeds.
     pub seeds: Vec<u64>,
     /// Evaluations of a run of `steps` steps, not counting the one before training. Agents with other numbers of steps are evaluated at the
@@ -194,6 +196,7 @@ impl Comparison {
             task_bootstrap: file.task_bootstrap,
             agents: Vec::new(),
             environments,
+            folder: dir.into(),
         };
         let missing = |name: &String| Err(format!("steps: expected a number for {name}, got none"));
         let steps: Vec<u64> = comparison
@@ -218,6 +221,11 @@ impl Comparison {
             let configs = comparison.configs(&name, &entry, &steps, tries_out)?;
             comparison.agents.push(Contender { name, configs });
         }
+        // from here on, names do not depend on the current folder
+        let seen = |name: &String| inputs::environment_from(name, dir);
+        comparison.environments = comparison.environments.iter().map(seen).collect();
+        comparison.score = comparison.score.iter().map(|(name, range)| (seen(name), *range)).collect();
+        comparison.fall = comparison.fall.iter().map(|(name, value)| (seen(name), *value)).collect();
         Ok(comparison)
     }
 

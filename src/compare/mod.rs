@@ -230,10 +230,11 @@ fn jobs_of(comparison: &Comparison, code: Code) -> Result<Vec<Job<'_>>, Error> {
     for agent in &comparison.agents {
         for (at, config) in agent.configs.iter().enumerate() {
             let evaluations = comparison.evaluations_of(at, config.steps);
-            let origin: Vec<String> = std::iter::once(code.line(config)?).chain(inputs.lines(config)?).collect();
+            let origin: Vec<String> = std::iter::once(code.line(config)?).chain(inputs.lines(config, &comparison.folder)?).collect();
             for seed in &comparison.seeds {
                 let (config, origin) = (Config { seed: *seed, ..config.clone() }, origin.clone());
-                all.push(Job { agent: &agent.name, config, evaluations, episodes: comparison.episodes, origin });
+                let folder = &comparison.folder;
+                all.push(Job { agent: &agent.name, config, folder, evaluations, episodes: comparison.episodes, origin });
             }
         }
     }
@@ -309,11 +310,11 @@ fn train(all: &[Job], runs: &Path, (jobs, stop): (usize, &AtomicBool), say: &(im
 }
 
 fn name(job: &Job) -> String {
-    format!("{} on {}, seed {}", job.agent, job.config.environment, job.config.seed)
+    format!("{} on {}, seed {}", job.agent, job.environment(), job.config.seed)
 }
 
 fn owner(job: &Job) -> [String; 3] {
-    [quoted(job.agent), quoted(&job.config.environment), job.config.seed.to_string()]
+    [quoted(job.agent), quoted(&job.environment()), job.config.seed.to_string()]
 }
 
 fn results_csv(comparison: &Comparison, all: &[Job], outcomes: &[Outcome]) -> String {
@@ -321,7 +322,7 @@ fn results_csv(comparison: &Comparison, all: &[Job], outcomes: &[Outcome]) -> St
     let mut text = format!("agent,env,seed,step,return,{}std,min,max,length\n", if scored { "score," } else { "" });
     for (job, run) in all.iter().zip(outcomes) {
         for at in &run.evaluated {
-            let score = comparison.score.get(&job.config.environment).map(|[low, high]| ((at.mean - low) / (high - low)).to_string());
+            let score = comparison.score.get(&job.environment()).map(|[low, high]| ((at.mean - low) / (high - low)).to_string());
             let before = [at.step.to_string(), at.mean.to_string()].into_iter().chain(score);
             let numbers = before.chain([at.std, at.min, at.max, at.length].map(|number| number.to_string()));
             push_row(&mut text, &owner(job).into_iter().chain(numbers).collect::<Vec<_>>());

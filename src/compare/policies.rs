@@ -81,7 +81,7 @@ fn name(job: &Job, taken: &BTreeSet<String>) -> String {
         let words: Vec<&str> = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
         words.join("-").to_lowercase()
     };
-    let stem = format!("{}-{}-{}", plain(job.agent), plain(&job.config.environment), job.config.seed);
+    let stem = format!("{}-{}-{}", plain(job.agent), plain(&job.environment()), job.config.seed);
     let numbered = (2..).map(|number| format!("{stem}-{number}.safetensors"));
     std::iter::once(format!("{stem}.safetensors")).chain(numbered).find(|name| !taken.contains(name)).unwrap_or_default()
 }
@@ -94,7 +94,7 @@ pub(super) fn sheet(comparison: &Comparison, runs: &Path, all: &[Job], outcomes:
     for environment in &comparison.environments {
         let mut rows = Vec::new();
         for agent in &comparison.agents {
-            let of = |job: &Job| job.agent == agent.name && job.config.environment == *environment;
+            let of = |job: &Job| job.agent == agent.name && job.environment() == *environment;
             let mut those: Vec<(&Job, f64)> =
                 all.iter().zip(outcomes).filter(|(job, _)| of(job)).map(|(job, run)| (job, last(run))).collect();
             those.retain(|(job, _)| job.policy(runs).exists());
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn names_are_plain_and_differ() {
         let config = Config::preset("ppo", "cartpole", None).unwrap();
-        let job = Job { agent: "PPO (clip ε)", config, evaluations: 1, episodes: 1, origin: Vec::new() };
+        let job = Job { agent: "PPO (clip ε)", config, folder: Path::new(""), evaluations: 1, episodes: 1, origin: Vec::new() };
         let first = name(&job, &BTreeSet::new());
         assert_eq!(first, "ppo-clip-ε-cartpole-1.safetensors");
         assert_eq!(name(&job, &BTreeSet::from([first])), "ppo-clip-ε-cartpole-1-2.safetensors");

@@ -16,6 +16,7 @@ use gradus_nets::tensors::{self, Tensor, get_u64};
 use hmac_sha256::Hash;
 
 use super::code::hash;
+use crate::config::inputs;
 use crate::evaluate::{Mode, evaluate};
 use crate::files::{hexadecimal, read, read_to_string, replace};
 use crate::{Config, Error, Trainer};
@@ -56,6 +57,8 @@ const HEADER: &str = "step,return,std,min,max,length";
 pub(super) struct Job<'a> {
     pub(super) agent: &'a str,
     pub(super) config: Config,
+    /// The folder from which the comparison names its files.
+    pub(super) folder: &'a Path,
     pub(super) evaluations: u64,
     pub(super) episodes: usize,
     /// What the numbers depend on besides the settings, one line each: the code, and the files that the run reads.
@@ -74,9 +77,15 @@ pub(super) enum Stored {
 }
 
 impl Job<'_> {
-    /// Returns the settings, including those of the evaluations.
+    /// Returns the settings, including those of the evaluations. They do not depend on the folder from which the command is called.
     fn settings(&self) -> String {
-        format!("evaluations = {}\nevaluation_episodes = {}\n{}", self.evaluations, self.episodes, self.config.to_toml())
+        let config = self.config.seen_from(self.folder).unwrap_or_else(|_| self.config.clone());
+        format!("evaluations = {}\nevaluation_episodes = {}\n{}", self.evaluations, self.episodes, config.to_toml())
+    }
+
+    /// Returns the environment as the comparison calls it.
+    pub(super) fn environment(&self) -> String {
+        inputs::environment_from(&self.config.environment, self.folder)
     }
 
     /// Returns everything that the numbers depend on: the origin and the settings.
@@ -313,7 +322,7 @@ mod tests {
     fn job() -> Job<'static> {
         let config = Config::preset("ppo", "cartpole", Some("cleanrl")).unwrap();
         let origin = vec!["code: gradus 1, sources 2".into(), "init: a/policy.safetensors 3".into()];
-        Job { agent: "ppo", config: Config { steps: 6_000, ..config }, evaluations: 4, episodes: 3, origin }
+        Job { agent: "ppo", config: Config { steps: 6_000, ..config }, folder: Path::new(""), evaluations: 4, episodes: 3, origin }
     }
 
     /// The evaluations with seconds set to 0.

@@ -44,8 +44,7 @@ impl Config {
         let settings = self.algorithm.to_table();
         let of_agent = agents::find(&self.agent).map_or(&[][..], |entry| entry.files).iter();
         let of_agent = of_agent.map(|name| (format!("{}.{name}", self.agent), settings.get(*name).and_then(Value::as_str).unwrap_or("")));
-        let of_environment = FROM_FILES.iter().find_map(|kind| self.environment.strip_prefix(kind));
-        let of_environment = of_environment.map(|path| (ENVIRONMENT.to_string(), path));
+        let of_environment = path_of(&self.environment).map(|path| (ENVIRONMENT.to_string(), path));
         let all = of_environment.into_iter().chain(of_agent).map(|(key, path)| (key, PathBuf::from(path)));
         all.filter(|(_, path)| !path.as_os_str().is_empty()).collect()
     }
@@ -65,6 +64,14 @@ impl Config {
     pub(crate) fn to_file_in(&self, dir: &Path) -> Result<String, Error> {
         let dir = whole(dir);
         Ok(self.clone().with_paths(|_, path| relative(&dir, path))?.to_file())
+    }
+
+    /// Returns these settings with the paths, which are found from the current folder, relative to the folder `dir`.
+    pub(crate) fn seen_from(&self, dir: &Path) -> Result<Self, Error> {
+        if self.all_inputs().is_empty() {
+            return Ok(self.clone());
+        }
+        self.clone().with_paths(|_, path| relative_to(dir, path))
     }
 
     /// Returns these settings with the hash of every input in the place of its path: the same for a file that was moved.
@@ -153,6 +160,17 @@ impl Config {
     }
 }
 
+/// Returns the name of the environment with the path of its file, if it has one, relative to the folder `dir`.
+pub(crate) fn environment_from(name: &str, dir: &Path) -> String {
+    let config = Config { environment: name.into(), ..Config::default() };
+    config.seen_from(dir).map_or_else(|_| name.into(), |config| config.environment)
+}
+
+/// Returns the path in the name of an environment from a file.
+pub(crate) fn path_of(environment: &str) -> Option<&str> {
+    FROM_FILES.iter().find_map(|kind| environment.strip_prefix(kind))
+}
+
 /// Returns a name that ends with an environment, which for one from a file is the name of the file without its folder and extension.
 pub(crate) fn short_name(name: &str) -> String {
     match FROM_FILES.iter().find_map(|kind| name.split_once(kind)) {
@@ -184,6 +202,11 @@ fn whole(path: &Path) -> PathBuf {
         }
     }
     plain
+}
+
+/// Returns the path that leads from the folder `dir` to `path`.
+pub(crate) fn relative_to(dir: &Path, path: &Path) -> PathBuf {
+    relative(&whole(if dir.as_os_str().is_empty() { Path::new(".") } else { dir }), &whole(path))
 }
 
 /// Returns the path that leads from the folder `dir` to `path`; both are absolute. Paths that share no folder stay as they are.
