@@ -144,7 +144,7 @@ fn a_comparison_on_maps_is_the_same_from_any_folder() {
 fn a_policy_that_means_something_else_is_refused() {
     let folder = temporary::tempdir().unwrap();
     let dir = folder.path();
-    let short = ["--steps", "600", "--quiet"];
+    let short = ["--steps", "600", "--quiet", "--set", "network.hidden=[8]"];
     gradus(dir, &[&["train", "ppo", "pendulum", "--set", "network.activation=tanh", "--out", "ppo"], &short[..]].concat());
     gradus(dir, &[&["train", "sac", "pendulum", "--set", "sac.log_std_bounds=tanh", "--out", "sac"], &short[..]].concat());
     let before = contents(dir);

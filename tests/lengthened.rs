@@ -147,7 +147,8 @@ fn the_output_says_which_schedules_start_anew() {
     let dir = folder.path();
     let said = |agent: &str, environment: &str, settings: &[&str]| {
         let out = format!("{agent}-{environment}");
-        let train = ["train", agent, environment, "--envs", "8", "--steps", "2000", "--quiet", "--out", &out];
+        let hidden = if environment == "taxi" { "seed=1" } else { "network.hidden=[8]" };
+        let train = ["train", agent, environment, "--envs", "8", "--steps", "2000", "--quiet", "--set", hidden, "--out", &out];
         printed(&gradus(dir, &[&train[..], settings].concat()));
         let lines = printed(&gradus(dir, &["train", "--resume", &out, "--steps", "10k"]));
         lines.lines().find(|line| line.starts_with("schedules")).unwrap_or_default().to_string()
@@ -179,7 +180,7 @@ fn printed(output: &std::process::Output) -> String {
 fn the_settings_of_a_lengthened_run_train_another_one() {
     let folder = temporary::tempdir().unwrap();
     let dir = folder.path();
-    let train = ["train", "dqn", "cartpole", "--quiet"];
+    let train = ["train", "dqn", "cartpole", "--quiet", "--set", "network.hidden=[8]"];
     printed(&gradus(dir, &[&train[..], &["--steps", "2k", "--out", "run"]].concat()));
     printed(&gradus(dir, &["train", "--resume", "run", "--steps", "4k", "--quiet"]));
     printed(&gradus(dir, &[&train[..], &["--config", "run/config.toml", "--out", "again"]].concat()));

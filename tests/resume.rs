@@ -76,7 +76,15 @@ fn killed_runs_on_texts_resume_to_the_same_bytes() {
 #[test]
 fn killed_runs_with_a_replay_buffer_resume_to_the_same_bytes() {
     kill_and_resume(train_on_values, 6);
+}
+
+#[test]
+fn killed_runs_with_noise_resume_to_the_same_bytes() {
     kill_and_resume(train_with_noise, 6);
+}
+
+#[test]
+fn killed_runs_with_a_temperature_resume_to_the_same_bytes() {
     kill_and_resume(train_with_temperature, 6);
 }
 

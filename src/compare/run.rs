@@ -370,20 +370,20 @@ mod tests {
 
     #[test]
     fn a_stored_run_with_a_flipped_bit_is_never_kept() {
-        let dir = crate::temporary::tempdir().unwrap();
-        job().run(dir.path(), CHECKPOINT, &NEVER).unwrap();
+        let (dir, job) = (crate::temporary::tempdir().unwrap(), job());
+        job.run(dir.path(), CHECKPOINT, &NEVER).unwrap();
         for ending in ["csv", "timing"] {
-            let path = job().path(dir.path(), ending);
+            let path = job.path(dir.path(), ending);
             let intact = fs::read(&path).unwrap();
             for bit in (0..8 * intact.len()).step_by(if ending == "csv" { 13 } else { 1 }) {
                 let mut flipped = intact.clone();
                 flipped[bit / 8] ^= 1 << (bit % 8);
                 fs::write(&path, flipped).unwrap();
-                assert!(!matches!(job().stored(dir.path()), Stored::Kept(_)), "{ending}, bit {bit}");
+                assert!(!matches!(job.stored(dir.path()), Stored::Kept(_)), "{ending}, bit {bit}");
             }
             fs::write(&path, intact).unwrap();
         }
-        assert!(matches!(job().stored(dir.path()), Stored::Kept(_)));
+        assert!(matches!(job.stored(dir.path()), Stored::Kept(_)));
     }
 
     /// On text tasks, the last evaluation is stored problem by problem.
