@@ -21,7 +21,8 @@ fn trainings() -> Vec<(String, Config)> {
     let wrapped = [
         "wrappers.normalise_observations=true",
         "wrappers.normalise_rewards=true",
-        "wrappers.clip_reward=0.5",
+        "wrappers.reward_scale=0.4",
+        "wrappers.clip_reward=0.3",
         "wrappers.frame_stack=2",
         "wrappers.time_aware=true",
     ];
@@ -189,6 +190,21 @@ fn episodes_of_a_group_share_only_their_start_state() {
     }
 }
 
+/// Rewards are multiplied before they are clipped. Reported returns are those of the environment.
+#[test]
+fn rewards_are_scaled_and_returns_are_not() {
+    let world = registry::find("cartpole").unwrap();
+    let env = world.env();
+    let policy = ActorCritic::new(&NetworkConfig::default(), &env.observation_space(), &env.action_space(), 1).unwrap();
+    for (clip_reward, expected) in [(f32::INFINITY, 0.25), (0.5, 0.25), (0.1, 0.1)] {
+        let wrappers = WrapperConfig { reward_scale: 0.25, clip_reward, ..WrapperConfig::default() };
+        let mut collector = Collector::with_wrappers(&world, 2, 1, Collection::Steps(100), &wrappers).unwrap();
+        let (rollout, episodes) = collector.collect(&policy).unwrap();
+        assert!(rollout.rewards.iter().all(|reward| *reward == expected), "{:?}", rollout.rewards);
+        assert!(!episodes.is_empty() && episodes.iter().all(|episode| episode.episode_return == f64::from(episode.length)));
+    }
+}
+
 /// The rewards of greedy episodes are clipped and normalised like the rewards of the rollout. On CartPole, all these rewards are equal. The
 /// greedy baseline that an agent subtracts uses the agent's discount.
 #[test]
@@ -275,6 +291,7 @@ fn invalid_settings_give_an_error_of_one_line() {
             message(set("ppo", "bandit", "wrappers.time_aware=true")),
             "wrappers.time_aware: expected false, because this environment has no time limit, got true",
         ),
+        (message(set("ppo", "cartpole", "wrappers.reward_scale=-1")), "wrappers.reward_scale: expected a number above 0, got -1"),
         (message(set("ppo", "cartpole", "wrappers.clip_reward=0")), "wrappers.clip_reward: expected a number above 0, or inf, got 0"),
     ] {
         assert_eq!(text, expected);

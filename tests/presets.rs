@@ -35,6 +35,7 @@ const SB3: Rows = &[
     ("wrappers.normalise_observations", "false"),
     ("wrappers.normalise_rewards", "false"),
     ("wrappers.reward_discount", "0.99"),
+    ("wrappers.reward_scale", "1"),
     ("wrappers.clip_reward", "inf"),
     ("wrappers.frame_stack", "1"),
     ("wrappers.time_aware", "false"),

@@ -21,6 +21,7 @@ const CLIP: f32 = 10.0;
 pub struct Normaliser {
     observations: Option<Arc<RunningStatistics>>,
     returns: Option<ReturnStatistics>,
+    reward_scale: f32,
     clip_reward: f32,
 }
 
@@ -40,6 +41,7 @@ impl Normaliser {
         Self {
             observations: config.normalise_observations.then(|| Arc::new(RunningStatistics::new(width))),
             returns: config.normalise_rewards.then(|| ReturnStatistics::new(envs, config.reward_discount)),
+            reward_scale: config.reward_scale,
             clip_reward: config.clip_reward,
         }
     }
@@ -62,12 +64,12 @@ impl Normaliser {
         }
     }
 
-    /// Clips the rewards of environment `env` in place, then updates the statistics with them and with its raw observations.
+    /// Scales and clips the rewards of environment `env` in place, then updates the statistics with them and with its raw observations.
     pub(crate) fn learn(&mut self, env: usize, observations: &[f32], rewards: &mut [f32], endings: &[Ending]) {
         if let Some(statistics) = &mut self.observations {
             Arc::make_mut(statistics).update(observations);
         }
-        self.clip_rewards(rewards);
+        self.scale_and_clip(rewards);
         if let Some(returns) = &mut self.returns {
             returns.update(env, rewards, endings);
         }
@@ -80,14 +82,18 @@ impl Normaliser {
         }
     }
 
-    /// Clips and normalises an episode's rewards in the same way as the rewards of the last rollout.
+    /// Scales, clips and normalises an episode's rewards in the same way as the rewards of the last rollout.
     pub(crate) fn scaled(&self, mut rewards: Vec<f32>) -> Vec<f32> {
-        self.clip_rewards(&mut rewards);
+        self.scale_and_clip(&mut rewards);
         self.scale_rewards(&mut rewards);
         rewards
     }
 
-    fn clip_rewards(&self, rewards: &mut [f32]) {
+    /// Multiplies rewards by the configured scale and clips them, in place.
+    fn scale_and_clip(&self, rewards: &mut [f32]) {
+        if self.reward_scale != 1.0 {
+            rewards.iter_mut().for_each(|reward| *reward *= self.reward_scale);
+        }
         if self.clip_reward < f32::INFINITY {
             rewards.iter_mut().for_each(|reward| *reward = reward.clamp(-self.clip_reward, self.clip_reward));
         }
@@ -106,7 +112,7 @@ impl Normaliser {
 
     /// Returns a copy that has only the statistics of the observations.
     pub(crate) fn of_observations(&self) -> Self {
-        Self { observations: self.observations.clone(), returns: None, clip_reward: f32::INFINITY }
+        Self { observations: self.observations.clone(), returns: None, reward_scale: 1.0, clip_reward: f32::INFINITY }
     }
 
     /// Returns the statistics of the observations, which are part of the policy file.

@@ -14,6 +14,8 @@ settings! {
         pub normalise_rewards: bool = false,
         /// Discount of the returns in `normalise_rewards`, 0 to 1.
         pub reward_discount: f64 = 0.99,
+        /// Rewards are multiplied by this number before they are clipped and normalised; reported returns are not affected.
+        pub reward_scale: f32 = 1.0,
         /// Rewards are clipped to plus or minus this value before normalisation; `inf`: no clipping.
         pub clip_reward: f32 = f32::INFINITY,
         /// Number of latest observations that are stacked; 1: no stacking.

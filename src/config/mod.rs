@@ -428,9 +428,11 @@ impl Config {
         let is_ours = self.device == Device::Cpu && self.torch.precision != Precision::F32;
         let precision = format!("{:?}", self.torch.precision).to_lowercase();
         ConfigError::unless(!is_ours, "torch.precision", "f32 on cpu, because other precisions need libtorch", precision)?;
-        let WrapperConfig { reward_discount, clip_reward, .. } = self.wrappers;
+        let WrapperConfig { reward_discount, reward_scale, clip_reward, .. } = self.wrappers;
         let is_fraction = (0.0..=1.0).contains(&reward_discount);
         ConfigError::unless(is_fraction, "wrappers.reward_discount", "a number from 0 to 1", reward_discount)?;
+        let is_scale = reward_scale > 0.0 && reward_scale.is_finite();
+        ConfigError::unless(is_scale, "wrappers.reward_scale", "a number above 0", reward_scale)?;
         ConfigError::unless(clip_reward > 0.0, "wrappers.clip_reward", "a number above 0, or inf", clip_reward)
     }
 

@@ -53,12 +53,12 @@ impl LearnedReward {
         let expected = "one with an actor-critic network, because a reward model needs it";
         let policy = policy.ok_or_else(|| ConfigError::unless(false, "agent", expected, &config.agent).unwrap_err())?;
         let own = config.wrappers.clone();
-        let is_plain = !own.normalise_rewards && own.clip_reward == f32::INFINITY;
+        let is_plain = !own.normalise_rewards && own.reward_scale == 1.0 && own.clip_reward == f32::INFINITY;
         let text = of_text("a reward model", world)?;
         let bytes = wanted.completions as f64 * memory::of_completion(text);
         let equal = format!("of {} completions", wanted.completions);
         memory::expect("reward_model.pairs", wanted.pairs, &equal, |pairs| pairs * bytes)?;
-        ConfigError::unless(is_plain, "wrappers", "unchanged rewards with a reward model", "normalised or clipped rewards")?;
+        ConfigError::unless(is_plain, "wrappers", "unchanged rewards with a reward model", "scaled, normalised or clipped rewards")?;
         wanted.labelling().map_or(Ok(()), |labelling| labelling.check_for(text))?;
         Ok(Some(Self {
             optimiser: OptimiserConfig { learning_rate: wanted.learning_rate, schedule: Schedule::Constant, ..config.optimiser.clone() },

@@ -188,7 +188,7 @@ fn settings_that_do_not_apply_to_texts_are_refused() {
         (&["ppo", "target-sum", "--set", "reward_model.completions=1025"], "reward_model.completions: expected 2 to 1024, got 1025"),
         (
             &["ppo", "target-sum", "--set", "reward_model.pairs=8", "--set", "wrappers.clip_reward=1"],
-            "wrappers: expected unchanged rewards with a reward model, got normalised or clipped rewards",
+            "wrappers: expected unchanged rewards with a reward model, got scaled, normalised or clipped rewards",
         ),
         (&["ppo", "target-sum", "--set", "init=nowhere"], "cannot read nowhere: No such file or directory (os error 2)"),
     ];

@@ -65,7 +65,7 @@ fn rollouts_match_the_host() {
 #[test]
 fn rewards_are_normalised_as_on_the_host() {
     let world = registry::find("bandit").unwrap();
-    let wrappers = WrapperConfig { normalise_rewards: true, clip_reward: 1.5, ..WrapperConfig::default() };
+    let wrappers = WrapperConfig { normalise_rewards: true, reward_scale: 0.5, clip_reward: 0.75, ..WrapperConfig::default() };
     let (policy, collection) = (policy(&world, 3), Collection::Steps(40));
     let mut host = Collector::with_wrappers(&world, 64, 2, collection, &wrappers).unwrap();
     let mut device = Collector::on_device(&world, 64, 2, (collection, &wrappers), &policy).unwrap();
