@@ -2,7 +2,7 @@
 //! Systems", 2021).
 
 use crate::agents::registry as agents;
-use crate::envs::tabular::{Outcome, Table};
+use crate::envs::tabular::{Outcome, Table, TableEnv, Tabular};
 use crate::envs::{Action, Env, EnvError, Space, Step, World, registry};
 use crate::evaluate::{Mode, evaluate};
 use crate::nets::{Look, threads};
@@ -37,17 +37,40 @@ fn to(next: u32) -> Outcome {
     Outcome { next, reward: 0.0, terminated: false, ..end(0.0) }
 }
 
+/// Most steps of an episode.
+const LIMIT: u32 = 10;
+
 /// Two outcomes with equal probability.
 fn coin(rewards: [f64; 2]) -> Vec<Outcome> {
     rewards.map(|reward| Outcome { probability: 0.5, ..end(reward) }).to_vec()
 }
 
 fn table(name: &str, actions: usize, outcomes: fn() -> Vec<Vec<Outcome>>, starts: &'static [f64]) -> World {
-    World::of_table(name, 10, move || Table::new(actions, outcomes(), starts.to_vec()).expect("the tables below are distributions"))
+    World::of_table(name, LIMIT, move || Table::new(actions, outcomes(), starts.to_vec()).expect("the tables below are distributions"))
+}
+
+/// A world in which action 0 is forbidden in state 1, where it would be the better one.
+struct Masked(Table);
+
+impl Tabular for Masked {
+    fn table(&self) -> &Table {
+        &self.0
+    }
+
+    fn action_mask(&self, state: u32, mask: &mut [bool]) -> bool {
+        mask[0] = state == 0;
+        mask[1] = true;
+        true
+    }
+}
+
+fn masked() -> Masked {
+    let outcomes = vec![vec![to(1)], vec![to(1)], vec![end(1.0)], vec![end(-1.0)]];
+    Masked(Table::new(2, outcomes, vec![1.0, 0.0]).expect("the table is one of distributions"))
 }
 
 /// The probes for discrete actions, in the order of what they need.
-const DISCRETE: [Probe; 7] = [
+const DISCRETE: [Probe; 8] = [
     Probe {
         name: "probe-constant",
         property: "learns the value of a constant reward",
@@ -101,7 +124,58 @@ const DISCRETE: [Probe; 7] = [
         // the better action returns 0.5 on average, the other one 0
         expected: Expected::Return(0.25),
     },
+    Probe {
+        name: "probe-mask",
+        property: "values states by the actions that are allowed",
+        suspect: "action masks, where actions are chosen or where targets take the best next action",
+        world: |name| World::of_table(name, LIMIT, masked),
+        expected: Expected::Value(|gamma| -gamma),
+    },
 ];
+
+/// A table whose states are points of a plane, for agents that need two observed numbers.
+struct Plane(TableEnv<dyn Tabular>);
+
+/// What the name of such a world ends with.
+const PLANE: &str = "-plane";
+
+fn on_plane(world: &World) -> Option<World> {
+    let model = world.model()?;
+    Some(World::limited(&format!("{}{PLANE}", world.name), LIMIT, move || Plane(TableEnv::new(model.clone()))))
+}
+
+impl Env for Plane {
+    fn observation_space(&self) -> Space {
+        let Space::Discrete(states) = self.0.observation_space() else { unreachable!("the states of a table") };
+        Space::Box { low: vec![0.0, 0.0], high: vec![states as f32, 1.0] }
+    }
+
+    fn action_space(&self) -> Space {
+        self.0.action_space()
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        self.0.reset(seed, &mut observation[..1]);
+        observation[1] = 0.0;
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        observation[1] = 0.0;
+        self.0.step(action, &mut observation[..1])
+    }
+
+    fn save(&self) -> Vec<u64> {
+        self.0.save()
+    }
+
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        self.0.load(state)
+    }
+
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        self.0.action_mask(mask)
+    }
+}
 
 /// An environment with one continuous action: its reward is 1 less the square of the action's distance from a target.
 #[derive(Clone)]
@@ -181,22 +255,27 @@ pub(crate) struct Verdict {
 /// Runs all probes that fit an agent. `change` applies the user's settings to the configuration of each.
 pub(crate) fn probe(agent: &str, seed: u64, change: Change<'_>) -> Result<Vec<Verdict>, Error> {
     for probe in DISCRETE.iter().chain(&CONTINUOUS) {
-        if !registry::is_registered(probe.name) {
-            registry::register((probe.world)(probe.name))?;
+        let world = (probe.world)(probe.name);
+        for world in on_plane(&world).into_iter().chain([world]) {
+            if !registry::is_registered(&world.name) {
+                registry::register(world)?;
+            }
         }
     }
-    // an agent that refuses the first world is one for continuous actions, or for neither
-    let is_discrete = trainer(agent, DISCRETE[0].name, seed, change).is_ok();
-    let mut probes: Vec<&Probe> = if is_discrete { DISCRETE.iter().collect() } else { Vec::new() };
-    if trainer(agent, CONTINUOUS[0].name, seed, change).is_ok() {
-        probes.extend(&CONTINUOUS);
+    // an agent that refuses the first world is one for continuous actions, for two observed numbers, or for none of these
+    let accepts = |world: &str| trainer(agent, world, seed, change).is_ok();
+    let discrete = ["", PLANE].into_iter().find(|kind| accepts(&format!("{}{kind}", DISCRETE[0].name)));
+    let mut all: Vec<(&Probe, String)> = Vec::new();
+    all.extend(discrete.into_iter().flat_map(|kind| DISCRETE.iter().map(move |probe| (probe, format!("{}{kind}", probe.name)))));
+    if accepts(CONTINUOUS[0].name) {
+        all.extend(CONTINUOUS.iter().map(|probe| (probe, probe.name.to_owned())));
     }
-    if probes.is_empty() {
+    if all.is_empty() {
         // says why
         trainer(agent, DISCRETE[0].name, seed, change)?;
     }
-    let mut all: Vec<&Probe> = probes;
-    let verdicts = threads::with_default(|| threads::map(&mut all, |_, probe| threads::with(1, || try_probe(probe, agent, seed, change))));
+    let attempt = |(probe, world): &mut (&Probe, String)| threads::with(1, || try_probe(probe, world, (agent, seed, change)));
+    let verdicts = threads::with_default(|| threads::map(&mut all, |_, probe| attempt(probe)));
     verdicts.into_iter().collect()
 }
 
@@ -220,7 +299,7 @@ fn trainer(agent: &str, world: &str, seed: u64, change: Change<'_>) -> Result<Tr
     };
     // with a discount near 1 nobody would see whether it is used
     let gamma = format!("{agent}.gamma");
-    let has_gamma = world == "probe-delay" && config.settings().iter().any(|(key, _)| *key == gamma);
+    let has_gamma = world.starts_with("probe-delay") && config.settings().iter().any(|(key, _)| *key == gamma);
     let config = if has_gamma { config.with_setting(&format!("{gamma}=0.5"))? } else { config };
     let is_continuous = CONTINUOUS.iter().any(|probe| probe.name == world);
     let steps = if has_replay { STEPS_WITH_REPLAY } else { STEPS } * if is_continuous { 3 } else { 1 };
@@ -228,12 +307,15 @@ fn trainer(agent: &str, world: &str, seed: u64, change: Change<'_>) -> Result<Tr
     Trainer::new(change(config)?)
 }
 
-fn try_probe(probe: &Probe, agent: &str, seed: u64, change: Change<'_>) -> Result<Verdict, Error> {
-    let mut policy = trainer(agent, probe.name, seed, change)?.into_policy();
-    let states = policy.normalised_world().one_hot_states().unwrap_or(1);
-    let rows: Vec<f32> = (0..states * states).map(|i| if i % (states + 1) == 0 { 1.0 } else { 0.0 }).collect();
+fn try_probe(probe: &Probe, world: &str, (agent, seed, change): (&str, u64, Change<'_>)) -> Result<Verdict, Error> {
+    let mut policy = trainer(agent, world, seed, change)?.into_policy();
+    let states = (probe.world)(probe.name).model().map_or(1, |model| model.table().states());
+    let rows: Vec<f32> = match world.ends_with(PLANE) {
+        true => (0..states).flat_map(|state| [state as f32, 0.0]).collect(),
+        false => (0..states * states).map(|i| if i % (states + 1) == 0 { 1.0 } else { 0.0 }).collect(),
+    };
     let before = policy.look(&rows);
-    let mut trainer = trainer(agent, probe.name, seed, change)?;
+    let mut trainer = trainer(agent, world, seed, change)?;
     while !trainer.is_finished() {
         trainer.iterate()?;
     }

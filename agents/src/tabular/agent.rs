@@ -174,7 +174,14 @@ pub trait Rule: Send {
 
     /// The exact values that the rule's values approach, if the environment's transition table is known. Those of the optimal policy unless overridden.
     fn truth(&self, model: &dyn Tabular, gamma: f64) -> super::Sweeps {
-        super::value_iteration(model.table(), gamma, TOLERANCE, sweeps(model.table()))
+        let (table, allowed) = (model.table(), allowed(model));
+        let is_allowed = |state: usize, action: usize| allowed[state * table.actions() + action];
+        super::value_iteration_among(table, is_allowed, gamma, TOLERANCE, sweeps(table))
+    }
+
+    /// The number of tables of action values, each with step sizes of its own.
+    fn tables(&self) -> usize {
+        1
     }
 
     /// Whether the rule learns V of uniformly random actions, instead of action values.
@@ -257,12 +264,14 @@ pub struct TabularAgent {
 impl TabularAgent {
     fn new(config: TableConfig, setup: &Setup<'_>, (states, actions): (usize, usize), rule: Box<dyn Rule>) -> Self {
         let exploration = config.exploration(setup.steps);
-        let values = if rule.predicts() { states } else { states * actions };
+        let values = if rule.predicts() { states } else { rule.tables() * states * actions };
         let model = setup.world.model();
         let truth = model.as_ref().map_or(Vec::new(), |model| {
             let exact = rule.truth(model.as_ref(), config.gamma);
             let is_exact = exact.change <= TOLERANCE;
-            super::reachable(model.table()).into_iter().filter(|_| is_exact).map(|state| (state, exact.values[state])).collect()
+            let allowed = allowed(model.as_ref());
+            let is_allowed = |state: usize, action: usize| allowed[state * actions + action];
+            super::reachable_by(model.table(), is_allowed).into_iter().filter(|_| is_exact).map(|state| (state, exact.values[state])).collect()
         });
         let epsilon = rule.epsilon().unwrap_or_else(|| exploration.epsilon(0));
         Self {
@@ -366,6 +375,12 @@ impl Algorithm for TabularAgent {
             unreachable!("one-hot rows and discrete actions")
         };
         let state = |row: usize| state_of(&rows[row * width..(row + 1) * width]);
+        // without a transition table, the agent learns from the masks which actions are allowed
+        let masks = rollout.store.masks.as_ref().zip(rollout.store.next_masks.as_ref()).filter(|_| self.model.is_none());
+        if let Some((masks, next_masks)) = masks {
+            let all = masks.chunks_exact(self.table.q.actions()).chain(next_masks.chunks_exact(self.table.q.actions()));
+            all.enumerate().filter(|(_, mask)| mask.contains(&true)).for_each(|(row, mask)| self.table.q.allow(state(row), mask));
+        }
         for segment in &rollout.segments {
             let (i, env) = (segment.range.start, segment.group.0 as usize);
             let (next, terminated, is_last) = match segment.end {
@@ -391,11 +406,13 @@ impl Algorithm for TabularAgent {
                 vec![1, step.state as u64, step.action as u64, step.reward.to_bits(), step.next as u64, probability.to_bits()]
             }
         });
+        let learned = if self.model.is_none() { self.table.q.allowed() } else { &[] };
         Tensors::from([
             ("counters".to_string(), Tensor::u64(vec![self.steps, self.rollouts as u64, self.stream.position()])),
             ("waiting".to_string(), Tensor::u64(waiting.collect())),
             ("updates".to_string(), Tensor::u64(self.sizes.updates.clone())),
             ("rule".to_string(), Tensor::u64(self.rule.save())),
+            ("allowed".to_string(), Tensor::u64(learned.iter().map(|is_allowed| u64::from(*is_allowed)).collect())),
         ])
     }
 
@@ -424,6 +441,16 @@ impl Algorithm for TabularAgent {
         let updates = get_u64(tensors, "updates")?;
         if waiting.len() != self.envs || updates.len() != self.sizes.updates.len() {
             return Err(wrong("waiting, updates"));
+        }
+        // earlier versions did not learn masks
+        let learned = if tensors.contains_key("allowed") { get_u64(tensors, "allowed")? } else { &[] };
+        let allowed: Vec<bool> = learned.iter().map(|word| *word == 1).collect();
+        if !allowed.is_empty() {
+            let rows = allowed.chunks_exact(sizes.1);
+            if self.model.is_some() || allowed.len() != sizes.0 * sizes.1 || rows.clone().any(|row| !row.contains(&true)) {
+                return Err(wrong("allowed"));
+            }
+            rows.enumerate().for_each(|(state, row)| self.table.q.allow(state, row));
         }
         self.rule.load(get_u64(tensors, "rule")?, sizes).ok_or_else(|| wrong("rule"))?;
         self.sizes.updates.copy_from_slice(updates);

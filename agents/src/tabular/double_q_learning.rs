@@ -61,12 +61,22 @@ struct DoubleQ {
 }
 
 impl Rule for DoubleQ {
+    fn tables(&self) -> usize {
+        2
+    }
+
     fn learn(&mut self, Seen { step, .. }: &Seen, Learning { table, sizes, gamma, stream, .. }: Learning<'_>) {
-        let alpha = sizes.next(table.q.place(step.state, step.action));
         let [q1, q2] = &mut self.tables;
+        if !table.q.allowed().is_empty() {
+            let allowed = &table.q.allowed()[table.q.place(step.next, 0)..table.q.place(step.next + 1, 0)];
+            q1.allow(step.next, allowed);
+            q2.allow(step.next, allowed);
+        }
+        // each table has its own number of updates, by which its step size falls
+        let place = table.q.place(step.state, step.action);
         match stream.below(2) {
-            0 => double_q_learning(q1, q2, *step, alpha, gamma),
-            _ => double_q_learning(q2, q1, *step, alpha, gamma),
+            0 => double_q_learning(q1, q2, *step, sizes.next(place), gamma),
+            _ => double_q_learning(q2, q1, *step, sizes.next(table.q.all().len() + place), gamma),
         }
         *table.q.at_mut(step.state, step.action) = 0.5 * (q1.row(step.state)[step.action] + q2.row(step.state)[step.action]);
     }

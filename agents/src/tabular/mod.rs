@@ -44,7 +44,8 @@ pub use n_step::{NStepTdConfig, lambda_return, n_step_td};
 pub use n_step_sarsa::NStepSarsaConfig;
 pub use off_policy_monte_carlo::OffPolicyMonteCarloConfig;
 pub use planning::{
-    Sweeps, best_actions, deterministic, evaluate_within, look_ahead, mean_over_starts, policy_evaluation, reachable, value_iteration,
+    Sweeps, best_actions, deterministic, evaluate_within, look_ahead, mean_over_starts, policy_evaluation, reachable, reachable_by,
+    value_iteration, value_iteration_among,
 };
 pub use prioritised_sweeping::{PrioritisedSweeping, PrioritisedSweepingConfig};
 pub use q_learning::{QLearningConfig, q_learning};
@@ -130,6 +131,23 @@ impl ActionValues {
         assert_eq!(allowed.len(), self.values.len(), "allowed actions: expected one entry for each value");
         assert!(allowed.chunks_exact(self.actions).all(|row| row.contains(&true)), "allowed actions: expected at least one in every state");
         Self { allowed, ..self }
+    }
+
+    /// Forbids the actions of a state that are false in `allowed`, and allows the others.
+    ///
+    /// # Panics
+    /// If `allowed` does not have one entry for each action, or none is true.
+    pub fn allow(&mut self, state: usize, allowed: &[bool]) {
+        assert!(allowed.len() == self.actions && allowed.contains(&true), "allowed actions: expected at least one of {}", self.actions);
+        if self.allowed.is_empty() {
+            self.allowed = vec![true; self.values.len()];
+        }
+        self.allowed[state * self.actions..(state + 1) * self.actions].copy_from_slice(allowed);
+    }
+
+    /// Returns whether each action is allowed, row by row; nothing if all are.
+    pub fn allowed(&self) -> &[bool] {
+        &self.allowed
     }
 
     /// Whether an action is allowed.

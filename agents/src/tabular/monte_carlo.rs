@@ -114,7 +114,7 @@ settings! {
     pub struct MonteCarloConfig {
         /// Visits that count: first or every.
         pub visits: Visits = Visits::First,
-        /// Whether episodes begin with a random state and action, drawn from the environment's transition table (section 5.3). For every episode of the environment the
+        /// Whether episodes begin with a random state and a random allowed action, drawn from the environment's transition table (section 5.3). For every episode of the environment the
         /// agent plays one of these, greedily after its first action.
         pub exploring_starts: bool = false,
         ..
@@ -158,7 +158,9 @@ impl MonteCarlo {
     /// Plays an episode from a random state and action.
     fn play(model: &dyn Tabular, table: &ValueTable, stream: &mut Stream) -> VecDeque<Seen> {
         let (model, greedy) = (model.table(), ValueTable { epsilon: 0.0, ..table.clone() });
-        let (mut state, mut action) = (stream.below(model.states() as u32) as usize, stream.below(model.actions() as u32) as usize);
+        let mut state = stream.below(model.states() as u32) as usize;
+        let allowed: Vec<usize> = (0..model.actions()).filter(|action| table.q.is_allowed(state, *action)).collect();
+        let mut action = allowed[stream.below(allowed.len() as u32) as usize];
         let mut episode = VecDeque::new();
         while episode.len() < LONGEST {
             let Outcome { next, reward, terminated, .. } = model.sample(state, action, stream);

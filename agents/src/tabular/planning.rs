@@ -47,9 +47,20 @@ fn sweep(states: usize, tolerance: f64, max_sweeps: usize, update: impl Fn(&[f64
 ///
 /// With gamma 1 it converges if every state can reach termination with a higher return than by never terminating.
 pub fn value_iteration(table: &Table, gamma: f64, tolerance: f64, max_sweeps: usize) -> Sweeps {
+    value_iteration_among(table, |_, _| true, gamma, tolerance, max_sweeps)
+}
+
+/// As [`value_iteration`], with maxima over the actions a of each state s for which `is_allowed(s, a)`.
+pub fn value_iteration_among(
+    table: &Table,
+    is_allowed: impl Fn(usize, usize) -> bool,
+    gamma: f64,
+    tolerance: f64,
+    max_sweeps: usize,
+) -> Sweeps {
     let best = |values: &[f64], state| {
-        let values = (0..table.actions()).map(|action| backed_up(table, values, state, action, gamma));
-        values.fold(f64::NEG_INFINITY, f64::max)
+        let allowed = (0..table.actions()).filter(|action| is_allowed(state, *action));
+        allowed.map(|action| backed_up(table, values, state, action, gamma)).fold(f64::NEG_INFINITY, f64::max)
     };
     sweep(table.states(), tolerance, max_sweeps, best)
 }
@@ -119,11 +130,16 @@ pub fn mean_over_starts(table: &Table, values: &[f64]) -> f64 {
 
 /// Returns the states that can be reached from the first states of episodes, in order.
 pub fn reachable(table: &Table) -> Vec<usize> {
+    reachable_by(table, |_, _| true)
+}
+
+/// As [`reachable`], by the actions a of each state s for which `is_allowed(s, a)`.
+pub fn reachable_by(table: &Table, is_allowed: impl Fn(usize, usize) -> bool) -> Vec<usize> {
     let mut is_reached: Vec<bool> = table.starts().iter().map(|p| *p > 0.0).collect();
     let mut left: Vec<usize> = (0..table.states()).filter(|state| is_reached[*state]).collect();
     while let Some(state) = left.pop() {
-        let outcomes = (0..table.actions()).flat_map(|action| table.outcomes(state, action));
-        for outcome in outcomes.filter(|outcome| !outcome.terminated && outcome.probability > 0.0) {
+        let allowed = (0..table.actions()).filter(|action| is_allowed(state, *action));
+        for outcome in allowed.flat_map(|action| table.outcomes(state, action)).filter(|outcome| !outcome.terminated && outcome.probability > 0.0) {
             if !std::mem::replace(&mut is_reached[outcome.next as usize], true) {
                 left.push(outcome.next as usize);
             }

@@ -161,25 +161,32 @@ fn point(row: &[f32]) -> [f64; 2] {
     [f64::from(row[0]), f64::from(row[1])]
 }
 
+/// Returns the values of the allowed actions in an observation, and these actions.
+fn allowed(q: &Tiles, row: &[f32], mask: Option<&[bool]>) -> (Vec<f64>, Vec<usize>) {
+    let values = q.values(&q.active(point(row)));
+    let is_allowed = |(action, _): &(usize, f64)| mask.is_none_or(|mask| mask[*action]);
+    values.into_iter().enumerate().filter(is_allowed).map(|(action, value)| (value, action)).unzip()
+}
+
 struct TileActor<'a>(&'a TileTable);
 
 impl Actor for TileActor<'_> {
-    fn act(&mut self, rows: &[f32], _: Option<&[bool]>, mut choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]) {
+    fn act(&mut self, rows: &[f32], masks: Option<&[bool]>, mut choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]) {
         let TileTable { q, epsilon } = self.0;
         let mut chosen = Vec::with_capacity(log_probs.len());
         for (i, row) in rows.chunks_exact(2).enumerate() {
-            let values = q.values(&q.active(point(row)));
+            let (values, actions) = allowed(q, row, masks.map(|masks| &masks[i * q.actions()..(i + 1) * q.actions()]));
             let best = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let ties = values.iter().filter(|value| **value == best).count();
-            let (action, probability) = match &mut choice {
+            let (at, probability) = match &mut choice {
                 Choice::Sample(streams) | Choice::Truncated(streams, _) => {
-                    let action = epsilon_greedy(&values, *epsilon, &mut streams[i]);
-                    let greedy = if values[action] == best { (1.0 - epsilon) / ties as f64 } else { 0.0 };
-                    (action, greedy + epsilon / values.len() as f64)
+                    let at = epsilon_greedy(&values, *epsilon, &mut streams[i]);
+                    let greedy = if values[at] == best { (1.0 - epsilon) / ties as f64 } else { 0.0 };
+                    (at, greedy + epsilon / values.len() as f64)
                 }
                 Choice::Greedy => (values.iter().position(|value| *value == best).unwrap_or(0), 1.0),
             };
-            chosen.push(action as u32);
+            chosen.push(actions[at] as u32);
             log_probs[i] = ln(probability as f32);
         }
         *actions = ActionRows::Discrete(chosen);
@@ -264,9 +271,13 @@ impl Algorithm for TileSarsa {
                 End::Terminated => waiting[env].learn(q, step, None, true, *settings),
                 // a time limit: the action that the agent would take
                 End::Truncated { successor } => {
-                    let active = q.active(point(&rows[2 * successor..]));
-                    let action = epsilon_greedy(&q.values(&active), *epsilon, stream);
-                    waiting[env].learn(q, step, Some(&(active, action)), true, *settings);
+                    let row = &rows[2 * successor..];
+                    let n = q.actions();
+                    let at = successor - rollout.len();
+                    let mask = rollout.store.next_masks.as_ref().map(|masks| &masks[at * n..(at + 1) * n]);
+                    let (values, actions) = allowed(q, row, mask);
+                    let action = actions[epsilon_greedy(&values, *epsilon, stream)];
+                    waiting[env].learn(q, step, Some(&(q.active(point(row)), action)), true, *settings);
                 }
             }
             *steps += 1;
