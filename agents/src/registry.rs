@@ -348,9 +348,21 @@ pub fn presets() -> Vec<Preset> {
 pub fn find(name: &str) -> Result<Entry, RegistryError> {
     let all = all();
     let known: Vec<&str> = all.iter().map(|entry| entry.name).collect();
-    let unknown = || RegistryError::Unknown { name: name.into(), hint: names::hint(name, &known) };
-    all.iter().find(|entry| entry.name == name).copied().ok_or_else(unknown)
+    let wanted = names::spelled(name);
+    let variant = || VARIANTS.iter().find(|(names, _)| names.contains(&wanted.as_str())).map(|(_, typed)| format!("type {typed}"));
+    let unknown = || RegistryError::Unknown { name: name.into(), hint: variant().unwrap_or_else(|| names::hint(name, &known)) };
+    let is_typed = |entry: &&Entry| names::spelled(entry.name) == wanted;
+    all.iter().find(|entry| entry.name == name).or_else(|| all.iter().find(is_typed)).copied().ok_or_else(unknown)
 }
+
+/// Names that people give to settings of an agent, and what to type instead.
+const VARIANTS: [(&[&str], &str); 5] = [
+    (&["ddqn", "doubledqn"], "dqn --set dqn.double=true"),
+    (&["duelingdqn", "duellingdqn"], "dqn --set dqn.dueling=true"),
+    (&["per", "prioritiseddqn", "prioritizeddqn"], "dqn --set dqn.priority_exponent=0.6"),
+    (&["rloo"], "reinforce --preset rloo, on a text task"),
+    (&["dynaq+", "dynaqplus"], "dyna-q --set dyna-q.kappa=0.001"),
+];
 
 /// The object-safe part of [`AgentConfig`].
 trait AnyConfig: Any + fmt::Debug + Send + Sync {

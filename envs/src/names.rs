@@ -41,6 +41,27 @@ pub fn nearest_key<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>
     best.2
 }
 
+/// Returns a name as names are compared that people type: without case, hyphens, underscores and blanks.
+///
+/// ```
+/// assert_eq!(gradus_envs::names::spelled("Q_Learning"), gradus_envs::names::spelled("q-learning"));
+/// ```
+pub fn spelled(name: &str) -> String {
+    name.chars().filter(|letter| !matches!(letter, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect()
+}
+
+/// Returns a Gymnasium name without its namespace and version, as [`spelled`]: `cartpole` of `CartPole-v1`, `pong` of `ALE/Pong-v5`.
+///
+/// ```
+/// assert_eq!(gradus_envs::names::without_version("ALE/Pong-v5"), "pong");
+/// assert_eq!(gradus_envs::names::without_version("Taxi"), "taxi");
+/// ```
+pub fn without_version(name: &str) -> String {
+    let name = name.rsplit('/').next().unwrap_or(name);
+    let is_version = |end: &str| !end.is_empty() && end.chars().all(|letter| letter.is_ascii_digit());
+    spelled(name.rsplit_once("-v").filter(|(_, end)| is_version(end)).map_or(name, |(name, _)| name))
+}
+
 /// Returns the second half of an error message: `did you mean ...?`, or the list of all candidates; of more than 16, the first three.
 ///
 /// ```

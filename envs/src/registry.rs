@@ -296,12 +296,48 @@ pub fn find(name: &str) -> Result<World, EnvError> {
     }
     let worlds = all();
     let is_named = |world: &&World| world.name == name || world.gymnasium_id.as_deref() == Some(name);
-    if let Some(world) = worlds.iter().find(is_named) {
+    let is_typed = |world: &&World| {
+        let ids = world.gymnasium_id.iter().flat_map(|id| [names::spelled(id), names::without_version(id)]);
+        ids.chain([names::spelled(&world.name)]).any(|own| own == names::spelled(name))
+    };
+    if let Some(world) = worlds.iter().find(is_named).or_else(|| worlds.iter().find(is_typed)) {
         return Ok(world.clone());
+    }
+    if let Some(hint) = elsewhere(name) {
+        return Err(EnvError::Unknown { name: name.into(), hint });
     }
     let known: Vec<&str> = worlds.iter().flat_map(|world| [Some(world.name.as_str()), world.gymnasium_id.as_deref()]).flatten().collect();
     let some = || worlds.iter().step_by(8).take(3).map(|world| world.name.as_str()).collect::<Vec<_>>().join(", ");
     let all = || format!("expected one of {} names, such as {}; the command `list` shows all", worlds.len(), some());
     let hint = names::nearest(name, known).map_or_else(all, |near| format!("did you mean `{near}`?"));
     Err(EnvError::Unknown { name: name.into(), hint })
+}
+
+/// Well-known environments of Gymnasium that are not here, without version, and what is near them.
+const ELSEWHERE: [(&[&str], &str); 4] = [
+    (
+        &["lunarlander", "lunarlandercontinuous", "bipedalwalker", "bipedalwalkerhardcore", "carracing"],
+        "Box2D is not included; near it are acrobot (discrete actions) and pendulum, mountain-car-continuous (continuous ones)",
+    ),
+    (
+        &[
+            "ant", "halfcheetah", "hopper", "humanoid", "humanoidstandup", "inverteddoublependulum", "invertedpendulum", "pusher", "reacher", "swimmer", "walker2d",
+        ],
+        "MuJoCo is not included; near it are pendulum and mountain-car-continuous",
+    ),
+    (
+        &["pong", "breakout", "spaceinvaders", "seaquest", "asterix", "freeway", "beamrider", "qbert", "mspacman", "montezumarevenge"],
+        "Atari is not included; the environments here have no images",
+    ),
+    (
+        &["minigridempty5x5", "minigriddoorkey5x5", "minigridfourrooms", "procgen", "coinrun", "crafter", "craftax"],
+        "it is not included; near it are grid worlds from a map of your own, grid:PATH",
+    ),
+];
+
+/// Returns what to do instead of using an environment that is known, but not here.
+fn elsewhere(name: &str) -> Option<String> {
+    let wanted = names::without_version(name);
+    let (_, near) = ELSEWHERE.iter().find(|(known, _)| known.contains(&wanted.as_str()))?;
+    Some(format!("{near}; the command `new` makes a crate for an environment of your own"))
 }

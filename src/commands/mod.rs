@@ -34,10 +34,11 @@ use std::time::Duration;
 use self::signals::Signals;
 use crate::agents::registry as agents;
 use crate::agents::{ConfigError, Preset};
+use crate::config::effect::covers;
 use crate::config::parse_steps;
 use crate::config::settings::explain;
 use crate::envs::checker::{Severity, Topic, check_world};
-use crate::envs::registry;
+use crate::envs::{names, registry};
 use crate::nets::{Device, NetworkError, UnknownDevice, threads};
 use crate::numbers::{rate, short};
 use crate::{Config, Error, Run, Show, evaluate::trace, one_line, plain, program_name};
@@ -102,6 +103,8 @@ enum Command {
     Verify(verify::Verify),
     /// List agents, environments and presets.
     List {
+        /// What to list: agents, environments, presets or settings, or the name of an agent or an environment [default: all names]
+        what: Option<String>,
         /// List the key, default and meaning of every setting instead, or of the settings of one agent.
         #[arg(long, value_name = "AGENT", num_args = 0..=1)]
         settings: Option<Option<String>>,
@@ -228,9 +231,9 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Check { env, trace: None } => check(&env),
         Command::New(arguments) => new::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
-        Command::List { settings: Some(agent), .. } => list_settings(agent.as_deref()),
-        Command::List { presets: true, .. } => list_presets(),
-        Command::List { .. } => list(),
+        Command::List { what, settings: Some(agent), .. } => list_settings(agent.or(what).as_deref()),
+        Command::List { what, presets: true, .. } => list_presets(what.as_deref()),
+        Command::List { what, .. } => list(what.as_deref()),
         #[cfg(feature = "shell")]
         Command::Shell(arguments) => shell::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
@@ -334,6 +337,8 @@ fn train(arguments: &Train) -> Result<u8, Error> {
             // `train cartpole ppo` is understood, too
             let is_reversed = agents::find(agent).is_err() && agents::find(env).is_ok() && registry::find(agent).is_ok();
             let (agent, env) = if is_reversed { (env, agent) } else { (agent, env) };
+            // any spelling is understood
+            let agent = agents::find(agent).map_or(agent, |entry| entry.name);
             let twice = |what: &str, such: &str, got: String| {
                 Err(Error::Parse { what: what.into(), expected: format!("the name of an {what}, such as {such}"), got })
             };
@@ -375,7 +380,9 @@ fn train(arguments: &Train) -> Result<u8, Error> {
                 _ => String::new(),
             };
             let (agent, env, seed) = (&config.agent, &config.environment, config.seed);
-            config.warnings().iter().for_each(|warning| complain(format!("warning: {warning}")));
+            let base = Config::preset(agent, env, arguments.preset.as_deref()).ok().filter(|_| arguments.resume.is_none());
+            let vain = base.map_or_else(Vec::new, |base| config.vain_settings(&base));
+            config.warnings().iter().chain(&vain).for_each(|warning| complain(format!("warning: {warning}")));
             say(format!("{agent} on {env}, {} steps, seed {seed}{from}, in {}", run.trainer().total_steps(), run.dir().display()));
             let two_digits = |x: &f64| format!("{x:.1e}").parse().unwrap_or(*x);
             let jump =
@@ -505,13 +512,49 @@ fn replay(env: &str, path: &PathBuf) -> Result<u8, Error> {
     Ok(u8::from(agreeing < all))
 }
 
-fn list() -> Result<u8, Error> {
-    let wide = agents::all().iter().map(|agent| agent.name.len() + 2).max().unwrap_or_default();
+/// Lists everything of one kind, what there is of one agent or environment, or all names.
+fn list(what: Option<&str>) -> Result<u8, Error> {
+    match what.map(names::spelled).as_deref() {
+        None => {
+            list_agents();
+            say("");
+            list_environments();
+            say("");
+            list_names_of_presets();
+        }
+        Some("agent" | "agents") => list_agents(),
+        Some("environment" | "environments" | "env" | "envs" | "worlds" | "tasks") => list_environments(),
+        Some("preset" | "presets") => return list_presets(None),
+        Some("setting" | "settings") => return list_settings(None),
+        Some(_) => {
+            let name = what.unwrap_or_default();
+            return match (agents::find(name), registry::find(name)) {
+                (Ok(agent), _) => list_settings(Some(agent.name)),
+                (_, Ok(world)) => list_presets(Some(&world.name)),
+                _ => {
+                    let expected = "agents, environments, presets, settings, or the name of an agent or an environment".into();
+                    Err(Error::Parse { what: "list".into(), expected, got: name.into() })
+                }
+            };
+        }
+    }
+    Ok(0)
+}
+
+fn list_agents() {
+    let wide = width_of_agents();
     say("agents");
     for agent in agents::all() {
         say_wrapped(&format!("  {:<wide$}", agent.name), agent.about);
     }
-    say("\nenvironments");
+}
+
+fn width_of_agents() -> usize {
+    agents::all().iter().map(|agent| agent.name.len() + 2).max().unwrap_or_default()
+}
+
+fn list_environments() {
+    say("environments");
     let worlds = registry::all();
     let width = worlds.iter().map(|world| world.name.len() + 2).max().unwrap_or_default();
     for world in worlds {
@@ -520,7 +563,11 @@ fn list() -> Result<u8, Error> {
     }
     say_wrapped(&format!("  {:<width$}", "grid:PATH"), "a grid world from a text map with walls, cliffs, wind, rewards and teleports");
     say_wrapped(&format!("  {:<width$}", "file:PATH"), "a text task with the prompts, answers and verifiers of a file in JSON Lines");
-    say(format!("\npresets (explained by `{} list --presets`)", program_name()));
+}
+
+fn list_names_of_presets() {
+    let wide = width_of_agents();
+    say(format!("presets (explained by `{} list presets`)", program_name()));
     let presets = agents::presets();
     for agent in agents::all() {
         let own: Vec<&Preset> = presets.iter().filter(|preset| preset.agent == agent.name).collect();
@@ -534,11 +581,17 @@ fn list() -> Result<u8, Error> {
             say_wrapped(&format!("  {:<wide$}", agent.name), &environments.iter().map(names).collect::<Vec<_>>().join(", "));
         }
     }
-    Ok(0)
 }
 
-fn list_presets() -> Result<u8, Error> {
-    for preset in agents::presets() {
+/// Explains the presets of an agent or on an environment, or all.
+fn list_presets(of: Option<&str>) -> Result<u8, Error> {
+    let found = of.map(|name| agents::find(name).map(|agent| agent.name.to_owned()).or_else(|_| registry::find(name).map(|world| world.name)));
+    let of = found.transpose()?;
+    let kind = of.as_deref().and_then(|name| registry::find(name).ok()).map(|world| if world.text.is_some() { "text" } else { "any" });
+    let is_meant = |preset: &Preset| {
+        of.as_deref().is_none_or(|of| of == preset.agent || of == preset.environment || kind == Some(preset.environment))
+    };
+    for preset in agents::presets().into_iter().filter(is_meant) {
         say(format!("{} on {}: {}", preset.agent, preset.environment, preset.name));
         say_wrapped("    ", &preset.about());
     }
@@ -563,21 +616,54 @@ fn say_wrapped(start: &str, text: &str) {
     say(line.trim_end());
 }
 
-/// Lists the settings of `agent`, or of all agents.
+/// Returns the default settings of an agent: those of its default preset on the first environment for which it has one.
+fn defaults_of(agent: agents::Entry) -> Result<Config, Error> {
+    let presets = agents::presets();
+    let own = presets.iter().find(|preset| (preset.agent, preset.name) == (agent.name, "default") && registry::find(preset.environment).is_ok());
+    match own {
+        Some(preset) => Config::preset(agent.name, preset.environment, None),
+        None if presets.iter().any(|preset| (preset.agent, preset.environment) == (agent.name, "text")) => Config::preset(agent.name, "addition", None),
+        None => {
+            let accepts = |config: &Config| config.world().is_ok_and(|world| config.build(&world).is_ok());
+            let mut all = ["frozen-lake", "mountain-car"].map(|world| Config::preset(agent.name, world, None)).into_iter();
+            let first = all.next().expect("there are two");
+            if first.as_ref().is_ok_and(accepts) { first } else { all.next().expect("there are two") }
+        }
+    }
+}
+
+/// Lists the settings of `agent` with the values of its default preset, or those of all agents.
 fn list_settings(agent: Option<&str>) -> Result<u8, Error> {
     let mut shown = Vec::new();
-    let of_agent = |agent: agents::Entry| Config { agent: agent.name.into(), algorithm: agent.defaults(), ..Config::default() };
-    let mut configs: Vec<Config> = match agent {
-        Some(name) => vec![of_agent(agents::find(name)?)],
-        None => agents::all().into_iter().map(of_agent).collect(),
+    let entry = agent.map(|name| {
+        let is_world = agents::find(name).is_err() && registry::find(name).is_ok();
+        let expected = || format!("the name of an agent, such as {} list --settings ppo", program_name());
+        if is_world {
+            return Err(Error::Parse { what: "--settings".into(), expected: expected(), got: format!("the environment `{name}`") });
+        }
+        Ok(agents::find(name)?)
+    });
+    let entry = entry.transpose()?;
+    let mut configs: Vec<Config> = match entry {
+        Some(entry) => {
+            let config = defaults_of(entry)?;
+            say_wrapped("# ", &format!("{}, with the values of its default preset on {}", entry.name, config.environment));
+            vec![config]
+        }
+        None => {
+            let of_agent = |agent: agents::Entry| Config { agent: agent.name.into(), algorithm: agent.defaults(), ..Config::default() };
+            agents::all().into_iter().map(of_agent).collect()
+        }
     };
-    if agent.is_none_or(|name| name == "grpo") {
+    if entry.is_none_or(|entry| entry.name == "grpo") {
         configs.push(Config::preset("grpo", "addition", None)?);
     }
     for config in configs {
+        // one agent has its own settings alone; all agents together have all
+        let foreign = if entry.is_some() { config.foreign(&config.world()?) } else { Vec::new() };
         for (key, value, about) in explain(&config) {
             // settings that agents share are listed once
-            if !shown.contains(&key) {
+            if !shown.contains(&key) && !foreign.iter().any(|(own, _)| covers(own, &key)) {
                 say(format!("{key} = {value}"));
                 say_wrapped("    ", &about);
                 shown.push(key);

@@ -1,6 +1,7 @@
 //! `gradus probe`: tries an agent in the smallest worlds there are.
 
 use crate::Error;
+use crate::agents::registry as agents;
 use crate::probe::probe;
 use clap::Args;
 
@@ -23,7 +24,7 @@ pub(super) fn run(arguments: &Probe) -> Result<u8, Error> {
     let seed = number("--seed", &arguments.seed, 0)?;
     let change = |config: crate::Config| arguments.settings.iter().try_fold(config, |config, setting| config.with_setting(setting));
     Signals::end_at_once();
-    let verdicts = probe(&arguments.agent, seed, &change)?;
+    let verdicts = probe(agents::find(&arguments.agent)?.name, seed, &change)?;
     let mut has_failed = false;
     for verdict in verdicts {
         let (word, found) = match &verdict.found {

@@ -1,5 +1,6 @@
 //! The configuration of a run, from presets, files and single settings.
 
+pub mod effect;
 pub(crate) mod inputs;
 mod names;
 mod network;
@@ -122,7 +123,7 @@ impl Config {
         let entry = agents::find(agent)?;
         let world = registry::find(environment)?;
         let others = Config::for_world(&world);
-        let environment = world.name;
+        let (agent, environment) = (entry.name, world.name);
         let all = agents::presets();
         let of = |environment: &str| {
             all.iter().filter(|preset| (preset.agent, preset.environment) == (agent, environment)).collect::<Vec<&Preset>>()
@@ -207,7 +208,10 @@ impl Config {
         if let ("agent", Value::String(name)) = (key, &value)
             && *name != self.agent
         {
-            return Ok(Config { algorithm: agents::find(name)?.defaults(), agent: name.clone(), ..self });
+            let entry = agents::find(name)?;
+            // another spelling of the same name
+            let is_same = entry.name == self.agent;
+            return Ok(if is_same { self } else { Config { algorithm: entry.defaults(), agent: entry.name.into(), ..self } });
         }
         if let ("environment", Value::String(name)) = (key, &value) {
             return self.with_environment(name);
@@ -442,6 +446,7 @@ impl Config {
         let rates = rates.into_iter().filter(|(_, rate)| *rate > 1.0);
         rates
             .map(|(key, rate)| format!("{key}: {rate:e} is far above the usual 1e-5 to 1e-1, so the training will hardly succeed"))
+            .chain(self.vain_in_this_run())
             .collect()
     }
 

@@ -1,0 +1,182 @@
+//! Settings that cannot take effect in a run.
+
+use gradus_agents::Built;
+use gradus_envs::{Space, World};
+use gradus_nets::Device;
+use toml::Value;
+
+use super::{Config, Network};
+
+impl Config {
+    /// Returns the settings that the agent never reads in this environment, each with the reason. A key that ends with a point is a whole section.
+    pub fn foreign(&self, world: &World) -> Vec<(String, &'static str)> {
+        let Ok(built) = self.build(world) else { return Vec::new() };
+        let is_discrete = !matches!(world.env().action_space(), Space::Box { .. });
+        let is_table = matches!(built, Built::Whole(_)) && !gradus_agents::registry::is_registered(&self.agent);
+        let rules: [(bool, &[&str], &str); 5] = [
+            (is_table, &["optimiser.", "network.", "reference.", "torch."], "the agent has a table instead of a network"),
+            (matches!(built, Built::Values { .. }), &["optimiser.critic_learning_rate_ratio"], "action values have one network"),
+            (!matches!(built, Built::OnPolicy(_)), &["reference."], "the agent has no reference policy"),
+            (is_discrete, &["network.log_std_init", "network.gsde", "network.gsde_sample_every"], "actions are discrete"),
+            (world.text.is_none(), &["max_concurrent"], "the environment is no text task"),
+        ];
+        apply(&rules)
+    }
+
+    /// Returns the settings that other settings switch off, each with the reason.
+    fn switched_off(&self) -> Vec<(String, &'static str)> {
+        let own = |name: &str| format!("{}.{name}", self.agent);
+        let is_zero = |key: &str| self.number(key) == Some(0.0);
+        let reference = &self.reference;
+        let refers = reference.coefficient != 0.0 || reference.adaptive_target.is_finite() || reference.measure || reference.stop_kl.is_finite();
+        let has_gsde = matches!(&self.network, Network::Perceptron(network) if network.gsde);
+        let rules: [(bool, &[&str], &str); 7] = [
+            (!refers && self.agent != "dpo", &REFERENCE, "reference.coefficient is 0"),
+            (!has_gsde, &["network.gsde_sample_every"], "network.gsde is false"),
+            (!self.wrappers.normalise_rewards, &["wrappers.reward_discount"], "wrappers.normalise_rewards is false"),
+            (self.device == Device::Cpu, &["torch."], "the device is cpu"),
+            (self.evaluate_every == 0, &["evaluate_episodes"], "evaluate_every is 0"),
+            (is_zero(&own("epsilon_fraction")), &[&own("first_epsilon")], "epsilon_fraction is 0"),
+            (is_zero(&own("priority_exponent")), &[&own("importance_exponent")], "priority_exponent is 0"),
+        ];
+        apply(&rules)
+    }
+
+    /// Returns one line for each setting that differs from `base` and has no effect.
+    pub fn vain_settings(&self, base: &Self) -> Vec<String> {
+        let Ok(world) = self.world() else { return Vec::new() };
+        let before = base.settings();
+        let is_set = |key: &str, value: &str| !before.iter().any(|(other, old)| other == key && old == value);
+        let unread = [self.foreign(&world), self.switched_off()].concat();
+        let why = |key: &str| unread.iter().find(|(own, _)| covers(own, key));
+        let set = self.settings().into_iter().filter(|(key, value)| is_set(key, value));
+        set.filter_map(|(key, value)| why(&key).map(|(_, why)| format!("{key} = {value} has no effect, because {why}"))).collect()
+    }
+
+    /// Returns one line for each setting that has no effect in a run of this length.
+    pub fn vain_in_this_run(&self) -> Vec<String> {
+        let own = |name: &str| format!("{}.{name}", self.agent);
+        let (number, steps) = (|name: &str| self.number(&own(name)), self.steps as f64);
+        let mut lines = Vec::new();
+        if let Some(starts) = self.starts_after_the_end() {
+            lines.push(format!("{}: no update is made, because all {} steps come before the {starts} that it asks for", own("learning_starts"), self.steps));
+        }
+        let falls_until = number("exploration_fraction").zip(number("learning_starts")).filter(|(fraction, _)| *fraction > 0.0);
+        if let Some((fraction, starts)) = falls_until.filter(|(fraction, starts)| fraction * steps <= *starts && *starts < steps) {
+            let (fall, begin) = (own("exploration_fraction"), own("learning_starts"));
+            lines.push(format!("{fall}: epsilon has fallen after {} steps, but the first {starts} steps are random ({begin})", fraction * steps));
+        }
+        if self.evaluate_every > self.steps {
+            lines.push(format!("evaluate_every: no evaluation is made, because {} is more than the {} steps of the run", self.evaluate_every, self.steps));
+        }
+        let limit = self.plain_world().ok().and_then(|world| world.max_episode_steps);
+        for name in ["n_step", "n"] {
+            if let Some((n, limit)) = number(name).zip(limit).filter(|(n, limit)| *n > f64::from(*limit) && !is_planning(&self.agent)) {
+                lines.push(format!("{}: targets of {n} rewards are whole returns, because an episode has at most {limit} steps", own(name)));
+            }
+        }
+        lines
+    }
+
+    /// Returns the step at which updates begin, if the run ends before.
+    pub fn starts_after_the_end(&self) -> Option<u64> {
+        let starts = self.number(&format!("{}.learning_starts", self.agent))?;
+        (starts >= self.steps as f64).then_some(starts as u64)
+    }
+
+    fn number(&self, key: &str) -> Option<f64> {
+        let (section, name) = key.split_once('.')?;
+        match self.to_table().get(section)?.get(name)? {
+            Value::Integer(number) => Some(*number as f64),
+            Value::Float(number) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the keys of the rules that hold, each with the reason.
+fn apply(rules: &[(bool, &[&str], &'static str)]) -> Vec<(String, &'static str)> {
+    let holding = rules.iter().filter(|(holds, ..)| *holds);
+    holding.flat_map(|(_, keys, why)| keys.iter().map(|key| ((*key).to_owned(), *why))).collect()
+}
+
+/// Whether `own` is the setting `key`, or a section that has it.
+pub fn covers(own: &str, key: &str) -> bool {
+    own == key || own.ends_with('.') && key.starts_with(own)
+}
+
+/// What needs a coefficient of the reference policy.
+const REFERENCE: [&str; 5] = ["reference.place", "reference.estimator", "reference.unit", "reference.horizon", "reference.refresh_every"];
+
+/// Whether `n` is a number of planning updates.
+fn is_planning(agent: &str) -> bool {
+    matches!(agent, "dyna-q" | "prioritised-sweeping")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(agent: &str, world: &str, settings: &[&str]) -> (Config, Config) {
+        let base = Config::preset(agent, world, None).unwrap();
+        (settings.iter().fold(base.clone(), |config, setting| config.with_setting(setting).unwrap()), base)
+    }
+
+    #[test]
+    fn settings_without_an_effect_are_named_with_the_reason() {
+        for (agent, world, setting, why) in [
+            ("q-learning", "taxi", "network.hidden=[3]", "network.hidden = [3] has no effect, because the agent has a table instead of a network"),
+            ("dqn", "cartpole", "optimiser.critic_learning_rate_ratio=2", "has no effect, because action values have one network"),
+            ("ppo", "cartpole", "network.log_std_init=1", "has no effect, because actions are discrete"),
+            ("ppo", "pendulum", "network.gsde_sample_every=4", "has no effect, because network.gsde is false"),
+            ("ppo", "cartpole", "wrappers.reward_discount=0.5", "has no effect, because wrappers.normalise_rewards is false"),
+            ("ppo", "cartpole", "torch.micro_batch=7", "has no effect, because the device is cpu"),
+            ("ppo", "cartpole", "max_concurrent=7", "has no effect, because the environment is no text task"),
+            ("ppo", "cartpole", "evaluate_episodes=7", "has no effect, because evaluate_every is 0"),
+            ("ppo", "target-sum", "reference.place=reward", "has no effect, because reference.coefficient is 0"),
+            ("q-learning", "taxi", "first_epsilon=0.5", "has no effect, because epsilon_fraction is 0"),
+            ("dqn", "cartpole", "importance_exponent=0.5", "has no effect, because priority_exponent is 0"),
+        ] {
+            let (config, base) = set(agent, world, &[setting]);
+            let lines = config.vain_settings(&base);
+            assert!(lines.len() == 1 && lines[0].ends_with(why), "{agent} {setting}: {lines:?}");
+        }
+        for (agent, world, setting) in [
+            ("ppo", "pendulum", "network.log_std_init=1"),
+            ("ppo", "cartpole", "network.hidden=[3]"),
+            ("q-learning", "taxi", "alpha=0.5"),
+            ("sac", "pendulum", "optimiser.critic_learning_rate_ratio=2"),
+        ] {
+            let (config, base) = set(agent, world, &[setting]);
+            assert_eq!(config.vain_settings(&base), Vec::<String>::new(), "{agent} {setting}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_into_a_run_is_named() {
+        for (agent, world, settings, expected) in [
+            ("td3", "pendulum", &["steps=3000"][..], "td3.learning_starts: no update is made, because all 3000 steps come before the 10000 that it asks for"),
+            ("ppo", "cartpole", &["evaluate_every=200000"], "evaluate_every: no evaluation is made, because 200000 is more than the 100000 steps of the run"),
+            ("dqn", "cartpole", &["n_step=600"], "dqn.n_step: targets of 600 rewards are whole returns, because an episode has at most 500 steps"),
+            (
+                "dqn",
+                "cartpole",
+                &["steps=20000", "learning_starts=15000", "exploration_fraction=0.5"],
+                "dqn.exploration_fraction: epsilon has fallen after 10000 steps, but the first 15000 steps are random (dqn.learning_starts)",
+            ),
+        ] {
+            let (config, _) = set(agent, world, settings);
+            assert_eq!(config.vain_in_this_run(), [expected]);
+        }
+        // no preset warns of itself
+        for preset in gradus_agents::registry::presets() {
+            let world = match preset.environment {
+                "any" => "frozen-lake",
+                "text" => "addition",
+                own => own,
+            };
+            let Ok(config) = Config::preset(preset.agent, world, Some(preset.name)) else { continue };
+            assert_eq!(config.vain_in_this_run(), Vec::<String>::new(), "{} on {world}: {}", preset.agent, preset.name);
+        }
+    }
+}
