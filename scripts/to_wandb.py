@@ -14,7 +14,10 @@ import sys
 import tomllib
 from pathlib import Path
 
-import wandb
+try:
+    import wandb
+except ImportError:
+    sys.exit("error: the package wandb is missing: pip install wandb")
 
 STEPS = "time/total_timesteps"
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::config::effect::predicts;
 use crate::envs::{Space, World};
 use crate::files::read_to_string;
 use crate::numbers::short;
@@ -274,7 +275,7 @@ impl Record {
     fn still_random(&self) -> Option<Symptom> {
         let epsilon = self.any(&["rollout/exploration_rate"]);
         let end = epsilon.last().copied().unwrap_or(0.0);
-        let predicts = matches!(self.config.agent.as_str(), "td-lambda" | "n-step-td" | "monte-carlo-prediction" | "policy-evaluation");
+        let predicts = predicts(&self.config.agent);
         (end > 0.5 && !predicts && !self.is_solved()).then(|| Symptom {
             name: "still-random",
             seen: format!("{:.0} % of the actions are random at the end", 100.0 * end),
@@ -337,7 +338,7 @@ impl Record {
 
     fn does_not_learn(&self) -> Option<Symptom> {
         let (begin, end) = (mean(first(&self.returns, 10)), mean(last(&self.returns, 10)));
-        let predicts = matches!(self.config.agent.as_str(), "td-lambda" | "n-step-td" | "monte-carlo-prediction" | "policy-evaluation");
+        let predicts = predicts(&self.config.agent);
         (self.returns.len() >= 50 && !self.is_improved() && !self.is_solved() && !predicts).then(|| Symptom {
             name: "does-not-learn",
             seen: format!("the mean return of the first tenth of the episodes is {}, that of the last tenth {}", short(begin), short(end)),

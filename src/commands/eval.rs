@@ -14,11 +14,12 @@ use crate::{Error, Mode};
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::folder::with_runs_inside;
 use super::{device, number, number_within, say};
 
 #[derive(Args)]
 pub(super) struct Eval {
-    /// Run folders; runs on the same text task are also compared problem by problem.
+    /// Run folders, or folders of runs such as `runs`; runs on the same text task are also compared problem by problem.
     #[arg(required = true, value_name = "DIR")]
     dirs: Vec<PathBuf>,
     /// Number of episodes; on text tasks, number of problems from the test split (all of its problems if it has fewer).
@@ -66,8 +67,9 @@ pub(super) fn run(arguments: &Eval) -> Result<u8, Error> {
         let world = world.on_split(Split::Test);
         Ok((world.clone(), evaluate(policy.as_ref(), &world, episodes, seed, mode)?))
     };
-    let all: Vec<(World, Evaluation)> = arguments.dirs.iter().map(evaluated).collect::<Result<_, Error>>()?;
-    let all = arguments.dirs.iter().zip(all).map(|(dir, (world, evaluation))| Evaluated { dir, world, evaluation });
+    let dirs = with_runs_inside(arguments.dirs.clone());
+    let all: Vec<(World, Evaluation)> = dirs.iter().map(evaluated).collect::<Result<_, Error>>()?;
+    let all = dirs.iter().zip(all).map(|(dir, (world, evaluation))| Evaluated { dir, world, evaluation });
     let all: Vec<Evaluated> = all.collect();
     let differences = differences(&all)?;
     match (arguments.json, &all[..]) {

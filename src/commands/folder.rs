@@ -1,7 +1,7 @@
 //! Folders that a command writes as a whole.
 
 use std::fs;
-use std::path::{Path, absolute};
+use std::path::{Path, PathBuf, absolute};
 
 use crate::Error;
 use crate::files::{LOCK, create_folder};
@@ -19,6 +19,18 @@ pub(super) fn create(dir: &Path, write: impl Fn(&Path) -> Result<(), Error>) -> 
     // nobody trains in such a folder
     let _ = fs::remove_file(whole.join(LOCK));
     Ok(())
+}
+
+/// Replaces a folder that is no run, and has runs directly in it, by these runs.
+pub(super) fn with_runs_inside(dirs: Vec<PathBuf>) -> Vec<PathBuf> {
+    let is_run = |dir: &Path| dir.join("config.toml").exists();
+    let inside = |dir: PathBuf| {
+        let entries = fs::read_dir(&dir).ok().filter(|_| !is_run(&dir)).into_iter().flatten();
+        let mut runs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_run(path)).collect();
+        runs.sort();
+        if runs.is_empty() { vec![dir] } else { runs }
+    };
+    dirs.into_iter().flat_map(inside).collect()
 }
 
 pub(super) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Error {

@@ -1,9 +1,11 @@
 //! The command line: parses the arguments and calls the library.
 
+mod advice;
 mod bandit;
 mod bench;
 mod compare;
 mod doctor;
+mod end;
 mod eval;
 mod explain;
 mod export;
@@ -42,7 +44,7 @@ use crate::envs::{names, registry};
 use crate::nets::{Device, NetworkError, UnknownDevice, threads};
 use crate::numbers::{rate, short};
 use crate::{Config, Error, Run, Show, evaluate::trace, one_line, plain, program_name};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
 /// Reinforcement-learning toolkit for teaching and research.
@@ -182,18 +184,14 @@ pub(crate) fn main(prepared: Result<(), Error>, presets: Result<(), Error>) -> E
         if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             error.exit();
         }
-        let invalid = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
-        let is_option = |value: &ContextValue| matches!(value, ContextValue::String(name) if name.starts_with("--"));
-        let is_unknown = error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::InvalidArg).is_some_and(is_option);
-        let is_training = std::env::args().nth(1).is_some_and(|command| command == "train");
-        let has_tip = error.get(ContextKind::SuggestedArg).is_some();
-        let advice = match invalid.as_str() {
-            "--force" | "--overwrite" => "; a run is never overwritten: choose another folder with --out".into(),
-            setting if is_training && !is_unknown && setting.contains('=') => format!("; did you mean --set {setting}?"),
-            _ if is_unknown && is_training && !has_tip => "; settings of agents are given with --set, such as --set gamma=0.9".into(),
-            _ => String::new(),
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        let message = one_line(&in_one_line(&error.to_string()));
+        let message = match advice::advice(&error, &words) {
+            // the parser's own tip is a guess from letters
+            Some(advice) => format!("{}; {advice}", message.split("; tip:").next().unwrap_or(&message)),
+            None => message,
         };
-        complain(one_line(&in_one_line(&error.to_string())) + &advice);
+        complain(message);
         std::process::exit(2);
     });
     signals::survive_large_files();
@@ -413,6 +411,7 @@ fn train(arguments: &Train) -> Result<u8, Error> {
                 say(format!("mean return of the last {} training episodes: {mean}", run.trainer().recent_episodes()));
             }
             say(format!("learning curve: {}", run.dir().join("curve.png").display()));
+            end::report(&run)?;
             if was_finished {
                 let dir = quoted(&run.dir().display().to_string());
                 say(format!("train it further with: {} train --resume {dir} --steps {}", program_name(), 2 * run.trainer().steps()));

@@ -8,11 +8,12 @@ use crate::run::{Plot, Seeds, plot_runs};
 use crate::{Error, Show};
 use clap::{Args, ValueEnum};
 
+use super::folder::with_runs_inside;
 use super::{complain, number, say};
 
 #[derive(Args)]
 pub(super) struct Draw {
-    /// Run folders, or one comparison: its folder or its results.csv.
+    /// Run folders, folders of runs such as `runs`, or one comparison: its folder or its results.csv.
     #[arg(required = true)]
     dirs: Vec<PathBuf>,
     /// Column of metrics.csv to draw instead of the return, such as train/approx_kl; may be repeated, for one panel per column.
@@ -62,6 +63,7 @@ pub(super) fn run(mut arguments: Draw) -> Result<u8, Error> {
     if let Some(table) = arguments.dirs.iter().find(is_table) {
         return draw_table(&arguments, table);
     }
+    arguments.dirs = with_runs_inside(arguments.dirs);
     let window = arguments.window.as_deref().map(|text| number("--window", text, 1)).transpose()?;
     let seeds = match (arguments.mean, arguments.each) {
         (true, _) => Seeds::Mean,

@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &Reproduce) -> Result<u8, Error> {
             let (title, source) = reproduction.about()?;
             say(format!("{title}: {source}"));
             Signals::end_at_once();
-            let written = reproduction.run(&arguments.out.clone().unwrap_or_else(|| folder.join(name)), arguments.quick)?;
+            let written = reproduction.run(&arguments.out.clone().unwrap_or_else(|| folder.join(reproduction.name)), arguments.quick)?;
             say_wrapped("", &format!("what differs: {}", written.differs));
             say_wrapped("", &written.verdict);
             say(format!("{:.0} s, {}", began.elapsed().as_secs_f64(), written.figure.display()));

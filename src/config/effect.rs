@@ -108,6 +108,11 @@ pub fn covers(own: &str, key: &str) -> bool {
 /// What needs a coefficient of the reference policy.
 const REFERENCE: [&str; 5] = ["reference.place", "reference.estimator", "reference.unit", "reference.horizon", "reference.refresh_every"];
 
+/// Whether the agent learns values of random actions, and no policy.
+pub fn predicts(agent: &str) -> bool {
+    matches!(agent, "td-lambda" | "n-step-td" | "monte-carlo-prediction" | "policy-evaluation")
+}
+
 /// Whether `n` is a number of planning updates.
 fn is_planning(agent: &str) -> bool {
     matches!(agent, "dyna-q" | "prioritised-sweeping")

@@ -4,6 +4,7 @@
 //! ([`TextWorld::listed`](gradus_envs::text::TextWorld::listed)). This allows pairing the returns of two policies problem by problem.
 
 pub mod inspect;
+pub mod levels;
 pub mod play;
 pub mod record;
 pub mod sample;

@@ -84,7 +84,14 @@ fn hint(name: &str, known: &[&str]) -> String {
 pub(crate) fn find(name: &str) -> Result<&'static Reproduction, Error> {
     let known: Vec<&str> = ALL.iter().map(|reproduction| reproduction.name).collect();
     let unknown = || Error::Unknown { what: "reproduction", name: name.into(), hint: hint(name, &known) };
-    ALL.iter().find(|reproduction| reproduction.name == name).ok_or_else(unknown)
+    if let Some(reproduction) = ALL.iter().find(|reproduction| reproduction.name == name) {
+        return Ok(reproduction);
+    }
+    // the number of a figure alone, such as 6.3
+    let number = name.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+    let is_figure = |reproduction: &&Reproduction| !number.is_empty() && reproduction.name.ends_with(&format!("-{number}"));
+    let mut figures = ALL.iter().filter(is_figure);
+    figures.next().filter(|_| figures.next().is_none()).ok_or_else(unknown)
 }
 
 /// What a reproduction has written.

@@ -1,0 +1,100 @@
+//! What to type instead of arguments that the parser refuses.
+
+use crate::agents::registry as agents;
+use crate::config::settings::explain;
+use crate::envs::registry;
+use crate::{Config, program_name};
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+
+/// Options of other programs, and what they are called here.
+const OPTIONS: [(&[&str], &str); 10] = [
+    (&["timesteps", "total-timesteps", "num-steps", "n-timesteps", "frames", "total-steps"], "--steps 100k"),
+    (&["num-envs", "n-envs"], "--envs 8"),
+    (&["seeds", "n-seeds", "num-seeds"], "--seed 1: a run has one seed; `compare` trains several seeds"),
+    (&["lr"], "--set optimiser.learning_rate=0.001"),
+    (&["algo", "agent", "env", "env-id", "environment"], "the names without an option, such as `train ppo cartpole`"),
+    (&["render", "render-mode", "gif", "video"], "the command `play`, which shows the policy of a run"),
+    (&["log-dir", "logdir", "output", "save", "save-path", "dir"], "--out DIR"),
+    (&["cuda", "gpu"], "--device cuda, in a program with the feature `tch`"),
+    (&["eval-freq", "eval-every", "evaluate-every"], "--set evaluate_every=10000"),
+    (&["verbose"], "nothing: the progress is shown unless --quiet is given"),
+];
+
+/// Commands of other programs, and what they are called here.
+const COMMANDS: [(&[&str], &str); 6] = [
+    (&["learn", "fit", "run", "start"], "train"),
+    (&["evaluate", "test", "score"], "eval"),
+    (&["render", "enjoy", "show", "view", "record"], "play"),
+    (&["benchmark", "sweep"], "compare"),
+    (&["version"], "--version"),
+    (&["ls"], "list"),
+];
+
+/// Returns the end of the parser's message: what to type instead. `words` are the arguments of the process.
+pub(super) fn advice(error: &Error, words: &[String]) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (first, second) = (words.first().map_or("", String::as_str), words.get(1).map_or("", String::as_str));
+    let is_agent = |name: &str| agents::find(name).is_ok();
+    let is_world = |name: &str| !name.is_empty() && registry::find(name).is_ok();
+    if let (ErrorKind::InvalidSubcommand, Some(name)) = (error.kind(), text(ContextKind::InvalidSubcommand)) {
+        let (program, wanted) = (program_name(), name.to_lowercase());
+        if first == "help" {
+            let what = [is_agent(name), is_world(name)].contains(&true);
+            return what.then(|| format!("type {program} list {name}"));
+        }
+        let known = COMMANDS.iter().find(|(names, _)| names.contains(&wanted.as_str())).map(|(_, command)| format!("type {program} {command}"));
+        return match (is_agent(name), is_world(name)) {
+            (true, _) => Some(format!("type {program} train {name} {}", if is_world(second) { second } else { world_of(name) })),
+            (_, true) => Some(format!("type {program} train {} {name}", if is_agent(second) { second } else { "ppo" })),
+            _ => known,
+        };
+    }
+    let invalid = text(ContextKind::InvalidArg)?;
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    match invalid.strip_prefix("--") {
+        Some("force" | "overwrite") => Some("a run is never overwritten: choose another folder with --out".into()),
+        Some(option) => of_option(&option.replace('_', "-"), words),
+        None if first == "train" && invalid.contains('=') => Some(format!("did you mean --set {invalid}?")),
+        None if matches!(first, "play" | "eval" | "explain" | "values" | "export" | "plot") && is_agent(second) => {
+            let program = program_name();
+            Some(format!("{first} needs the folder of a run: type {program} train {second} {invalid}, then {program} {first} runs/{second}-{invalid}-1"))
+        }
+        None => None,
+    }
+}
+
+/// Returns an environment for which the agent has a preset.
+fn world_of(agent: &str) -> &'static str {
+    let name = agents::find(agent).map_or("", |entry| entry.name);
+    let own = agents::presets().into_iter().find(|preset| preset.agent == name).map_or("any", |preset| preset.environment);
+    match own {
+        "any" => "frozen-lake",
+        "text" => "addition",
+        own => own,
+    }
+}
+
+/// Returns what to type instead of an unknown option of `train`, or of a command that takes settings.
+fn of_option(option: &str, words: &[String]) -> Option<String> {
+    if let Some((_, typed)) = OPTIONS.iter().find(|(names, _)| names.contains(&option)) {
+        return Some(format!("type {typed}"));
+    }
+    let [first, agent, env, ..] = words else { return None };
+    if !matches!(first.as_str(), "train" | "bench") {
+        return None;
+    }
+    // the name of a setting
+    let config = Config::preset(agent, env, None).or_else(|_| Config::preset(env, agent, None)).ok()?;
+    let is_meant = |key: &&str| key.rsplit('.').next().is_some_and(|name| name.replace('_', "-") == option);
+    let settings = explain(&config);
+    let key = settings.iter().map(|(key, ..)| key.as_str()).find(is_meant);
+    let value = words.iter().skip_while(|word| word.trim_start_matches('-').replace('_', "-") != option).nth(1);
+    let value = value.filter(|value| !value.starts_with('-')).map_or("VALUE", String::as_str);
+    let listed = || format!("settings are given with --set KEY=VALUE; {} list {} shows them", program_name(), config.agent);
+    Some(key.map_or_else(listed, |key| format!("type --set {key}={value}")))
+}

@@ -1,0 +1,174 @@
+//! What returns are worth in an environment: that of random actions, that which counts as solved, and the best that a default preset has reached.
+
+use gradus_envs::{Space, World};
+use gradus_nets::math::ln;
+use gradus_nets::tensors::{Tensors, TensorsError};
+use gradus_nets::{ActionRows, Actor, Behaviour, Choice};
+
+use super::{Mode, evaluate};
+use crate::config::is_text;
+use crate::{Config, Error};
+
+/// Episodes in which returns of random actions are measured.
+const EPISODES: usize = 100;
+
+/// Returns to compare a return with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Levels {
+    /// Mean return of uniformly random allowed actions, or of a text task's untrained network, in 100 episodes, and its standard error.
+    pub random: (f64, f64),
+    /// Mean return at which the environment counts as solved, if it says so.
+    pub solved: Option<f64>,
+    /// The highest mean return that is possible within the time limit, if a transition table tells it.
+    pub optimum: Option<f64>,
+}
+
+impl Levels {
+    /// Measures the level of random actions in the configured environment. This also works for environments of other crates.
+    pub fn of(config: &Config, world: &World) -> Result<Self, Error> {
+        let evaluation = match is_text(world) {
+            true => evaluate(config.policy(world)?.as_ref(), world, EPISODES, 1, Mode::Sampled)?,
+            false => evaluate(&Uniform::in_world(world), world, EPISODES, 1, Mode::Sampled)?,
+        };
+        let error = evaluation.std / (evaluation.returns.len() as f64).sqrt();
+        Ok(Self { random: (evaluation.mean, error), solved: world.solved_at, optimum: optimum(world) })
+    }
+
+    /// Whether the mean of some returns does not differ from that of random actions by three standard errors, or is below it.
+    pub fn is_random(&self, mean: f64, error: f64) -> bool {
+        let (random, own) = self.random;
+        mean <= random + 3.0 * (error * error + own * own).sqrt()
+    }
+}
+
+/// Outcomes to look at for the optimum of a table: a fraction of a second.
+const OUTCOMES: usize = 100_000_000;
+
+/// Returns the highest mean return within the time limit, by dynamic programming over the steps that are left. Returns `None` without a transition table, or if it is too
+/// large.
+fn optimum(world: &World) -> Option<f64> {
+    let (model, limit) = (world.model()?, world.max_episode_steps? as usize);
+    let table = model.table();
+    let pairs = || (0..table.states()).flat_map(|state| (0..table.actions()).map(move |action| (state, action)));
+    let outcomes: usize = pairs().map(|(state, action)| table.outcomes(state, action).len()).sum();
+    if outcomes * limit > OUTCOMES {
+        return None;
+    }
+    let allowed: Vec<bool> = (0..table.states())
+        .flat_map(|state| {
+            let mut mask = vec![true; table.actions()];
+            let has_mask = model.action_mask(state as u32, &mut mask);
+            if has_mask { mask } else { vec![true; table.actions()] }
+        })
+        .collect();
+    let best = |values: &[f64], state: usize| {
+        let actions = (0..table.actions()).filter(|action| allowed[state * table.actions() + action]);
+        let value = |action| {
+            let after = |next: u32, terminated: bool| if terminated { 0.0 } else { values[next as usize] };
+            let outcomes = table.outcomes(state, action).iter();
+            outcomes.map(|o| o.probability * (o.reward + after(o.next, o.terminated))).sum::<f64>()
+        };
+        actions.map(value).fold(f64::NEG_INFINITY, f64::max)
+    };
+    let step = |values: Vec<f64>, _| (0..table.states()).map(|state| best(&values, state)).collect();
+    let values: Vec<f64> = (0..limit).fold(vec![0.0; table.states()], step);
+    let mean = table.starts().iter().zip(&values).filter(|(p, _)| **p > 0.0).map(|(p, value)| p * value).sum::<f64>();
+    Some(mean).filter(|mean| mean.is_finite())
+}
+
+/// Random actions: uniform among the allowed ones, within the bounds of continuous ones, and standard normal where these have no bounds.
+struct Uniform {
+    width: usize,
+    actions: Space,
+}
+
+impl Uniform {
+    fn in_world(world: &World) -> Self {
+        let env = world.env();
+        Self { width: env.observation_space().width(), actions: env.action_space() }
+    }
+}
+
+impl Behaviour for Uniform {
+    fn observation_width(&self) -> usize {
+        self.width
+    }
+
+    fn actor(&self) -> Box<dyn Actor + '_> {
+        Box::new(UniformActor(self))
+    }
+
+    fn save(&self) -> Tensors {
+        Tensors::new()
+    }
+
+    fn load(&mut self, _: &Tensors) -> Result<(), TensorsError> {
+        Ok(())
+    }
+}
+
+struct UniformActor<'a>(&'a Uniform);
+
+impl Actor for UniformActor<'_> {
+    fn act(&mut self, _: &[f32], masks: Option<&[bool]>, choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]) {
+        let (Choice::Sample(streams) | Choice::Truncated(streams, _)) = choice else {
+            unreachable!("random actions are sampled");
+        };
+        match &self.0.actions {
+            Space::Box { low, high } => {
+                let mut rows = Vec::with_capacity(streams.len() * low.len());
+                for stream in streams {
+                    rows.extend(low.iter().zip(high).map(|(low, high)| match low.is_finite() && high.is_finite() {
+                        true => low + (high - low) * stream.unit_f64() as f32,
+                        false => stream.normal(),
+                    }));
+                }
+                *actions = ActionRows::Continuous { rows, width: low.len() };
+                log_probs.fill(0.0);
+            }
+            Space::Text { .. } => unreachable!("a text task has an untrained network"),
+            Space::Discrete(n) => {
+                let n = *n as usize;
+                let mut chosen = Vec::with_capacity(streams.len());
+                for (i, (stream, log_prob)) in streams.iter_mut().zip(log_probs).enumerate() {
+                    let is_allowed = |action: &u32| masks.is_none_or(|masks| masks[i * n + *action as usize]);
+                    let allowed: Vec<u32> = (0..n as u32).filter(is_allowed).collect();
+                    chosen.push(allowed[stream.below(allowed.len() as u32) as usize]);
+                    *log_prob = -ln(allowed.len() as f32);
+                }
+                *actions = ActionRows::Discrete(chosen);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The published optima: Taxi 7.93, CliffWalking -13. FrozenLake's 0.74 within 100 steps is also that of Gymnasium's table.
+    #[test]
+    fn the_optimum_of_a_table_is_known() {
+        for (world, expected) in [("taxi", 7.93), ("cliff-walking", -13.0), ("frozen-lake", 0.74), ("cartpole", f64::NAN)] {
+            let found = optimum(&gradus_envs::registry::find(world).unwrap()).unwrap_or(f64::NAN);
+            assert!((found - expected).abs() < 0.01 || expected.is_nan() && found.is_nan(), "{world}: {found}");
+        }
+    }
+
+    /// Random actions in CartPole have a mean return of about 22 (Gymnasium), in the taxi with its masks more than the -770 of unmasked ones, and -1200 in Pendulum.
+    #[test]
+    fn random_actions_have_their_known_returns() {
+        for (agent, world, from, to) in [
+            ("ppo", "cartpole", 19.0, 26.0),
+            ("ppo", "pendulum", -1300.0, -1100.0),
+            ("ppo", "mountain-car", -200.0, -200.0),
+            ("q-learning", "taxi", -330.0, -180.0),
+            ("ppo", "target-sum", -1.0, 0.5),
+        ] {
+            let config = Config::preset(agent, world, None).unwrap();
+            let levels = Levels::of(&config, &config.world().unwrap()).unwrap();
+            assert!((from..=to).contains(&levels.random.0), "{world}: {levels:?}");
+            assert!(levels.is_random(levels.random.0 - 1e-9, 0.0) && !levels.is_random(levels.random.0 + 1000.0, 1.0));
+        }
+    }
+}
