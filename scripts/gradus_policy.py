@@ -23,7 +23,7 @@ The script repeats the steps of `gradus eval`, in this order:
 5. The actor of DDPG, TD3 and SAC has critics of its actions. Its action is tanh of the mean, with -1 and 1 as the bounds of the action space. SAC's
    last layer has the means first; with gSDE they are clipped to -2 and 2 before the tanh.
 
-Transformers and the wrappers `frame_stack` and `time_aware` are not supported.
+Transformers, tables, and the wrappers `frame_stack` and `time_aware` are not supported.
 """
 
 import hashlib
@@ -92,6 +92,8 @@ def read(folder):
         if config["wrappers"][key] != plain:
             raise PolicyError(f"{folder}: expected wrappers.{key} = {json.dumps(plain)}, got {json.dumps(config['wrappers'][key])}")
     tensors = read_safetensors(paths[1])
+    if "action_values" in tensors or "weights" in tensors:
+        raise PolicyError(f"{folder}: expected a multilayer perceptron, got a table of {config['agent']}: use `gradus eval` and `gradus values`")
     if "observation_statistics" in tensors:
         advice = f"`gradus train --resume {folder}` converts the file"
         raise PolicyError(f"{paths[1]}: expected tensors observations.*, got observation_statistics of an earlier version; {advice}")

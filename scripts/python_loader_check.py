@@ -61,6 +61,7 @@ REFUSED = [
     ("ppo cartpole --steps 1k --set wrappers.frame_stack=2", "expected wrappers.frame_stack = 1, got 2"),
     ("ppo cartpole --steps 1k --set wrappers.time_aware=true", "expected wrappers.time_aware = false, got true"),
     ("grpo copy --steps 2k", "expected a multilayer perceptron, got a transformer"),
+    ("q-learning taxi --steps 2k", "expected a multilayer perceptron, got a table of q-learning"),
 ]
 
 

@@ -43,7 +43,7 @@ pub(super) fn advice(error: &Error, words: &[String]) -> Option<String> {
         let (program, wanted) = (program_name(), name.to_lowercase());
         if first == "help" {
             let what = [is_agent(name), is_world(name)].contains(&true);
-            return what.then(|| format!("type {program} list {name}"));
+            return what.then(|| format!("type {program} guide {name}, or {program} list {name}"));
         }
         let known = COMMANDS.iter().find(|(names, _)| names.contains(&wanted.as_str())).map(|(_, command)| format!("type {program} {command}"));
         return match (is_agent(name), is_world(name)) {

@@ -10,6 +10,7 @@ mod eval;
 mod explain;
 mod export;
 mod folder;
+mod guide;
 mod inspect;
 mod new;
 mod pages;
@@ -118,6 +119,8 @@ enum Command {
     #[cfg(feature = "shell")]
     #[command(hide = true)]
     Shell(shell::Shell),
+    /// Print a page of the documentation, such as metrics or ppo.
+    Guide(guide::Guide),
     /// Show libtorch, CUDA and the available devices, and how to fix what does not work.
     Doctor(doctor::Doctor),
     /// Measure speed.
@@ -234,6 +237,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::List { what, .. } => list(what.as_deref()),
         #[cfg(feature = "shell")]
         Command::Shell(arguments) => shell::run(&arguments),
+        Command::Guide(arguments) => guide::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments),
     }

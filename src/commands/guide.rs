@@ -1,0 +1,108 @@
+//! `gradus guide`: prints the pages of the documentation, which every installed program has.
+
+use crate::agents::registry as agents;
+use crate::envs::names;
+use crate::{Error, program_name};
+use clap::Args;
+
+use super::{say, say_wrapped};
+
+#[derive(Args)]
+pub(super) struct Guide {
+    /// Page, such as metrics or ppo, or a section of a page, such as metrics#value-function [default: the list of pages]
+    topic: Option<String>,
+}
+
+/// The pages: their names and their texts in Markdown.
+const PAGES: [(&str, &str); 30] = [
+    ("architecture", include_str!("../../docs/architecture.md")),
+    ("commands", include_str!("../../docs/commands.md")),
+    ("coming-from-sb3", include_str!("../../docs/coming-from-sb3.md")),
+    ("debugger", include_str!("../../docs/debugger.md")),
+    ("determinism", include_str!("../../docs/determinism.md")),
+    ("gpu", include_str!("../../docs/gpu.md")),
+    ("metrics", include_str!("../../docs/metrics.md")),
+    ("policy-file", include_str!("../../docs/policy-file.md")),
+    ("reliability", include_str!("../../docs/reliability.md")),
+    ("your-own-agent", include_str!("../../docs/your-own-agent.md")),
+    ("your-own-environment", include_str!("../../docs/your-own-environment.md")),
+    ("agents", include_str!("../../docs/agents/README.md")),
+    ("a2c", include_str!("../../docs/agents/a2c.md")),
+    ("a3c", include_str!("../../docs/agents/a3c.md")),
+    ("bandits", include_str!("../../docs/agents/bandits.md")),
+    ("ddpg", include_str!("../../docs/agents/ddpg.md")),
+    ("dpo", include_str!("../../docs/agents/dpo.md")),
+    ("dqn", include_str!("../../docs/agents/dqn.md")),
+    ("grpo", include_str!("../../docs/agents/grpo.md")),
+    ("ppo", include_str!("../../docs/agents/ppo.md")),
+    ("pqn", include_str!("../../docs/agents/pqn.md")),
+    ("qr-dqn", include_str!("../../docs/agents/qr-dqn.md")),
+    ("reinforce", include_str!("../../docs/agents/reinforce.md")),
+    ("reward-model", include_str!("../../docs/agents/reward-model.md")),
+    ("sac", include_str!("../../docs/agents/sac.md")),
+    ("sft", include_str!("../../docs/agents/sft.md")),
+    ("shared", include_str!("../../docs/agents/shared.md")),
+    ("tabular", include_str!("../../docs/agents/tabular.md")),
+    ("td3", include_str!("../../docs/agents/td3.md")),
+    ("trpo", include_str!("../../docs/agents/trpo.md")),
+];
+
+pub(super) fn run(arguments: &Guide) -> Result<u8, Error> {
+    let Some(topic) = &arguments.topic else {
+        say(format!("pages, printed by `{} guide PAGE`, or `PAGE#SECTION`", program_name()));
+        for (name, text) in PAGES {
+            say_wrapped(&format!("  {name:<22}"), headings(text, "# ").next().unwrap_or_default());
+        }
+        return Ok(0);
+    };
+    let (page, section) = topic.split_once('#').map_or((topic.as_str(), None), |(page, section)| (page, Some(section)));
+    let page = page.rsplit('/').next().unwrap_or(page).trim_end_matches(".md");
+    let found = PAGES.iter().find(|(name, _)| names::spelled(name) == names::spelled(page));
+    // the tabular agents share a page, and so do bandits
+    let of_family = || match agents::find(page) {
+        Ok(entry) if entry.help.iter().any(|(setting, _)| *setting == "gamma") => PAGES.iter().find(|(name, _)| *name == "tabular"),
+        _ => None,
+    };
+    let known: Vec<&str> = PAGES.iter().map(|(name, _)| *name).collect();
+    let unknown = |what, name: &str, known: &[&str]| {
+        let hint = names::nearest(name, known.iter().copied()).map_or_else(|| format!("expected one of: {}", known.join(", ")), |near| format!("did you mean `{near}`?"));
+        Error::Unknown { what, name: name.into(), hint }
+    };
+    let (_, text) = found.or_else(of_family).ok_or_else(|| unknown("page", page, &known))?;
+    let text = without_comments(text);
+    match section {
+        None => say(text.trim()),
+        Some(section) => {
+            let parts: Vec<&str> = parts(&text);
+            let heading = |part: &str| part.lines().next().unwrap_or_default().trim_start_matches('#').trim().to_owned();
+            let is_meant = |part: &&&str| slug(&heading(part)) == slug(section);
+            let slugs: Vec<String> = parts.iter().map(|part| slug(&heading(part))).collect();
+            let known: Vec<&str> = slugs.iter().map(String::as_str).filter(|slug| !slug.is_empty()).collect();
+            say(parts.iter().find(is_meant).ok_or_else(|| unknown("section", section, &known))?.trim());
+        }
+    }
+    Ok(0)
+}
+
+fn headings<'a>(text: &'a str, level: &'a str) -> impl Iterator<Item = &'a str> {
+    text.lines().filter_map(move |line| line.strip_prefix(level))
+}
+
+/// Returns the sections of the second level, each with its heading.
+fn parts(text: &str) -> Vec<&str> {
+    let starts: Vec<usize> = text.match_indices("\n## ").map(|(at, _)| at + 1).chain([text.len()]).collect();
+    starts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect()
+}
+
+/// Returns the name of a heading in links, as GitHub makes it.
+fn slug(heading: &str) -> String {
+    let lower = heading.to_lowercase().replace(' ', "-");
+    lower.chars().filter(|letter| letter.is_alphanumeric() || *letter == '-').collect()
+}
+
+/// Returns a text without HTML comments, which are notes for the check of numbers.
+fn without_comments(text: &str) -> String {
+    let mut parts = text.split("<!--");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once("-->").map_or("", |(_, rest)| rest.trim_start_matches('\n')))
+}
