@@ -1,12 +1,15 @@
-//! Reads the metrics of a run and says what looks sick.
+//! Reads the metrics of a run, evaluates its policy, and says what looks sick.
 //!
-//! Every symptom is a function of the columns of `metrics.csv`, of the returns in `episodes.csv` and of the settings. Bounds are wide: a symptom that a healthy run shows is
-//! worse than one that is missed. `tests/looking/explain.rs` tries them on runs with a planted mistake and on healthy ones.
+//! Every symptom is a function of the columns of `metrics.csv`, of the returns in `episodes.csv`, of the settings, and of an evaluation beside the levels of the environment:
+//! the return of random actions, and the one that counts as solved. Bounds are wide: a symptom that a healthy run shows is worse than one that is missed. A policy that is
+//! good has no symptom. `tests/looking/explain.rs` tries the symptoms on runs with a planted mistake and on healthy ones.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::config::effect::predicts;
+use crate::evaluate::Evaluation;
+use crate::evaluate::levels::Levels;
 use crate::envs::{Space, World};
 use crate::files::read_to_string;
 use crate::numbers::short;
@@ -20,8 +23,8 @@ pub(crate) struct Symptom {
     /// What is seen, with its numbers.
     pub(crate) seen: String,
     /// What it may mean, and what to try.
-    pub(crate) advice: &'static str,
-    /// The page that explains it.
+    pub(crate) advice: String,
+    /// The page that explains it, as `gradus guide` calls it.
     pub(crate) page: &'static str,
 }
 
@@ -36,9 +39,13 @@ pub(crate) struct Record {
     lengths: Vec<f64>,
     /// Whether each episode ended by a time limit.
     truncated: Vec<bool>,
-    solved_at: Option<f64>,
     /// The number of discrete actions.
     actions: Option<f64>,
+    /// The first infinite number: the column, and the row from 0.
+    infinite: Option<(String, usize)>,
+    /// The mean return of the greedy policy and its standard error, if it could be evaluated.
+    greedy: Option<(f64, f64)>,
+    levels: Option<Levels>,
 }
 
 /// Reads a table as texts: the header, then the rows.
@@ -78,15 +85,27 @@ fn differ(x: &[f64], y: &[f64]) -> bool {
     matches!((some(x), some(y)), (Ok(x), Ok(y)) if mann_whitney(&x, &y) < 1e-3)
 }
 
+/// The policy of a run, evaluated.
+pub(crate) struct Evaluated {
+    /// The greedy policy, if the agent has one and its episodes end.
+    pub(crate) greedy: Option<Evaluation>,
+    /// What to compare it with.
+    pub(crate) levels: Option<Levels>,
+}
+
 impl Record {
     /// Reads the logs in a run folder.
-    pub(crate) fn read(dir: &Path, config: Config, world: &World) -> Result<Self, Error> {
+    pub(crate) fn read(dir: &Path, config: Config, world: &World, evaluated: &Evaluated) -> Result<Self, Error> {
         let metrics = table(&dir.join("metrics.csv"))?;
         let header = metrics.first().cloned().unwrap_or_default();
-        let column =
-            |place: usize| metrics[1..].iter().filter_map(|row| row.get(place)?.parse().ok()).filter(|x: &f64| x.is_finite()).collect();
-        let columns =
-            if metrics.is_empty() { BTreeMap::new() } else { header.into_iter().enumerate().map(|(i, name)| (name, column(i))).collect() };
+        let cells = |place: usize| metrics.iter().skip(1).map(move |row| row.get(place).and_then(|cell| cell.parse::<f64>().ok()));
+        let column = |place: usize| cells(place).flatten().filter(|x| x.is_finite()).collect();
+        // a range or a budget may be infinite, what is measured may not
+        let is_measured = |name: &str| ["loss", "grad_norm", "value", "entropy", "td_error", "kl"].iter().any(|part| name.contains(part));
+        let infinite = header.iter().enumerate().filter(|(_, name)| is_measured(name)).find_map(|(place, name)| {
+            cells(place).position(|cell| cell.is_some_and(f64::is_infinite)).map(|row| (name.clone(), row))
+        });
+        let columns = header.iter().enumerate().map(|(i, name)| (name.clone(), column(i))).collect();
         let episodes = table(&dir.join("episodes.csv"))?;
         let place = |name: &str| episodes.first().and_then(|header| header.iter().position(|other| other == name));
         let (value, length, end) = (place("return"), place("length"), place("end"));
@@ -98,7 +117,8 @@ impl Record {
             Space::Discrete(n) if world.text.is_none() => Some(f64::from(n)),
             _ => None,
         };
-        Ok(Self { config, columns, returns, lengths, truncated, solved_at: world.solved_at, actions })
+        let greedy = evaluated.greedy.as_ref().map(|last| (last.mean, last.std / (last.returns.len() as f64).sqrt()));
+        Ok(Self { config, columns, returns, lengths, truncated, actions, infinite, greedy, levels: evaluated.levels })
     }
 
     /// Returns the numbers of the first of these columns that has any.
@@ -115,8 +135,28 @@ impl Record {
         (self.returns.len() >= 20).then(|| mean(last(&self.returns, 10)))
     }
 
-    fn is_solved(&self) -> bool {
-        self.solved_at.zip(self.at_end()).is_some_and(|(solved, end)| end >= solved)
+    /// The return to reach: that of a solved environment, or else the optimum.
+    fn goal(&self) -> Option<f64> {
+        let levels = self.levels?;
+        // Gymnasium's threshold may be above the optimum
+        levels.optimum.or(levels.solved)
+    }
+
+    /// How far the greedy policy has come from random actions, 0, to the goal, 1.
+    fn progress(&self) -> Option<f64> {
+        let ((greedy, _), goal, (random, _)) = (self.greedy?, self.goal()?, self.levels?.random);
+        (goal > random).then(|| (greedy - random) / (goal - random))
+    }
+
+    /// Whether the policy is as good as can be expected: its evaluation, or else the last episodes of the training, come near the goal.
+    fn is_good(&self) -> bool {
+        let near = self.goal().zip(self.at_end()).is_some_and(|(goal, end)| end >= goal);
+        self.progress().map_or(near, |progress| progress >= 0.95)
+    }
+
+    /// Whether the policy has learned something: its returns rose, or it is half-way to the goal. An untrained greedy policy may be better than random actions.
+    fn is_learning(&self) -> bool {
+        self.is_improved() || self.progress().is_some_and(|progress| progress > 0.5)
     }
 
     /// Whether returns are higher at the end than at the beginning, by the means or by the ranks, or whether the values of a table have come closer to the exact ones.
@@ -130,36 +170,87 @@ impl Record {
 
     /// Returns everything that looks sick, the clearest first.
     pub(crate) fn symptoms(&self) -> Vec<Symptom> {
+        // each of these explains everything else
+        let alone: [fn(&Self) -> Option<Symptom>; 4] = [Self::no_update, Self::not_finite, Self::no_episode, Self::gamma_is_zero];
+        if let Some(symptom) = alone.iter().find_map(|check| check(self)) {
+            return vec![symptom];
+        }
+        if self.is_good() {
+            return Vec::new();
+        }
         let checks = [
-            Self::no_episode,
             Self::nothing_but_one_return,
             Self::kl_exploded,
             Self::clipped_too_often,
             Self::values_diverge,
             Self::value_loss_grows,
-            Self::critic_is_no_use,
             Self::entropy_collapsed,
+            Self::entropy_stays,
             Self::policy_stands_still,
+            Self::critic_is_no_use,
             Self::still_random,
             Self::gradients_cut,
             Self::groups_are_equal,
             Self::completions_cut,
             Self::forgot,
-            Self::does_not_learn,
-            Self::at_ceiling,
+            Self::greedy_policy_fails,
         ];
         let found: Vec<Symptom> = checks.iter().filter_map(|check| check(self)).collect();
-        // that it does not learn says little beside a cause
-        let is_alone = found.len() == 1;
-        found.into_iter().filter(|symptom| symptom.name != "does-not-learn" || is_alone).collect()
+        if found.is_empty() { self.not_learned().into_iter().collect() } else { found }
+    }
+
+    /// Returns what is worth knowing of a healthy run.
+    pub(crate) fn remark(&self) -> Option<String> {
+        let end = last(&self.returns, 5);
+        let ends_by_limit =
+            !self.truncated.is_empty() && self.truncated[self.truncated.len() - end.len().min(self.truncated.len())..].iter().all(|is| *is);
+        (self.returns.len() >= 100 && spread(end) == 0.0 && ends_by_limit && self.is_good()).then(|| {
+            let most = short(end[0]);
+            format!("every episode of the last fifth has the largest return, {most}: returns at the end tell no difference between agents any more, how fast they learn does")
+        })
+    }
+
+    fn no_update(&self) -> Option<Symptom> {
+        let done = self.any(&["time/total_timesteps"]).last().copied().unwrap_or(0.0);
+        let starts = self.setting(&format!("{}.learning_starts", self.config.agent)).filter(|starts| done <= *starts && done > 0.0)?;
+        Some(Symptom {
+            name: "no-update",
+            seen: format!("no update was made: updates begin after step {starts}, and the run has {done} steps"),
+            advice: format!("Train for more steps, or lower {}.learning_starts.", self.config.agent),
+            page: "dqn",
+        })
+    }
+
+    fn not_finite(&self) -> Option<Symptom> {
+        let (column, row) = self.infinite.as_ref()?;
+        Some(Symptom {
+            name: "not-finite",
+            seen: format!("{column} is infinite in update {row}"),
+            advice: format!(
+                "Numbers are too large for 32 bits: {}lower the learning rate (optimiser.learning_rate is {}), or clip gradients (optimiser.max_grad_norm).",
+                "normalise or scale rewards (wrappers.normalise_rewards, wrappers.reward_scale), ",
+                self.config.optimiser.learning_rate
+            ),
+            page: "metrics#loss",
+        })
+    }
+
+    fn gamma_is_zero(&self) -> Option<Symptom> {
+        let gamma = self.setting(&format!("{}.gamma", self.config.agent)).filter(|gamma| *gamma < 0.3)?;
+        (!self.lengths.is_empty() && mean(&self.lengths) > 2.0 && !self.is_good()).then(|| Symptom {
+            name: "gamma-too-small",
+            seen: format!("gamma is {gamma}, and an episode has {} steps on average", short(mean(&self.lengths))),
+            advice: format!("With it a reward counts for {} steps. Use 0.9 to 0.999 where actions matter for longer.", short(1.0 / (1.0 - gamma))),
+            page: "metrics#value-function",
+        })
     }
 
     fn no_episode(&self) -> Option<Symptom> {
         (self.returns.is_empty() && !self.columns.is_empty()).then(|| Symptom {
             name: "no-episode",
             seen: "no episode has ended".into(),
-            advice: "Train for more steps, or give the environment a time limit: returns are only known of whole episodes.",
-            page: "docs/your-own-environment.md",
+            advice: "Train for more steps, or give the environment a time limit: returns are only known of whole episodes.".into(),
+            page: "your-own-environment",
         })
     }
 
@@ -167,12 +258,13 @@ impl Record {
         let (low, high) = self.returns.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(*x), high.max(*x)));
         // the same return may be the best one, unless it is nothing, or what the time limit leaves
         let is_low = low == 0.0 || self.truncated.iter().all(|is_truncated| *is_truncated);
-        (self.returns.len() >= 20 && low == high && is_low && !self.is_solved()).then(|| Symptom {
+        (self.returns.len() >= 20 && low == high && is_low).then(|| Symptom {
             name: "one-return",
             seen: format!("all {} episodes have the return {}", self.returns.len(), short(low)),
             advice: "The agent has never met a reward that differs, so nothing tells good actions from bad ones. It needs more exploration (a higher entropy coefficient or epsilon, \
-                     optimistic values), more steps, or a denser reward.",
-            page: "docs/metrics.md#episodes-and-evaluation",
+                     optimistic values), more steps, or a denser reward."
+                .into(),
+            page: "metrics#episodes-and-evaluation",
         })
     }
 
@@ -182,30 +274,37 @@ impl Record {
         (kl.len() >= 5 && (middle > 0.15 || most > 20.0)).then(|| Symptom {
             name: "kl-exploded",
             seen: format!("the policy moves far in one update: KL divergence {} in the second half, at most {}", short(middle), short(most)),
-            advice: "Lower the learning rate, take fewer epochs, or stop an update early (ppo.target_kl): the data of a rollout are only valid near the policy that collected them.",
-            page: "docs/metrics.md#the-step-divergence-from-the-old-policy",
+            advice: format!(
+                "Lower the learning rate ({}), take fewer epochs, or stop an update early (target_kl): the data of a rollout are only valid near the policy that collected them.",
+                self.config.optimiser.learning_rate
+            ),
+            page: "metrics#the-step-divergence-from-the-old-policy",
         })
     }
 
     fn clipped_too_often(&self) -> Option<Symptom> {
-        let clipped = mean(last(self.any(&["train/clip_fraction", "clip/fraction"]), 2));
+        let share = |names: &[&str]| mean(last(self.any(names), 2));
+        // only these decisions have lost their gradient; a clip fraction also counts those that are pulled back
+        let clipped = share(&["train/clip_low", "clip/low"]) + share(&["train/clip_high", "clip/high"]);
         (clipped > 0.5).then(|| Symptom {
             name: "clipped",
-            seen: format!("{:.0} % of the decisions are clipped in the second half", 100.0 * clipped),
-            advice: "Most decisions have no gradient any more when an update ends. Lower the learning rate or the number of epochs.",
-            page: "docs/metrics.md#the-step-divergence-from-the-old-policy",
+            seen: format!("{:.0} % of the decisions have no gradient in the second half, because they are clipped", 100.0 * clipped),
+            advice: "Lower the learning rate or the number of epochs, or widen the clip range.".into(),
+            page: "metrics#the-step-divergence-from-the-old-policy",
         })
     }
 
     fn values_diverge(&self) -> Option<Symptom> {
         let values = self.any(&["train/q_value"]);
         let size = |numbers: &[f64]| numbers.iter().map(|x| x.abs()).fold(0.0, f64::max);
-        let (largest, returns) = (median(last(values, 10)).abs(), size(&self.returns));
+        // values are those of scaled rewards
+        let scale = self.setting("wrappers.reward_scale").unwrap_or(1.0);
+        let (largest, returns) = (median(last(values, 10)).abs(), scale * size(&self.returns));
         (values.len() >= 5 && !self.returns.is_empty() && largest > 5.0 * returns + 10.0).then(|| Symptom {
             name: "values-diverge",
             seen: format!("action values of {} at the end, while no episode has a return beyond {}", short(largest), short(returns)),
-            advice: "Values feed on themselves. Lower the learning rate, update the target network less often (a smaller tau or a longer interval), or use double Q-learning.",
-            page: "docs/metrics.md#value-function",
+            advice: "Values feed on themselves. Lower the learning rate, update the target network less often (a smaller tau or a longer interval), or use double Q-learning.".into(),
+            page: "metrics#value-function",
         })
     }
 
@@ -219,8 +318,11 @@ impl Record {
         (loss.len() >= 6 && end > 1e-3 && end > 30.0 * begin * grown.max(1.0)).then(|| Symptom {
             name: "value-loss-grows",
             seen: format!("the value loss grew from {} to {}, more than the returns explain", short(begin), short(end)),
-            advice: "The critic diverges. Lower the learning rate or the value coefficient, clip gradients, or normalise rewards.",
-            page: "docs/metrics.md#value-function",
+            advice: format!(
+                "The critic diverges. Lower the learning rate ({}) or the value coefficient, clip gradients, or normalise rewards.",
+                self.config.optimiser.learning_rate
+            ),
+            page: "metrics#value-function",
         })
     }
 
@@ -231,56 +333,82 @@ impl Record {
         let late = median(last(explained, 4));
         let has_spread = self.returns.len() >= 20 && spread(last(&self.returns, 4)) > 1e-3 * mean(last(&self.returns, 4)).abs().max(1e-3);
         let most = explained.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let is_worse = late < -0.1 && !self.is_solved();
         // after a single step nothing remains to be predicted
         let has_time = self.lengths.is_empty() || mean(&self.lengths) > 1.5;
-        (explained.len() >= 20 && has_time && has_spread && (is_worse || most < 0.05)).then(|| Symptom {
+        (explained.len() >= 20 && has_time && has_spread && !self.is_learning() && (late < -0.1 || most < 0.05)).then(|| Symptom {
             name: "critic-no-use",
             seen: format!("explained variance {late:.2} in the last quarter, at most {most:.2}: the critic is hardly better than a constant"),
-            advice: "Check that the value coefficient is not 0 and that the learning rate of the critic is not too small or too large; with returns of hundreds, normalise rewards.",
-            page: "docs/metrics.md#value-function",
+            advice: format!(
+                "Check that the value coefficient is not 0, and that the learning rate ({}) is not too small or too large; with returns of hundreds, normalise rewards. \
+                 `gradus probe {}` tries the critic where its values are known.",
+                self.config.optimiser.learning_rate, self.config.agent
+            ),
+            page: "metrics#value-function",
         })
     }
 
-    fn entropy_collapsed(&self) -> Option<Symptom> {
+    /// The mean entropy at the beginning and at the end, and the largest possible one, of discrete actions.
+    fn entropies(&self) -> Option<(f64, f64, f64)> {
         let entropy: Vec<f64> = match self.any(&["train/entropy_loss"]) {
             [] => self.any(&["entropy"]).to_vec(),
             losses => losses.iter().map(|loss| -loss).collect(),
         };
         let (begin, end) = (mean(first(&entropy, 20)), mean(last(&entropy, 10)));
-        // an agent that has learned may be certain
-        let has_learned = self.is_solved() || self.is_improved();
         // the entropy of continuous actions has no zero
         let is_discrete = self.actions.is_some() || self.columns.contains_key("entropy");
         let most = self.actions.map_or(begin, f64::ln);
-        (entropy.len() >= 10 && is_discrete && most > 0.0 && end < 0.02 * most && !has_learned).then(|| Symptom {
+        (entropy.len() >= 10 && is_discrete && most > 0.0).then_some((begin, end, most))
+    }
+
+    fn entropy_collapsed(&self) -> Option<Symptom> {
+        let (begin, end, most) = self.entropies()?;
+        // an agent that has learned may be certain
+        (end < 0.02 * most && !self.is_improved()).then(|| Symptom {
             name: "entropy-collapsed",
             seen: format!("entropy {} at the end, {} at the beginning, without a better return", short(end), short(begin)),
-            advice: "The policy stopped exploring before it had learned. Raise the entropy coefficient, lower the learning rate, or normalise advantages.",
-            page: "docs/metrics.md#loss",
+            advice: format!(
+                "The policy stopped exploring before it had learned. Lower the learning rate ({}), raise the entropy coefficient, or normalise advantages.",
+                self.config.optimiser.learning_rate
+            ),
+            page: "metrics#loss",
+        })
+    }
+
+    fn entropy_stays(&self) -> Option<Symptom> {
+        let (_, end, most) = self.entropies()?;
+        let coefficient = self.setting(&format!("{}.entropy_coefficient", self.config.agent)).filter(|coefficient| *coefficient > 0.05)?;
+        (end > 0.95 * most && !self.is_improved()).then(|| Symptom {
+            name: "entropy-stays",
+            seen: format!("the policy is still nearly uniform: entropy {} at the end, at most {} is possible", short(end), short(most)),
+            advice: format!("The entropy bonus outweighs the rewards. Lower {}.entropy_coefficient ({coefficient}).", self.config.agent),
+            page: "metrics#loss",
         })
     }
 
     fn policy_stands_still(&self) -> Option<Symptom> {
         let kl = self.any(&["train/approx_kl", "kl/old"]);
-        let middle = median(kl);
-        (kl.len() >= 10 && middle.abs() < 1e-6 && !self.is_solved() && !self.is_improved()).then(|| Symptom {
+        let (middle, most) = (median(kl), kl.iter().map(|x| x.abs()).fold(0.0, f64::max));
+        // a policy that jumped and is certain now stands still, too
+        let is_saturated = most > 1e-3 || self.entropies().is_some_and(|(_, end, most)| end < 0.1 * most);
+        (kl.len() >= 10 && middle.abs() < 1e-6 && !is_saturated && !self.is_learning()).then(|| Symptom {
             name: "policy-stands-still",
             seen: format!("the policy hardly moves: KL divergence {middle:.1e} per update"),
-            advice: "Raise the learning rate. Check that gradients are not clipped to almost nothing and that advantages are not all 0.",
-            page: "docs/metrics.md#the-step-divergence-from-the-old-policy",
+            advice: format!(
+                "Raise the learning rate ({}). Check that gradients are not clipped to almost nothing (optimiser.max_grad_norm) and that advantages are not all 0.",
+                self.config.optimiser.learning_rate
+            ),
+            page: "metrics#the-step-divergence-from-the-old-policy",
         })
     }
 
     fn still_random(&self) -> Option<Symptom> {
         let epsilon = self.any(&["rollout/exploration_rate"]);
         let end = epsilon.last().copied().unwrap_or(0.0);
-        let predicts = predicts(&self.config.agent);
-        (end > 0.5 && !predicts && !self.is_solved()).then(|| Symptom {
+        (end > 0.5 && !predicts(&self.config.agent)).then(|| Symptom {
             name: "still-random",
             seen: format!("{:.0} % of the actions are random at the end", 100.0 * end),
-            advice: "Returns of the training are those of random actions. Let epsilon fall sooner or further; an evaluation shows the greedy policy.",
-            page: "docs/metrics.md#value-function",
+            advice: "Returns of the training are those of random actions. Let epsilon fall sooner or further; an evaluation shows the greedy policy.".into(),
+            page: "metrics#value-function",
         })
     }
 
@@ -288,32 +416,32 @@ impl Record {
         let norms = self.any(&["train/grad_norm", "grad_norm"]);
         let most = self.setting("optimiser.max_grad_norm")?;
         let middle = median(last(norms, 2));
-        (norms.len() >= 10 && most > 0.0 && middle > 200.0 * most && !self.is_improved()).then(|| Symptom {
+        (norms.len() >= 10 && most > 0.0 && middle > 200.0 * most && !self.is_learning()).then(|| Symptom {
             name: "gradients-cut",
             seen: format!("the gradient's norm is {}, and is cut to {}", short(middle), short(most)),
-            advice: "Every gradient is cut to a small share, often because the value loss dominates. Normalise rewards, lower the value coefficient, or use separate networks.",
-            page: "docs/metrics.md#gradient-and-optimiser",
+            advice: "Every gradient is cut to a small share, often because the value loss dominates. Normalise rewards, lower the value coefficient, or use separate networks.".into(),
+            page: "metrics#gradient-and-optimiser",
         })
     }
 
     fn groups_are_equal(&self) -> Option<Symptom> {
         let equal = mean(last(self.any(&["reward/frac_zero_std"]), 2));
         let reward = mean(last(self.any(&["reward/mean"]), 4));
-        (equal > 0.9 && reward < 0.9).then(|| Symptom {
+        (equal > 0.9 && reward < 0.9 && !self.is_improved()).then(|| Symptom {
             name: "groups-equal",
             seen: format!("in {:.0} % of the groups all completions have the same reward", 100.0 * equal),
-            advice: "Such groups teach nothing. Use easier tasks, larger groups, a warm start, or a higher temperature.",
-            page: "docs/metrics.md#texts-groups-and-sampling",
+            advice: "Such groups teach nothing. Use easier tasks, larger groups, a warm start, or a higher temperature.".into(),
+            page: "metrics#texts-groups-and-sampling",
         })
     }
 
     fn completions_cut(&self) -> Option<Symptom> {
         let cut = mean(last(self.any(&["completions/clipped_ratio"]), 4));
-        (cut > 0.5).then(|| Symptom {
+        (cut > 0.9).then(|| Symptom {
             name: "completions-cut",
             seen: format!("{:.0} % of the completions reach the longest allowed length", 100.0 * cut),
-            advice: "The policy does not end its texts. Raise text.max_new_tokens, or punish texts without an end (text.missing_eos_penalty).",
-            page: "docs/metrics.md#texts-rewards-and-lengths",
+            advice: "The policy does not end its texts. Raise text.max_new_tokens, or punish texts without an end (text.missing_eos_penalty).".into(),
+            page: "metrics#texts-rewards-and-lengths",
         })
     }
 
@@ -331,31 +459,58 @@ impl Record {
         (best > begin && lost > 0.6 * (best - begin) && lost > 6.0 * noise).then(|| Symptom {
             name: "forgot",
             seen: format!("the mean return was {} and is {} at the end", short(best), short(end)),
-            advice: "The policy was better and has collapsed. Lower the learning rate or let it fall, and keep the best policy by evaluations (evaluate_every).",
-            page: "docs/metrics.md#what-healthy-and-sick-curves-look-like",
+            advice: format!(
+                "The policy was better and has collapsed. Lower the learning rate ({}) or let it fall (optimiser.schedule=linear), and keep the best policy by evaluations (evaluate_every).",
+                self.config.optimiser.learning_rate
+            ),
+            page: "metrics#what-healthy-and-sick-curves-look-like",
         })
     }
 
-    fn does_not_learn(&self) -> Option<Symptom> {
+    /// The greedy policy is much worse than the training, which explored.
+    fn greedy_policy_fails(&self) -> Option<Symptom> {
+        let ((greedy, error), end, (random, _)) = (self.greedy?, self.at_end()?, self.levels?.random);
+        let noise = (error * error + spread(last(&self.returns, 10)).powi(2) / last(&self.returns, 10).len() as f64).sqrt();
+        let (gained, lost) = (end - random, end - greedy);
+        (self.is_improved() && gained > 0.0 && lost > 0.4 * gained && lost > 6.0 * noise).then(|| Symptom {
+            name: "greedy-fails",
+            seen: format!("the last episodes of the training return {} on average, but the greedy policy {}", short(end), short(greedy)),
+            advice: "The final parameters are worse than those of the steps before, as happens to value-based agents with a constant learning rate, or the policy needs its exploration. \
+                     Let the learning rate fall (optimiser.schedule=linear), or keep the best policy by evaluations (evaluate_every)."
+                .into(),
+            page: "metrics#what-healthy-and-sick-curves-look-like",
+        })
+    }
+
+    /// No symptom says why, but the policy is no good.
+    fn not_learned(&self) -> Option<Symptom> {
+        if self.returns.len() < 50 || predicts(&self.config.agent) {
+            return None;
+        }
+        let random = |levels: Levels| short(levels.random.0);
+        let goal = |to: f64| self.goal().map_or_else(String::new, |goal| format!("{}{}", if to < goal { ", and the goal is " } else { ", as good as " }, short(goal)));
+        let probe = format!("`gradus probe {}` tries the agent where the right answer is known.", self.config.agent);
+        if let Some((levels, (greedy, error))) = self.levels.zip(self.greedy) {
+            let is_worse = greedy < levels.random.0 - 4.0 * (error * error + levels.random.1.powi(2)).sqrt();
+            let seen = format!("the greedy policy returns {}, random actions {}{}", short(greedy), random(levels), goal(greedy));
+            if is_worse {
+                let advice = format!("It is worse than random actions: check the sign of the reward and of the loss. {probe}");
+                return Some(Symptom { name: "worse-than-random", seen, advice, page: "your-own-agent" });
+            }
+            let is_far = self.progress().is_some_and(|progress| progress < 0.05);
+            return (is_far || levels.is_random(greedy, error) && !self.is_improved()).then(|| Symptom {
+                name: "not-learned",
+                seen,
+                advice: format!("No other symptom says why. Check the sign and the size of the reward, try more steps and other learning rates. {probe}"),
+                page: "metrics#which-to-look-at-first",
+            });
+        }
         let (begin, end) = (mean(first(&self.returns, 10)), mean(last(&self.returns, 10)));
-        let predicts = predicts(&self.config.agent);
-        (self.returns.len() >= 50 && !self.is_improved() && !self.is_solved() && !predicts).then(|| Symptom {
-            name: "does-not-learn",
+        (!self.is_improved()).then(|| Symptom {
+            name: "not-learned",
             seen: format!("the mean return of the first tenth of the episodes is {}, that of the last tenth {}", short(begin), short(end)),
-            advice: "No other symptom says why. Try more steps, another learning rate, and the agent on an easier environment.",
-            page: "docs/metrics.md#which-to-look-at-first",
-        })
-    }
-
-    fn at_ceiling(&self) -> Option<Symptom> {
-        let end = last(&self.returns, 5);
-        let ends_by_limit =
-            !self.truncated.is_empty() && self.truncated[self.truncated.len() - end.len().min(self.truncated.len())..].iter().all(|is| *is);
-        (self.returns.len() >= 100 && spread(end) == 0.0 && ends_by_limit && self.is_solved()).then(|| Symptom {
-            name: "at-ceiling",
-            seen: format!("every episode of the last fifth has the largest return, {}", short(end[0])),
-            advice: "Nothing is wrong, but this environment tells no more differences between agents: compare how fast they learn, or use a harder one.",
-            page: "docs/metrics.md#episodes-and-evaluation",
+            advice: format!("No other symptom says why. Try more steps and other learning rates. {probe}"),
+            page: "metrics#which-to-look-at-first",
         })
     }
 }

@@ -12,8 +12,8 @@ use crate::{Error, Mode, Run, program_name};
 use super::{quoted, say};
 
 /// Episodes and seed of the evaluation: those of `gradus eval`.
-const EPISODES: usize = 100;
-const SEED: u64 = 1;
+pub(super) const EPISODES: usize = 100;
+pub(super) const SEED: u64 = 1;
 
 /// Evaluates the final policy and says whether the environment is solved. If evaluations kept a better policy, evaluates it on the same new starts.
 pub(super) fn report(run: &Run) -> Result<(), Error> {
@@ -47,7 +47,7 @@ pub(super) fn report(run: &Run) -> Result<(), Error> {
     Ok(())
 }
 
-fn in_words(evaluation: &Evaluation) -> String {
+pub(super) fn in_words(evaluation: &Evaluation) -> String {
     match &evaluation.problems {
         Some(problems) => {
             let exact = evaluation.score("exact").map_or_else(String::new, |exact| format!(", {:.1} % exact", 100.0 * exact));
@@ -58,7 +58,7 @@ fn in_words(evaluation: &Evaluation) -> String {
 }
 
 /// Says whether the environment is solved, and whether the policy is better than random actions.
-fn verdict(last: &Evaluation, levels: &Levels) -> String {
+pub(super) fn verdict(last: &Evaluation, levels: &Levels) -> String {
     let error = last.std / (last.returns.len() as f64).sqrt();
     let who = if last.problems.is_some() { "an untrained policy has" } else { "random actions have" };
     let random = format!("{who} {}", with_error(levels.random.0, levels.random.1));
