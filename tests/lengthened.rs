@@ -180,7 +180,7 @@ fn printed(output: &std::process::Output) -> String {
 fn the_settings_of_a_lengthened_run_train_another_one() {
     let folder = temporary::tempdir().unwrap();
     let dir = folder.path();
-    let train = ["train", "dqn", "cartpole", "--quiet", "--set", "network.hidden=[8]"];
+    let train = ["train", "dqn", "cartpole", "--preset", "zoo", "--quiet", "--set", "network.hidden=[8]"];
     printed(&gradus(dir, &[&train[..], &["--steps", "2k", "--out", "run"]].concat()));
     printed(&gradus(dir, &["train", "--resume", "run", "--steps", "4k", "--quiet"]));
     printed(&gradus(dir, &[&train[..], &["--config", "run/config.toml", "--out", "again"]].concat()));

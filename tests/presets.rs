@@ -489,7 +489,7 @@ const CLAIMS: &[Claim] = &[
         ],
     },
     Claim {
-        preset: "cartpole-dqn-default",
+        preset: "cartpole-dqn-zoo",
         tables: &[
             SB3,
             SB3_DQN,
@@ -804,7 +804,7 @@ fn a_preset_whose_first_line_names_a_source_has_a_table() {
 fn presets_for_any_environment_fill_the_gaps_on_everything_but_texts() {
     let rate =
         |agent: &str, environment: &str| Config::preset(agent, environment, None).map(|config| config.optimiser.learning_rate).unwrap();
-    assert_eq!(["cartpole", "frozen-lake", "copy"].map(|environment| rate("dqn", environment)), [2.3e-3, 1e-3, 2.5e-4]);
+    assert_eq!(["cartpole", "frozen-lake", "copy"].map(|environment| rate("dqn", environment)), [5e-4, 1e-3, 2.5e-4]);
     assert_eq!(["cartpole", "mountain-car", "copy"].map(|environment| rate("pqn", environment)), [1e-4, 1e-3, 2.5e-4]);
     let cleanrl = Config::preset("pqn", "mountain-car", Some("cleanrl")).unwrap();
     assert_eq!(cleanrl.optimiser.learning_rate, 2.5e-4);

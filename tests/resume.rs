@@ -29,7 +29,7 @@ fn train_on_text(dir: &Path) -> Command {
 
 /// Trains with a prioritised replay buffer.
 fn train_on_values(dir: &Path) -> Command {
-    started(dir, &["dqn", "cartpole", "--steps", "4k", "--set", "dqn.priority_exponent=0.6", "--set", "dqn.n_step=3"])
+    started(dir, &["dqn", "cartpole", "--preset", "zoo", "--steps", "4k", "--set", "dqn.priority_exponent=0.6", "--set", "dqn.n_step=3"])
 }
 
 /// Trains with correlated noise, which is part of the state.

@@ -30,7 +30,7 @@ fn verified(dir: &Path, arguments: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-const DQN: [&str; 8] = ["train", "dqn", "cartpole", "--steps", "1500", "--quiet", "--set", "network.hidden=[8]"];
+const DQN: [&str; 10] = ["train", "dqn", "cartpole", "--preset", "zoo", "--steps", "1500", "--quiet", "--set", "network.hidden=[8]"];
 
 #[test]
 fn files_of_others_are_kept() {

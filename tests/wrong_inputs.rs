@@ -53,7 +53,7 @@ fn prepare(dir: &Path) {
         "train ppo cartpole --steps 2k --out run --quiet",
         "train grpo target-sum --steps 100 --set transformer.layers=1 --out text --quiet",
         "train sac pendulum --steps 300 --out sac --quiet",
-        "train dqn cartpole --steps 1500 --out dqn --quiet",
+        "train dqn cartpole --preset zoo --steps 1500 --out dqn --quiet",
         "compare study.toml --out comparison",
     ] {
         let output = gradus(dir, &command.split(' ').map(str::to_owned).collect::<Vec<_>>());

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""DQN on CartPole as one compiled JAX program, with the settings of our presets `default` (rl-zoo's) and `cleanrl`.
+"""DQN on CartPole as one compiled JAX program, with the settings of our presets `zoo` and `cleanrl`.
 
-    python3 benches/peers/dqn_jax.py --preset default [--rounds 9] [--threads 1]
+    python3 benches/peers/dqn_jax.py --preset zoo [--rounds 9] [--threads 1]
     python3 benches/peers/dqn_jax.py --check
 
 Epsilon has the value that it has at the end of a training. The last line is `jax: 12345 steps/s`, the median over slices of half a second, without
@@ -34,7 +34,7 @@ class Preset(NamedTuple):
 
 
 PRESETS = {
-    "default": Preset((256, 256), 256, 128, 64, 100_096, 1024, 2.3e-3, True, 10.0, 1, 0.04),
+    "zoo": Preset((256, 256), 256, 128, 64, 100_096, 1024, 2.3e-3, True, 10.0, 1, 0.04),
     "cleanrl": Preset((120, 84), 10, 1, 128, 10_000, 10_000, 2.5e-4, False, float("inf"), 50, 0.05),
 }
 GAMMA, EPSILON = 0.99, 1e-8
@@ -42,7 +42,7 @@ GAMMA, EPSILON = 0.99, 1e-8
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--preset", choices=PRESETS, default="default")
+    parser.add_argument("--preset", choices=PRESETS, default="zoo")
     parser.add_argument("--rounds", type=int, default=9, help="slices that are timed")
     parser.add_argument("--threads", type=int, default=1, help="number of cores; small networks are slower on several cores")
     parser.add_argument("--seed", type=int, default=1)
@@ -58,7 +58,7 @@ if hasattr(os, "sched_setaffinity"):
 import jax
 import jax.numpy as jnp
 
-P = PRESETS["default" if args.check else args.preset]
+P = PRESETS["zoo" if args.check else args.preset]
 
 
 class Adam(NamedTuple):

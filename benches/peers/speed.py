@@ -48,7 +48,7 @@ def values() -> list[Row]:
     says, threads = r"^(?:sb3|sbx|jax): ([0-9.]+) steps/s$", [["--threads", 1], ["--threads", 2]]
     one, short = [["OMP_NUM_THREADS=1"]], ["--steps", 512]
     rows = []
-    for settings, preset, what in [("zoo", "default", "DQN, rl-zoo's settings"), ("cleanrl", "cleanrl", "DQN, CleanRL's settings")]:
+    for settings, preset, what in [("zoo", "zoo", "DQN, rl-zoo's settings"), ("cleanrl", "cleanrl", "DQN, CleanRL's settings")]:
         train = ["gradus", "bench", "train", "dqn", "cartpole", "--preset", preset]
         ours = Side(train, r"^steps/s: ([0-9.]+)$", [[], ["--threads", 1]], ["--rounds", 2])
         row = lambda peer, of, note, command, pattern, variants, quick: Row(

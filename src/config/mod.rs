@@ -112,7 +112,7 @@ impl Config {
 
     /// Returns the preset `name` of `agent` on `environment` (the Gradus or the Gymnasium name). Without a name, returns the preset
     /// `default`, or the default settings if there is no such preset. The presets of `text` fit every text task, those of `any` every other
-    /// environment; an environment's own preset of the same name replaces them.
+    /// environment; an environment's own preset of the same name replaces them. The name `any` stands for the default of an environment without presets of its own.
     ///
     /// ```
     /// let config = gradus::Config::preset("ppo", "CartPole-v1", Some("cleanrl"))?;
@@ -129,10 +129,14 @@ impl Config {
             all.iter().filter(|preset| (preset.agent, preset.environment) == (agent, environment)).collect::<Vec<&Preset>>()
         };
         let (own, common) = (of(&environment), of(if world.text.is_some() { "text" } else { "any" }));
-        let common = common.into_iter().filter(|preset| own.iter().all(|other| other.name != preset.name));
-        let presets: Vec<&Preset> = own.iter().copied().chain(common).collect();
         let wanted = name.unwrap_or("default");
         let config = Config { agent: agent.into(), environment, algorithm: entry.defaults(), ..others };
+        // the one that an environment without presets has
+        if let Some(preset) = common.iter().find(|preset| wanted == "any" && preset.name == "default") {
+            return config.with_toml(preset.text);
+        }
+        let common = common.into_iter().filter(|preset| own.iter().all(|other| other.name != preset.name));
+        let presets: Vec<&Preset> = own.iter().copied().chain(common).collect();
         match presets.iter().find(|preset| preset.name == wanted) {
             Some(preset) => config.with_toml(preset.text),
             None if name.is_none() => Ok(config),
