@@ -532,6 +532,7 @@ const CLAIMS: &[Claim] = &[
             ],
         ],
     },
+    Claim { preset: "cartpole-dqn-default", tables: &[SB3, SB3_DQN, CLEANRL_DQN] },
     Claim { preset: "cartpole-dqn-cleanrl", tables: &[SB3, SB3_DQN, CLEANRL_DQN] },
     Claim { preset: "cartpole-pqn-cleanrl", tables: &[SB3, CLEANRL_PQN] },
     Claim {
