@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::config::effect::predicts;
+use crate::envs::{Space, World};
 use crate::evaluate::Evaluation;
 use crate::evaluate::levels::Levels;
-use crate::envs::{Space, World};
 use crate::files::read_to_string;
 use crate::numbers::short;
 use crate::statistics::{Scores, mann_whitney};
@@ -102,9 +102,11 @@ impl Record {
         let column = |place: usize| cells(place).flatten().filter(|x| x.is_finite()).collect();
         // a range or a budget may be infinite, what is measured may not
         let is_measured = |name: &str| ["loss", "grad_norm", "value", "entropy", "td_error", "kl"].iter().any(|part| name.contains(part));
-        let infinite = header.iter().enumerate().filter(|(_, name)| is_measured(name)).find_map(|(place, name)| {
-            cells(place).position(|cell| cell.is_some_and(f64::is_infinite)).map(|row| (name.clone(), row))
-        });
+        let infinite = header
+            .iter()
+            .enumerate()
+            .filter(|(_, name)| is_measured(name))
+            .find_map(|(place, name)| cells(place).position(|cell| cell.is_some_and(f64::is_infinite)).map(|row| (name.clone(), row)));
         let columns = header.iter().enumerate().map(|(i, name)| (name.clone(), column(i))).collect();
         let episodes = table(&dir.join("episodes.csv"))?;
         let place = |name: &str| episodes.first().and_then(|header| header.iter().position(|other| other == name));
@@ -117,7 +119,7 @@ impl Record {
             Space::Discrete(n) if world.text.is_none() => Some(f64::from(n)),
             _ => None,
         };
-        let greedy = evaluated.greedy.as_ref().map(|last| (last.mean, last.std / (last.returns.len() as f64).sqrt()));
+        let greedy = evaluated.greedy.as_ref().map(|last| (last.mean, last.error()));
         Ok(Self { config, columns, returns, lengths, truncated, actions, infinite, greedy, levels: evaluated.levels })
     }
 
@@ -228,8 +230,7 @@ impl Record {
             seen: format!("{column} is infinite in update {row}"),
             advice: format!(
                 "Numbers are too large for 32 bits: {}lower the learning rate (optimiser.learning_rate is {}), or clip gradients (optimiser.max_grad_norm).",
-                "normalise or scale rewards (wrappers.normalise_rewards, wrappers.reward_scale), ",
-                self.config.optimiser.learning_rate
+                "normalise or scale rewards (wrappers.normalise_rewards, wrappers.reward_scale), ", self.config.optimiser.learning_rate
             ),
             page: "metrics#loss",
         })
@@ -240,7 +241,10 @@ impl Record {
         (!self.lengths.is_empty() && mean(&self.lengths) > 2.0 && !self.is_good()).then(|| Symptom {
             name: "gamma-too-small",
             seen: format!("gamma is {gamma}, and an episode has {} steps on average", short(mean(&self.lengths))),
-            advice: format!("With it a reward counts for {} steps. Use 0.9 to 0.999 where actions matter for longer.", short(1.0 / (1.0 - gamma))),
+            advice: format!(
+                "With it a reward counts for {} steps. Use 0.9 to 0.999 where actions matter for longer.",
+                short(1.0 / (1.0 - gamma))
+            ),
             page: "metrics#value-function",
         })
     }
@@ -440,7 +444,9 @@ impl Record {
         (cut > 0.9).then(|| Symptom {
             name: "completions-cut",
             seen: format!("{:.0} % of the completions reach the longest allowed length", 100.0 * cut),
-            advice: "The policy does not end its texts. Raise text.max_new_tokens, or punish texts without an end (text.missing_eos_penalty).".into(),
+            advice:
+                "The policy does not end its texts. Raise text.max_new_tokens, or punish texts without an end (text.missing_eos_penalty)."
+                    .into(),
             page: "metrics#texts-rewards-and-lengths",
         })
     }
@@ -488,7 +494,11 @@ impl Record {
             return None;
         }
         let random = |levels: Levels| short(levels.random.0);
-        let goal = |to: f64| self.goal().map_or_else(String::new, |goal| format!("{}{}", if to < goal { ", and the goal is " } else { ", as good as " }, short(goal)));
+        let goal = |to: f64| {
+            self.goal().map_or_else(String::new, |goal| {
+                format!("{}{}", if to < goal { ", and the goal is " } else { ", as good as " }, short(goal))
+            })
+        };
         let probe = format!("`gradus probe {}` tries the agent where the right answer is known.", self.config.agent);
         if let Some((levels, (greedy, error))) = self.levels.zip(self.greedy) {
             let is_worse = greedy < levels.random.0 - 4.0 * (error * error + levels.random.1.powi(2)).sqrt();
@@ -501,7 +511,9 @@ impl Record {
             return (is_far || levels.is_random(greedy, error) && !self.is_improved()).then(|| Symptom {
                 name: "not-learned",
                 seen,
-                advice: format!("No other symptom says why. Check the sign and the size of the reward, try more steps and other learning rates. {probe}"),
+                advice: format!(
+                    "No other symptom says why. Check the sign and the size of the reward, try more steps and other learning rates. {probe}"
+                ),
                 page: "metrics#which-to-look-at-first",
             });
         }

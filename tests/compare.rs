@@ -116,14 +116,13 @@ fn a_comparison_writes_tables_figures_and_a_report() {
     assert_eq!(report.matches("http").count(), report.matches("xmlns=\"http://www.w3.org/2000/svg\"").count());
     let summary = fs::read_to_string(out.join("summary.md")).unwrap();
     assert!(summary.contains("| PPO, clip | 2 |") && summary.contains("| PPO, clip | PPO, no clip |"), "{summary}");
-    // the same tables in LaTeX
+    // one table of agents by environments in LaTeX
     let latex = fs::read_to_string(out.join("summary.tex")).unwrap();
-    let tables = summary.matches("\n## ").count();
-    for part in ["\\begin{table}", "\\toprule", "\\midrule", "\\bottomrule", "\\end{tabular}"] {
-        assert_eq!(latex.matches(part).count(), tables, "{part}");
+    for part in ["\\begin{table}", "\\label{tab:small-simple}", "\\toprule", "\\midrule", "\\bottomrule", "\\end{tabular}"] {
+        assert_eq!(latex.matches(part).count(), 1, "{part}");
     }
-    assert!(latex.contains("    PPO, clip & 2 & ") && latex.contains("agent & runs & interquartile mean & mean & "), "{latex}");
-    assert!(latex.contains("\\begin{tabular}{lrrrrrr") && !latex.contains(" > "), "{latex}");
+    assert!(latex.contains("\\begin{tabular}{lr}") && latex.contains("    agent & CartPole-v1 \\\\\n"), "{latex}");
+    assert!(latex.contains("    PPO, clip & \\textbf{") && latex.contains("    PPO, no clip & \\textbf{"), "{latex}");
     assert_eq!(latex.matches('{').count(), latex.matches('}').count());
 }
 
@@ -347,7 +346,9 @@ fn a_failed_run_does_not_discard_the_others() {
     let message = error(dir.path(), &["compare", "small.toml", "--out", "out", "--jobs", "1"]);
     let expected = "out/runs: 2 of 4 runs failed, the others are kept; the first failure: PPO, no clip on cartpole, seed 1: ";
     assert!(message.starts_with(expected), "{message}");
-    assert!(!dir.path().join("out/results.csv").exists(), "expected no results of an incomplete comparison");
+    assert!(message.ends_with("; the tables and figures leave out PPO, no clip"), "{message}");
+    let results = fs::read_to_string(dir.path().join("out/results.csv")).unwrap();
+    assert!(results.contains("\"PPO, clip\",") && !results.contains("no clip"), "{results}");
     fs::write(dir.path().join("small.toml"), SMALL).unwrap();
     let printed = lines(dir.path(), &["compare", "small.toml", "--out", "out"]);
     assert_eq!(printed.iter().filter(|line| line.contains("kept from before")).count(), 2);
@@ -470,4 +471,44 @@ fn two_comparisons_do_not_share_a_folder() {
     }
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(error(dir.path(), &["compare", "small.toml", "--out", "out"]), "out: another process is comparing in this folder");
+}
+
+/// A single run has no interval and no test; two or three decide nothing.
+#[test]
+fn few_runs_decide_nothing() {
+    let dir = folder(&SMALL.replace("seeds = 2", "seeds = 1"));
+    lines(dir.path(), &["compare", "small.toml", "--out", "out"]);
+    let read = |name: &str| fs::read_to_string(dir.path().join("out").join(name)).unwrap();
+    let summary = read("summary.md");
+    let row = summary.lines().find(|line| line.starts_with("| PPO, clip | 1 |")).unwrap();
+    assert!(!row.contains('['), "expected no interval: {row}");
+    assert!(summary.contains("| undecided: one run |") && summary.contains("An agent with one run has no interval"), "{summary}");
+    for row in read("summary.csv").lines().skip(1).filter(|row| row.contains(",probability_of_improvement,")) {
+        assert!(row.ends_with(",,,undecided"), "{row}");
+    }
+    assert!(!read("summary.tex").contains('['));
+    let dir = folder(&SMALL.replace("seeds = 2", "seeds = 3"));
+    lines(dir.path(), &["compare", "small.toml", "--out", "out"]);
+    let summary = fs::read_to_string(dir.path().join("out/summary.md")).unwrap();
+    assert!(summary.contains("With 3 runs an interval is little more than their range, and no p-value can be below 0.1"), "{summary}");
+    assert!(!summary.contains("| higher |") && !summary.contains("| lower |"), "{summary}");
+}
+
+/// Settings without a section mean what they mean after --set; a run without an update, and rollouts that are longer than the steps, are named.
+#[test]
+fn a_comparison_does_not_hide_what_its_runs_did() {
+    let dir = folder(&SMALL.replace("\"ppo.clip\" = 0.9", "clip = 0.9, learning_rate = 0.001"));
+    lines(dir.path(), &["compare", "small.toml", "--out", "out"]);
+    let report = fs::read_to_string(dir.path().join("out/report.html")).unwrap();
+    assert!(report.contains("clip = 0.9\n") && report.contains("learning_rate = 0.001\n"));
+    let file = "environments = [\"pendulum\"]\nsteps = 3000\nseeds = 1\n[[agents]]\nagent = \"td3\"\n";
+    fs::write(dir.path().join("none.toml"), file).unwrap();
+    let expected = "none.toml: agent \"td3\" on pendulum: td3.learning_starts: expected below the 3000 steps of a run, or there is no update, got 10000";
+    assert_eq!(error(dir.path(), &["compare", "none.toml"]), expected);
+    let file = "environments = [\"cartpole\"]\nsteps = 600\nevaluations = 6\nevaluation_episodes = 2\nseeds = 1\n[[agents]]\nagent = \"ppo\"\nsettings = { rollout_steps = 128 }\n";
+    fs::write(dir.path().join("long.toml"), file).unwrap();
+    lines(dir.path(), &["compare", "long.toml", "--out", "long"]);
+    let summary = fs::read_to_string(dir.path().join("long/summary.md")).unwrap();
+    assert!(summary.contains("ppo used 1024 steps of 600, because a rollout is long."), "{summary}");
+    assert!(summary.contains("5 of 6 evaluations of ppo repeat the one before"), "{summary}");
 }

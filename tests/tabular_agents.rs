@@ -1,7 +1,7 @@
 //! Tabular agents approach exact values, which dynamic programming computes from the transition table of their world.
 
-use gradus::agents::tabular::{ActionValues, deterministic, look_ahead, policy_evaluation, reachable, value_iteration};
 use gradus::agents::registry as agents;
+use gradus::agents::tabular::{ActionValues, deterministic, look_ahead, policy_evaluation, reachable, value_iteration};
 use gradus::envs::tabular::{Outcome, Table, TableEnv, Tabular};
 use gradus::envs::{World, registry};
 use gradus::nets::tensors::{Tensors, get_f64};

@@ -321,7 +321,17 @@ const ELSEWHERE: [(&[&str], &str); 4] = [
     ),
     (
         &[
-            "ant", "halfcheetah", "hopper", "humanoid", "humanoidstandup", "inverteddoublependulum", "invertedpendulum", "pusher", "reacher", "swimmer", "walker2d",
+            "ant",
+            "halfcheetah",
+            "hopper",
+            "humanoid",
+            "humanoidstandup",
+            "inverteddoublependulum",
+            "invertedpendulum",
+            "pusher",
+            "reacher",
+            "swimmer",
+            "walker2d",
         ],
         "MuJoCo is not included; near it are pendulum and mountain-car-continuous",
     ),

@@ -45,7 +45,8 @@ pub(super) fn advice(error: &Error, words: &[String]) -> Option<String> {
             let what = [is_agent(name), is_world(name)].contains(&true);
             return what.then(|| format!("type {program} guide {name}, or {program} list {name}"));
         }
-        let known = COMMANDS.iter().find(|(names, _)| names.contains(&wanted.as_str())).map(|(_, command)| format!("type {program} {command}"));
+        let known =
+            COMMANDS.iter().find(|(names, _)| names.contains(&wanted.as_str())).map(|(_, command)| format!("type {program} {command}"));
         return match (is_agent(name), is_world(name)) {
             (true, _) => Some(format!("type {program} train {name} {}", if is_world(second) { second } else { world_of(name) })),
             (_, true) => Some(format!("type {program} train {} {name}", if is_agent(second) { second } else { "ppo" })),
@@ -62,7 +63,9 @@ pub(super) fn advice(error: &Error, words: &[String]) -> Option<String> {
         None if first == "train" && invalid.contains('=') => Some(format!("did you mean --set {invalid}?")),
         None if matches!(first, "play" | "eval" | "explain" | "values" | "export" | "plot") && is_agent(second) => {
             let program = program_name();
-            Some(format!("{first} needs the folder of a run: type {program} train {second} {invalid}, then {program} {first} runs/{second}-{invalid}-1"))
+            Some(format!(
+                "{first} needs the folder of a run: type {program} train {second} {invalid}, then {program} {first} runs/{second}-{invalid}-1"
+            ))
         }
         None => None,
     }

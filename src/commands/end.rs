@@ -1,8 +1,8 @@
 //! What `train` says at its end: what the policy is worth.
 
 use crate::config::effect::predicts;
-use crate::envs::text::Split;
 use crate::envs::EnvError;
+use crate::envs::text::Split;
 use crate::evaluate::levels::Levels;
 use crate::evaluate::{Evaluation, evaluate};
 use crate::numbers::{short, with_error};
@@ -59,7 +59,7 @@ pub(super) fn in_words(evaluation: &Evaluation) -> String {
 
 /// Says whether the environment is solved, and whether the policy is better than random actions.
 pub(super) fn verdict(last: &Evaluation, levels: &Levels) -> String {
-    let error = last.std / (last.returns.len() as f64).sqrt();
+    let error = last.error();
     let who = if last.problems.is_some() { "an untrained policy has" } else { "random actions have" };
     let random = format!("{who} {}", with_error(levels.random.0, levels.random.1));
     let is_random = levels.is_random(last.mean, error);

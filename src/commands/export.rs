@@ -155,7 +155,8 @@ impl Card<'_> {
             None if config.stop_at.is_finite() => ("at most ", " (rounded up to whole rollouts)"),
             None => ("", " (rounded up to whole rollouts)"),
         };
-        let score = format!("{:.2} +/- {:.2}", evaluation.mean, evaluation.std);
+        let spread = if evaluation.std.is_nan() { String::new() } else { format!(" +/- {:.2}", evaluation.std) };
+        let score = format!("{:.2}{spread}", evaluation.mean);
         let unit = if self.policy.world().text.is_some() { "tokens" } else { "environment steps" };
         let mut card = format!(
             "---\nlibrary_name: gradus\ntags:\n- reinforcement-learning\n- deep-reinforcement-learning\n- {}\n- {}\nmodel-index:\n- name: {}\n  results:\n  \

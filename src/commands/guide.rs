@@ -65,7 +65,8 @@ pub(super) fn run(arguments: &Guide) -> Result<u8, Error> {
     };
     let known: Vec<&str> = PAGES.iter().map(|(name, _)| *name).collect();
     let unknown = |what, name: &str, known: &[&str]| {
-        let hint = names::nearest(name, known.iter().copied()).map_or_else(|| format!("expected one of: {}", known.join(", ")), |near| format!("did you mean `{near}`?"));
+        let hint = names::nearest(name, known.iter().copied())
+            .map_or_else(|| format!("expected one of: {}", known.join(", ")), |near| format!("did you mean `{near}`?"));
         Error::Unknown { what, name: name.into(), hint }
     };
     let (_, text) = found.or_else(of_family).ok_or_else(|| unknown("page", page, &known))?;

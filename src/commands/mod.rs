@@ -588,12 +588,12 @@ fn list_names_of_presets() {
 
 /// Explains the presets of an agent or on an environment, or all.
 fn list_presets(of: Option<&str>) -> Result<u8, Error> {
-    let found = of.map(|name| agents::find(name).map(|agent| agent.name.to_owned()).or_else(|_| registry::find(name).map(|world| world.name)));
+    let found =
+        of.map(|name| agents::find(name).map(|agent| agent.name.to_owned()).or_else(|_| registry::find(name).map(|world| world.name)));
     let of = found.transpose()?;
     let kind = of.as_deref().and_then(|name| registry::find(name).ok()).map(|world| if world.text.is_some() { "text" } else { "any" });
-    let is_meant = |preset: &Preset| {
-        of.as_deref().is_none_or(|of| of == preset.agent || of == preset.environment || kind == Some(preset.environment))
-    };
+    let is_meant =
+        |preset: &Preset| of.as_deref().is_none_or(|of| of == preset.agent || of == preset.environment || kind == Some(preset.environment));
     for preset in agents::presets().into_iter().filter(is_meant) {
         say(format!("{} on {}: {}", preset.agent, preset.environment, preset.name));
         say_wrapped("    ", &preset.about());
@@ -622,10 +622,13 @@ fn say_wrapped(start: &str, text: &str) {
 /// Returns the default settings of an agent: those of its default preset on the first environment for which it has one.
 fn defaults_of(agent: agents::Entry) -> Result<Config, Error> {
     let presets = agents::presets();
-    let own = presets.iter().find(|preset| (preset.agent, preset.name) == (agent.name, "default") && registry::find(preset.environment).is_ok());
+    let own =
+        presets.iter().find(|preset| (preset.agent, preset.name) == (agent.name, "default") && registry::find(preset.environment).is_ok());
     match own {
         Some(preset) => Config::preset(agent.name, preset.environment, None),
-        None if presets.iter().any(|preset| (preset.agent, preset.environment) == (agent.name, "text")) => Config::preset(agent.name, "addition", None),
+        None if presets.iter().any(|preset| (preset.agent, preset.environment) == (agent.name, "text")) => {
+            Config::preset(agent.name, "addition", None)
+        }
         None => {
             let accepts = |config: &Config| config.world().is_ok_and(|world| config.build(&world).is_ok());
             let mut all = ["frozen-lake", "mountain-car"].map(|world| Config::preset(agent.name, world, None)).into_iter();

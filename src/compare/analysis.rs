@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gradus_nets::threads;
 
-use super::{Comparison, Statistic};
+use super::{Comparison, Contender, Statistic};
 use crate::statistics::table::{Point, Runs, Table};
 use crate::statistics::{Aggregate, Bootstrap, Estimate, Scores, ScoresError, holm, mann_whitney, paired, sign_flips_of_all};
 
@@ -53,13 +53,20 @@ pub(super) struct Wanted {
     pub(super) task_bootstrap: bool,
     /// For each environment, the return below which a solved run counts as fallen.
     pub(super) fall: BTreeMap<String, f64>,
+    /// The steps that each agent was meant to have in each environment, if this is known.
+    pub(super) planned: BTreeMap<(String, String), u64>,
     pub(super) parts: Parts,
 }
 
 impl Wanted {
     pub(super) fn of(comparison: &Comparison) -> Self {
         let Comparison { statistic, task_bootstrap, fall, .. } = comparison;
-        Self { statistic: *statistic, task_bootstrap: *task_bootstrap, fall: fall.clone(), parts: Parts::All }
+        let of_agent = |agent: &Contender| {
+            let steps = comparison.environments.iter().zip(&agent.configs).map(|(name, config)| (name.clone(), config.steps));
+            steps.map(|(environment, steps)| ((agent.name.clone(), environment), steps)).collect::<Vec<_>>()
+        };
+        let planned = comparison.agents.iter().flat_map(of_agent).collect();
+        Self { statistic: *statistic, task_bootstrap: *task_bootstrap, fall: fall.clone(), planned, parts: Parts::All }
     }
 }
 
@@ -75,13 +82,15 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Returns `higher` if the interval lies above `nothing`, `lower` if it lies below, and otherwise `tie`. `nothing` is the estimate that
-    /// means no difference.
-    pub(super) fn verdict(&self, nothing: f64) -> &'static str {
-        match self.estimate {
-            Estimate { low, .. } if low > nothing => "higher",
-            Estimate { high, .. } if high < nothing => "lower",
-            _ => "tie",
+    /// Returns `higher` if the interval lies above `nothing`, `lower` if it lies below, `tie` if it contains `nothing` and lies within `margin` of it, and otherwise
+    /// `undecided`. `nothing` is the estimate that means no difference.
+    pub(super) fn verdict(&self, nothing: f64, margin: f64) -> &'static str {
+        let Estimate { low, high, .. } = self.estimate;
+        match () {
+            () if low > nothing => "higher",
+            () if high < nothing => "lower",
+            () if low >= nothing - margin && high <= nothing + margin => "tie",
+            () => "undecided",
         }
     }
 
@@ -145,6 +154,8 @@ impl Solved {
 pub(super) struct Analysis<'a> {
     pub(super) table: &'a Table,
     pub(super) statistic: Statistic,
+    /// What the reader of a table must know of its steps, for each environment.
+    pub(super) caveats: Vec<String>,
     /// Curves of the returns, as `curves[environment][agent]`; empty if only tables are wanted.
     pub(super) curves: Vec<Vec<Curve>>,
     /// Aggregates of the returns of the last evaluations that all agents have, as `finals[environment][agent]`.
@@ -308,9 +319,11 @@ impl<'a> Analysis<'a> {
         let of_agents = |pair: Pair| Pair { x: numbers[pair.x].0, y: numbers[pair.y].0, ..pair };
         let sooner = sooner.into_iter().map(|pairs| pairs.into_iter().map(of_agents).collect()).collect();
         let solved = solved(table, wanted, &thresholds)?;
+        let caveats = environments.clone().map(|at| caveats(table, wanted, at)).collect();
         Ok(Self {
             table,
             statistic,
+            caveats,
             curves,
             finals: aggregated,
             own_finals,
@@ -324,6 +337,36 @@ impl<'a> Analysis<'a> {
             solved,
         })
     }
+}
+
+/// Names the agents that used more steps than they were meant to, the runs that ended early, and evaluations that repeat the one before.
+fn caveats(table: &Table, wanted: &Wanted, at: usize) -> String {
+    let environment = &table.environments[at];
+    let mut text = String::new();
+    for (agent, name) in table.agents.iter().enumerate() {
+        let runs = &table.runs[agent][at];
+        let last = |run: &Runs| run.points.last().map_or(0.0, |point| point.step);
+        let most = runs.iter().map(last).fold(0.0, f64::max);
+        let planned = wanted.planned.get(&(name.clone(), environment.clone())).map(|steps| *steps as f64);
+        let goal = planned.unwrap_or(most);
+        if let Some(planned) = planned.filter(|planned| most > 1.05 * planned) {
+            text.push_str(&format!(" {name} used {most:.0} steps of {planned:.0}, because a rollout is long."));
+        }
+        let early: Vec<String> =
+            runs.iter().filter(|run| last(run) < 0.9 * goal).map(|run| format!("seed {} at {:.0}", run.seed, last(run))).collect();
+        if !early.is_empty() {
+            text.push_str(&format!(" Runs of {name} ended early: {} of {goal:.0} steps.", early.join(", ")));
+        }
+        let repeats = |run: &Runs| run.points.windows(2).filter(|pair| pair[0].step == pair[1].step).count();
+        let repeated = runs.iter().map(repeats).max().unwrap_or(0);
+        if repeated > 0 {
+            let all = runs[0].points.len() - 1;
+            text.push_str(&format!(
+                " {repeated} of {all} evaluations of {name} repeat the one before, because a rollout is longer than the steps between them."
+            ));
+        }
+    }
+    text
 }
 
 /// Returns when the runs of each environment with a threshold were solved, by agent.
@@ -477,10 +520,11 @@ mod tests {
     #[test]
     fn the_verdict_follows_the_interval_and_significance_the_corrected_p_value() {
         let pair = |low, high, corrected| Pair { x: 0, y: 1, estimate: Estimate { point: 0.0, low, high }, p: 0.001, corrected };
-        assert_eq!((pair(0.51, 0.9, 0.04).verdict(0.5), pair(0.51, 0.9, 0.04).stands()), ("higher", true));
-        assert_eq!((pair(0.1, 0.49, 0.2).verdict(0.5), pair(0.1, 0.49, 0.2).stands()), ("lower", false));
-        assert_eq!(pair(0.5, 1.0, 0.9).verdict(0.5), "tie", "an interval that touches one half contains it");
-        assert_eq!(pair(-2.0, -1.0, 0.9).verdict(0.0), "lower");
+        assert_eq!((pair(0.51, 0.9, 0.04).verdict(0.5, 0.1), pair(0.51, 0.9, 0.04).stands()), ("higher", true));
+        assert_eq!((pair(0.1, 0.49, 0.2).verdict(0.5, 0.1), pair(0.1, 0.49, 0.2).stands()), ("lower", false));
+        assert_eq!(pair(0.5, 1.0, 0.9).verdict(0.5, 0.1), "undecided", "an interval that touches one half contains it");
+        assert_eq!((pair(0.45, 0.6, 0.9).verdict(0.5, 0.1), pair(0.5, 0.5, 1.0).verdict(0.5, 0.1)), ("tie", "tie"));
+        assert_eq!((pair(-2.0, -1.0, 0.9).verdict(0.0, 5.0), pair(-2.0, 1.0, 0.9).verdict(0.0, 5.0)), ("lower", "tie"));
     }
 
     #[test]

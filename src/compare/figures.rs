@@ -34,7 +34,7 @@ fn threshold(environment: &str) -> Option<Threshold> {
 const ONE_LIST: usize = 6;
 
 impl Analysis<'_> {
-    fn statistic_name(&self) -> &'static str {
+    pub(super) fn statistic_name(&self) -> &'static str {
         match self.statistic {
             Statistic::Iqm => "interquartile mean",
             Statistic::Mean => "mean",
@@ -42,7 +42,7 @@ impl Analysis<'_> {
     }
 
     /// Returns the number of runs of an agent in one environment, such as "10 runs" or "8 to 10 runs".
-    fn runs(&self) -> String {
+    pub(super) fn runs(&self) -> String {
         let counts = || self.table.runs.iter().map(|runs| runs[0].len());
         let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
         match (least == most, most) {
@@ -175,7 +175,7 @@ impl Analysis<'_> {
     }
 
     /// Returns the range of the returns in an environment.
-    fn returns(&self, at: usize) -> (f64, f64) {
+    pub(super) fn returns(&self, at: usize) -> (f64, f64) {
         extremes(self.table.runs.iter().flat_map(|runs| &runs[at]).flat_map(|run| &run.points).map(|point| point.value))
     }
 

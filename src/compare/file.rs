@@ -281,6 +281,14 @@ impl Comparison {
             if tries_out {
                 Trainer::new(config.clone())?;
             }
+            // a run without an update has nothing to compare
+            if config.starts_after_the_end().is_some() {
+                return Err(Error::Parse {
+                    what: format!("{}.learning_starts", config.agent),
+                    expected: format!("below the {steps} steps of a run, or there is no update"),
+                    got: config.starts_after_the_end().unwrap_or_default().to_string(),
+                });
+            }
             Ok(config)
         };
         let all = self.environments.iter().zip(steps);
@@ -296,7 +304,10 @@ fn with_settings(config: Config, settings: &Table) -> Result<Config, Error> {
         let expected = "settings that the comparison does not set for all runs".to_string();
         return Err(Error::Parse { what: "settings".into(), expected, got: format!("`{key}`") });
     }
-    config.with_toml(&toml::to_string(settings).expect("a table is TOML"))
+    // a key without a section is one of the agent, or the only one of its name, as for --set
+    let (sections, short): (Table, Table) = settings.clone().into_iter().partition(|(key, value)| value.is_table() || key.contains('.'));
+    let config = config.with_toml(&toml::to_string(&sections).expect("a table is TOML"))?;
+    short.into_iter().try_fold(config, |config, (key, value)| config.with_named(&key, value))
 }
 
 fn unless(holds: bool, what: &str, expected: &str, got: impl Display) -> Result<(), String> {

@@ -127,7 +127,21 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     let _lock = files::lock(dir, "another process is comparing in this folder")?;
     folder::remove_unfinished(dir, &runs);
 
-    let outcomes = train(&all, &runs, (jobs, stop), &say)?;
+    let (outcomes, failure) = train(&all, &runs, (jobs, stop), &say)?;
+    // an agent with a run that failed has no results, the others have theirs
+    let is_whole = |agent: &str| all.iter().zip(&outcomes).all(|(job, outcome)| job.agent != agent || outcome.is_some());
+    let (whole, failed): (Vec<Contender>, Vec<Contender>) = comparison.agents.iter().cloned().partition(|agent| is_whole(&agent.name));
+    if whole.is_empty() {
+        return Err(Error::folder(&runs, failure.unwrap_or_default()));
+    }
+    let left_out: Vec<String> = failed.into_iter().map(|agent| agent.name).collect();
+    let (all, outcomes): (Vec<Job>, Vec<Outcome>) = all
+        .into_iter()
+        .zip(outcomes)
+        .filter(|(job, _)| !left_out.iter().any(|name| name == job.agent))
+        .filter_map(|(job, run)| Some((job, run?)))
+        .unzip();
+    let comparison = &Comparison { agents: whole, ..comparison.clone() };
     // writes the file that identifies the study before the other outputs
     write(&dir.join(COMPARISON), &folder::named(comparison))?;
     let formats = folder::formats(dir);
@@ -163,6 +177,9 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     write(&dir.join("report.html"), &page)?;
     write(&dir.join(folder::SUMS), &folder::sums(dir)?)?;
     let tables = [RESULTS, TIMING, "summary.csv", "summary.md", "summary.tex"].map(|name| dir.join(name));
+    if let Some(failure) = failure {
+        return Err(Error::folder(&runs, format!("{failure}; the tables and figures leave out {}", left_out.join(", "))));
+    }
     Ok(tables.into_iter().chain(files).chain([dir.join("report.html")]).collect())
 }
 
@@ -241,8 +258,13 @@ fn jobs_of(comparison: &Comparison, code: Code) -> Result<Vec<Job<'_>>, Error> {
     Ok(all)
 }
 
-/// Makes every run whose stored result is missing or outdated. Returns the outcomes of all runs in the order of `all`.
-fn train(all: &[Job], runs: &Path, (jobs, stop): (usize, &AtomicBool), say: &(impl Fn(&str) + Sync)) -> Result<Vec<Outcome>, Error> {
+/// Makes every run whose stored result is missing or outdated. Returns the outcomes of all runs in the order of `all`, `None` for those that failed, and what failed.
+fn train(
+    all: &[Job],
+    runs: &Path,
+    (jobs, stop): (usize, &AtomicBool),
+    say: &(impl Fn(&str) + Sync),
+) -> Result<(Vec<Option<Outcome>>, Option<String>), Error> {
     let missing: Vec<&Config> = all.iter().filter(|job| !matches!(job.stored(runs), Stored::Kept(_))).map(|job| &job.config).collect();
     memory::check_jobs(jobs.min(missing.len()), &missing)?;
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -289,24 +311,25 @@ fn train(all: &[Job], runs: &Path, (jobs, stop): (usize, &AtomicBool), say: &(im
             Stored::Nothing => {}
         }
         match result {
-            Ok(run) => outcomes.push(run),
+            Ok(run) => outcomes.push(Some(run)),
             Err(Error::Stopped(_)) => {}
-            Err(error) => failed.push(format!("{}: {error}", name(job))),
+            Err(error) => {
+                failed.push(format!("{}: {error}", name(job)));
+                outcomes.push(None);
+            }
         }
     }
-    if stop.load(Ordering::Relaxed) && outcomes.len() + failed.len() < all.len() {
-        return Err(Error::Stopped(format!("after {} of {} runs", outcomes.len() + failed.len(), all.len())));
+    if stop.load(Ordering::Relaxed) && outcomes.len() < all.len() {
+        return Err(Error::Stopped(format!("after {} of {} runs", outcomes.len(), all.len())));
     }
     let again: String = outdated.iter().map(|(why, runs)| format!(", {runs} of them again because {why}")).collect();
-    let made = all.len() - kept;
-    say(&format!("{} runs: {kept} kept (same settings, code and files), {made} made{again}", all.len()));
-    match failed.first() {
-        None => Ok(outcomes),
-        Some(first) => {
-            let problem = format!("{} of {} runs failed, the others are kept; the first failure: {first}", failed.len(), all.len());
-            Err(Error::folder(runs, problem))
-        }
-    }
+    let made = all.len() - kept - failed.len();
+    let without = if failed.is_empty() { String::new() } else { format!(", {} failed", failed.len()) };
+    say(&format!("{} runs: {kept} kept (same settings, code and files), {made} made{again}{without}", all.len()));
+    let problem = failed
+        .first()
+        .map(|first| format!("{} of {} runs failed, the others are kept; the first failure: {first}", failed.len(), all.len()));
+    Ok((outcomes, problem))
 }
 
 fn name(job: &Job) -> String {
@@ -324,7 +347,8 @@ fn results_csv(comparison: &Comparison, all: &[Job], outcomes: &[Outcome]) -> St
         for at in &run.evaluated {
             let score = comparison.score.get(&job.environment()).map(|[low, high]| ((at.mean - low) / (high - low)).to_string());
             let before = [at.step.to_string(), at.mean.to_string()].into_iter().chain(score);
-            let numbers = before.chain([at.std, at.min, at.max, at.length].map(|number| number.to_string()));
+            let numbers = before
+                .chain([at.std, at.min, at.max, at.length].map(|number| if number.is_nan() { String::new() } else { number.to_string() }));
             push_row(&mut text, &owner(job).into_iter().chain(numbers).collect::<Vec<_>>());
         }
     }

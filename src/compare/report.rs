@@ -71,11 +71,15 @@ pub(super) fn html(facts: &Facts, analysis: &Analysis, figures: &[Named], name: 
         write!(page, "<figure>\n<div class=\"wide\">\n{svg}</div>\n<figcaption>{}</figcaption>\n</figure>\n", escape(caption))
             .expect("writing to a string does not fail");
     }
-    page.push_str("<h2>Numbers</h2>\n<p class=\"quiet\">Brackets: 95 % stratified bootstrap intervals.</p>\n");
-    analysis.sheets().iter().for_each(|sheet| page.push_str(&table(sheet)));
+    page.push_str(&numbers(analysis));
     page.push_str(&settings(facts));
     page.push_str("</body>\n</html>\n");
     Ok(page)
+}
+
+pub(super) fn numbers(analysis: &Analysis) -> String {
+    let head = "<h2>Numbers</h2>\n<p class=\"quiet\">Brackets: 95 % stratified bootstrap intervals.</p>\n".to_owned();
+    analysis.sheets().iter().fold(head, |page, sheet| page + &table(sheet))
 }
 
 fn about(facts: &Facts) -> String {

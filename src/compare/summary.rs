@@ -1,7 +1,11 @@
 //! The tables of aggregates, as CSV, in Markdown and in LaTeX. They have no measured times.
+//!
+//! Two agents are tied if the interval of their difference lies within a margin of no difference: 0.4 to 0.6 for a probability of improvement, and a twentieth of the range of
+//! all returns in the environment for a paired difference. If the interval is wider and contains no difference, they are undecided. A single run has no interval and no verdict.
 
 use std::fmt::Write;
 
+use super::Statistic;
 use super::analysis::{Aggregates, Analysis, Pair, Solved, by_problem};
 use super::figures::title;
 pub(super) use crate::numbers::typeset as short;
@@ -16,8 +20,18 @@ pub(super) struct Sheet {
     pub(super) rows: Vec<Vec<String>>,
 }
 
-fn with_interval(Estimate { point, low, high }: &Estimate) -> String {
-    format!("{} [{}, {}]", short(*point), short(*low), short(*high))
+/// Half the width of the interval within which a probability of improvement is that of a tie.
+const TIE: f64 = 0.1;
+
+/// The share of the range of returns within which a difference is that of a tie.
+const SMALL: f64 = 0.05;
+
+/// Runs of an agent from which intervals and tests say something: with three, the least p-value of a test is 0.1.
+const ENOUGH: usize = 4;
+
+/// Formats an estimate from this number of runs; a single run has no interval.
+fn with_interval(Estimate { point, low, high }: &Estimate, runs: usize) -> String {
+    if runs < 2 { short(*point) } else { format!("{} [{}, {}]", short(*point), short(*low), short(*high)) }
 }
 
 impl Analysis<'_> {
@@ -31,7 +45,10 @@ impl Analysis<'_> {
             let names = [quoted(env), quoted(agent), runs.to_string(), statistic.to_owned()];
             push_row(&mut text, &[names.as_slice(), &numbers, &[quoted(note)]].concat());
         };
-        let interval = |Estimate { point, low, high }: Estimate| [Some(point), Some(low), Some(high)];
+        let interval = |Estimate { point, low, high }: Estimate, runs: usize| {
+            let [low, high] = [low, high].map(|end| Some(end).filter(|_| runs > 1));
+            [Some(point), low, high]
+        };
         let number = |number: f64| [Some(number), None, None];
         let (agents, environments) = (&self.table.agents, &self.table.environments);
         let runs = |agent: usize| self.table.runs[agent][0].len();
@@ -39,8 +56,9 @@ impl Analysis<'_> {
         let overall = self.overall.iter().map(|all| ("all", all));
         for (environment, all) in finals.chain(overall) {
             for (agent, Aggregates { iqm, mean, of_scores }) in all.iter().enumerate() {
-                let mut push =
-                    |statistic, estimate: &Estimate| push(environment, &agents[agent], runs(agent), statistic, interval(*estimate), "");
+                let mut push = |statistic, estimate: &Estimate| {
+                    push(environment, &agents[agent], runs(agent), statistic, interval(*estimate, runs(agent)), "");
+                };
                 push("iqm", iqm);
                 push("mean", mean);
                 if let Some([median, gap]) = of_scores {
@@ -51,15 +69,15 @@ impl Analysis<'_> {
         }
         for (finals, environment) in self.own_finals.iter().zip(environments) {
             for (agent, Aggregates { iqm, mean, .. }) in finals.iter().flatten().enumerate() {
-                push(environment, &agents[agent], runs(agent), "own_steps_iqm", interval(*iqm), "");
-                push(environment, &agents[agent], runs(agent), "own_steps_mean", interval(*mean), "");
+                push(environment, &agents[agent], runs(agent), "own_steps_iqm", interval(*iqm, runs(agent)), "");
+                push(environment, &agents[agent], runs(agent), "own_steps_mean", interval(*mean, runs(agent)), "");
             }
         }
         for (solved, environment) in self.solved.iter().zip(environments) {
             for (agent, Solved { runs: reached, first, all_from, fallen, fall, .. }) in solved.iter().flatten().enumerate() {
                 let mut push = |statistic, numbers, text: &str| push(environment, &agents[agent], runs(agent), statistic, numbers, text);
                 push("solved_runs", number(*reached as f64), "");
-                push("first_solved_step", first.map_or([None; 3], interval), "");
+                push("first_solved_step", first.map_or([None; 3], |first| interval(first, runs(agent))), "");
                 push("all_solved_at_step", [*all_from, None, None], "");
                 if fall.is_some() {
                     let seeds: Vec<String> = fallen.iter().map(|(seed, _)| seed.to_string()).collect();
@@ -69,24 +87,54 @@ impl Analysis<'_> {
                 }
             }
         }
-        let mut push_pairs = |environment: &str, pairs: &[Pair], statistic: &str, nothing: f64| {
+        let mut push_pairs = |environment: &str, pairs: &[Pair], statistic: &str, (nothing, margin): (f64, f64)| {
             for pair in pairs {
                 let name = format!("{} > {}", agents[pair.x], agents[pair.y]);
                 let mut push = |statistic: &str, numbers, text: &str| push(environment, &name, runs(pair.x), statistic, numbers, text);
-                push(statistic, interval(pair.estimate), pair.verdict(nothing));
-                push(&format!("{statistic}_p"), number(pair.p), "");
-                push(&format!("{statistic}_p_holm"), number(pair.corrected), if pair.stands() { "stands" } else { "" });
+                let least = self.runs_of(pair);
+                push(statistic, interval(pair.estimate, least), if least < ENOUGH { "undecided" } else { pair.verdict(nothing, margin) });
+                let p = |p: f64| if least < 2 { [None; 3] } else { number(p) };
+                push(&format!("{statistic}_p"), p(pair.p), "");
+                push(&format!("{statistic}_p_holm"), p(pair.corrected), if pair.stands() { "stands" } else { "" });
             }
         };
         for (at, environment) in environments.iter().enumerate() {
-            push_pairs(environment, &self.improvements_within[at], "probability_of_improvement", 0.5);
-            push_pairs(environment, &self.differences[at], "paired_difference", 0.0);
-            push_pairs(environment, &self.sooner[at], "probability_of_solving_sooner", 0.5);
+            push_pairs(environment, &self.improvements_within[at], "probability_of_improvement", (0.5, TIE));
+            push_pairs(environment, &self.differences[at], "paired_difference", (0.0, self.small(at)));
+            push_pairs(environment, &self.sooner[at], "probability_of_solving_sooner", (0.5, TIE));
         }
         if environments.len() > 1 {
-            push_pairs("all", &self.improvements, "probability_of_improvement", 0.5);
+            push_pairs("all", &self.improvements, "probability_of_improvement", (0.5, TIE));
         }
         text
+    }
+
+    /// The number of runs of an agent of a pair, of the one with fewer.
+    fn runs_of(&self, pair: &Pair) -> usize {
+        self.table.runs[pair.x][0].len().min(self.table.runs[pair.y][0].len())
+    }
+
+    /// A difference of returns that is small in an environment.
+    fn small(&self, at: usize) -> f64 {
+        let (low, high) = self.returns(at);
+        SMALL * (high - low)
+    }
+
+    /// Says what intervals and tests of few runs are worth.
+    fn on_few_runs(&self) -> String {
+        let least = self.table.runs.iter().map(|runs| runs[0].len()).min().unwrap_or(0);
+        let smallest = |n: usize| 2.0 / (0..n).map(|i| (2 * n - i) as f64 / (n - i) as f64).product::<f64>();
+        match least {
+            0 => String::new(),
+            1 => " An agent with one run has no interval, and nothing is decided about it.".into(),
+            few if few < ENOUGH => {
+                let p = short(smallest(few));
+                format!(
+                    " With {few} runs an interval is little more than their range, and no p-value can be below {p}: nothing is decided by a test."
+                )
+            }
+            _ => String::new(),
+        }
     }
 
     /// Returns the tables of `summary.md` and of the report.
@@ -118,8 +166,10 @@ impl Analysis<'_> {
         else {
             return String::new();
         };
-        let verdict = |pair: &Pair| match (pair.x == best, pair.verdict(0.5)) {
+        let verdict = |pair: &Pair| match (pair.x == best, pair.verdict(0.5, TIE)) {
+            _ if self.runs_of(pair) < ENOUGH => "undecided",
             (_, "tie") => "tie",
+            (_, "undecided") => "undecided",
             (true, "higher") | (false, "lower") if pair.stands() => "below",
             (true, "higher") | (false, "lower") => "perhaps",
             _ => "above",
@@ -131,7 +181,8 @@ impl Analysis<'_> {
         let list = |what: &str, names: Vec<&str>| if names.is_empty() { String::new() } else { format!(" {what}: {}.", names.join("; ")) };
         let (name, value) = (&self.table.agents[best], short(points(&best)[0]));
         let others = [
-            list("Tied with it (the interval of P(X > Y) contains 0.5)", named("tie")),
+            list("Tied with it (the interval of P(X > Y) lies within 0.4 to 0.6)", named("tie")),
+            list("Undecided (the interval contains 0.5 and is wider, or the runs are few)", named("undecided")),
             list("Below it", named("below")),
             list("Below it by the interval, but not significant after Holm's correction", named("perhaps")),
             list("Above it by P(X > Y)", named("above")),
@@ -149,7 +200,10 @@ impl Analysis<'_> {
         let row = |(agent, solved): (usize, &Solved)| {
             let runs = self.table.runs[agent][at].len();
             let from = solved.all_from.map_or_else(|| "never".into(), |step| format!("{step:.0}"));
-            let whole = |Estimate { point, low, high }: &Estimate| format!("{point:.0} [{low:.0}, {high:.0}]");
+            let whole = |Estimate { point, low, high }: &Estimate| match runs {
+                1 => format!("{point:.0}"),
+                _ => format!("{point:.0} [{low:.0}, {high:.0}]"),
+            };
             let first = solved.first.as_ref().map_or_else(String::new, whole);
             let mut row = vec![self.table.agents[agent].clone(), runs.to_string(), solved.runs.to_string(), first, from];
             if fall.is_some() {
@@ -185,14 +239,21 @@ impl Analysis<'_> {
             let (low, high) =
                 (finals.iter().copied().fold(f64::INFINITY, f64::min), finals.iter().copied().fold(f64::NEG_INFINITY, f64::max));
             let Aggregates { iqm, mean, .. } = &self.finals[at][agent];
-            let mut row = vec![name.clone(), finals.len().to_string(), with_interval(iqm), with_interval(mean), short(low), short(high)];
+            let mut row = vec![
+                name.clone(),
+                finals.len().to_string(),
+                with_interval(iqm, finals.len()),
+                with_interval(mean, finals.len()),
+                short(low),
+                short(high),
+            ];
             row.extend(solved.map(|solved| finals.iter().filter(|value| **value >= solved).count().to_string()));
-            row.extend(gaps.and_then(|all| all[agent].of_scores).map(|[_, gap]| with_interval(&gap)));
+            row.extend(gaps.and_then(|all| all[agent].of_scores).map(|[_, gap]| with_interval(&gap, finals.len())));
             row
         };
         let rows = self.table.agents.iter().enumerate().map(row).collect();
         let heading = format!("{}: return {}", title(environment), self.moment(at));
-        Sheet { heading, note: self.leaders(at) + &self.earlier(at), columns, rows }
+        Sheet { heading, note: self.leaders(at) + &self.earlier(at) + &self.caveats[at], columns, rows }
     }
 
     /// Names the agents whose long rollouts were evaluated last before the steps of the others.
@@ -216,7 +277,8 @@ impl Analysis<'_> {
         let row = |(agent, Aggregates { iqm, mean, .. }): (usize, &Aggregates)| {
             let last = self.table.runs[agent][at][0].points.len() - 1;
             let steps = format!("{:.0}", self.table.mean_step(agent, at, last));
-            vec![self.table.agents[agent].clone(), steps, with_interval(iqm), with_interval(mean)]
+            let runs = self.table.runs[agent][at].len();
+            vec![self.table.agents[agent].clone(), steps, with_interval(iqm, runs), with_interval(mean, runs)]
         };
         let heading = format!("{}: return of the final parameters, after each agent's own steps", title(&self.table.environments[at]));
         Some(Sheet { heading, note: String::new(), columns, rows: finals.iter().enumerate().map(row).collect() })
@@ -224,12 +286,13 @@ impl Analysis<'_> {
 
     fn overall_sheet(&self, overall: &[Aggregates]) -> Sheet {
         let columns = ["agent", "interquartile mean", "median", "mean", "optimality gap"].map(String::from).into();
-        let row = |(name, aggregates): (&String, &Aggregates)| {
+        let row = |(agent, aggregates): (usize, &Aggregates)| {
             let Aggregates { iqm, mean, of_scores } = aggregates;
-            let [median, gap] = of_scores.map_or_else(Default::default, |of_scores| of_scores.map(|estimate| with_interval(&estimate)));
-            vec![name.clone(), with_interval(iqm), median, with_interval(mean), gap]
+            let shown = |estimate: &Estimate| with_interval(estimate, self.table.runs[agent][0].len());
+            let [median, gap] = of_scores.map_or_else(Default::default, |of_scores| of_scores.map(|estimate| shown(&estimate)));
+            vec![self.table.agents[agent].clone(), shown(iqm), median, shown(mean), gap]
         };
-        let rows = self.table.agents.iter().zip(overall).map(row).collect();
+        let rows = overall.iter().enumerate().map(row).collect();
         Sheet { heading: "Normalised scores over all environments".into(), note: String::new(), columns, rows }
     }
 
@@ -238,9 +301,10 @@ impl Analysis<'_> {
         let returns = if self.has_budgets() { "return after equal steps" } else { "final return" };
         let note = format!(
             "Probability that the {returns} of a run of X is higher than that of a run of Y. p: Mann-Whitney test; p (Holm): corrected \
-             for all pairs in this table."
+             for all pairs in this table. Tie: the interval lies within 0.4 to 0.6.{}",
+            self.on_few_runs()
         );
-        let rows = pairs.iter().map(|pair| self.pair_row(pair, 0.5)).collect();
+        let rows = pairs.iter().map(|pair| self.pair_row(pair, (0.5, TIE))).collect();
         Sheet { heading: format!("Probability of improvement{what}"), note, columns, rows }
     }
 
@@ -253,9 +317,12 @@ impl Analysis<'_> {
             shared.map_or_else(|| "the seeds".into(), |problems| format!("both the seeds and the {problems} problems that all runs share"));
         let note = format!(
             "{returns} of X minus those of Y with the same seed; the interval resamples {resampled}. p: sign-flip test over the seeds, exact up \
-             to 20 seeds; p (Holm): corrected for all pairs in this table."
+             to 20 seeds; p (Holm): corrected for all pairs in this table. Tie: the interval lies within {} of 0, a twentieth of the range of all \
+             returns.{}",
+            short(self.small(at)),
+            self.on_few_runs()
         );
-        let rows = self.differences[at].iter().map(|pair| self.pair_row(pair, 0.0)).collect();
+        let rows = self.differences[at].iter().map(|pair| self.pair_row(pair, (0.0, self.small(at)))).collect();
         let heading = format!("Paired differences on {}", title(&self.table.environments[at]));
         Sheet { heading, note, columns, rows }
     }
@@ -266,7 +333,7 @@ impl Analysis<'_> {
                     count one half. Agents with a run that was never solved are left out. p: Mann-Whitney test; p (Holm): corrected for \
                     all pairs in this table.";
         let rows = self.sooner[at].iter().map(|pair| {
-            let mut row = self.pair_row(pair, 0.5);
+            let mut row = self.pair_row(pair, (0.5, TIE));
             if let Some(verdict) = row.last_mut() {
                 *verdict = verdict.replace("higher", "sooner").replace("lower", "later");
             }
@@ -280,16 +347,21 @@ impl Analysis<'_> {
         }
     }
 
-    /// Returns names, estimate, p-values and verdict of a pair. `nothing` is the estimate that means no difference.
-    fn pair_row(&self, pair: &Pair, nothing: f64) -> Vec<String> {
-        let verdict = match (pair.verdict(nothing), pair.stands()) {
-            ("tie", _) => format!("tie: the interval contains {nothing}"),
+    /// Returns names, estimate, p-values and verdict of a pair. `nothing` is the estimate that means no difference, and `margin` that which is small.
+    fn pair_row(&self, pair: &Pair, (nothing, margin): (f64, f64)) -> Vec<String> {
+        let runs = self.runs_of(pair);
+        let verdict = match (pair.verdict(nothing, margin), pair.stands()) {
+            _ if runs < 2 => "undecided: one run".into(),
+            ("tie", _) => "tie".into(),
+            ("undecided", _) => format!("undecided: the interval contains {nothing}"),
+            (verdict, _) if runs < ENOUGH => format!("undecided: {verdict} by the interval of {runs} runs"),
             (verdict, true) => verdict.to_owned(),
             (verdict, false) if pair.p > 0.05 => format!("{verdict} by the interval, not by the test"),
             (verdict, false) => format!("{verdict}; not significant after Holm's correction"),
         };
         let [x, y] = [pair.x, pair.y].map(|agent| self.table.agents[agent].clone());
-        vec![x, y, with_interval(&pair.estimate), p_value(pair.p), p_value(pair.corrected), verdict]
+        let p = |p: f64| if runs < 2 { String::new() } else { p_value(p) };
+        vec![x, y, with_interval(&pair.estimate, runs), p(pair.p), p(pair.corrected), verdict]
     }
 
     /// Returns `summary.md`.
@@ -305,27 +377,53 @@ impl Analysis<'_> {
         text
     }
 
-    /// Returns `summary.tex`: a table environment for each table, for a paper that uses the package booktabs. Columns of numbers are aligned at
-    /// the right.
+    /// Returns `summary.tex`: one table of agents by environments, for a paper that uses the package booktabs. A cell has the interquartile mean or the mean of the returns of
+    /// the final parameters, with its interval; bold are the highest one of an environment and those that are not significantly below it.
     pub(super) fn summary_tex(&self, name: &str) -> String {
-        let mut text =
-            format!("% {}\n% Needs \\usepackage{{booktabs}}. Brackets: 95 % stratified bootstrap intervals.\n", name.replace('\n', " "));
-        for Sheet { heading, note, columns, rows } in self.sheets() {
-            let line = |cells: &[String]| format!("    {} \\\\\n", cells.iter().map(|cell| latex(cell)).collect::<Vec<_>>().join(" & "));
-            let is_number = |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || "\u{2212}+<".contains(c));
-            let has_numbers = |column: usize| rows.iter().all(|row| is_number(&row[column]));
-            let kinds: String = (0..columns.len()).map(|column| if has_numbers(column) { 'r' } else { 'l' }).collect();
-            let caption = latex(format!("{heading}. {note}").trim());
-            let rows: String = rows.iter().map(|row| line(row)).collect();
-            let head = line(&columns);
-            write!(
-                text,
-                "\n\\begin{{table}}\n  \\centering\\footnotesize\\setlength{{\\tabcolsep}}{{3pt}}\n  \\caption{{{caption}}}\n  \\begin{{tabular}}{{{kinds}}}\n    \\toprule\n{head}    \\midrule\n{rows}    \
-                 \\bottomrule\n  \\end{{tabular}}\n\\end{{table}}\n"
-            )
-            .expect("writing to a string does not fail");
+        let (agents, environments) = (&self.table.agents, &self.table.environments);
+        let (is_iqm, runs) = (self.statistic == Statistic::Iqm, self.runs());
+        let estimate = |at: usize, agent: usize| {
+            let Aggregates { iqm, mean, .. } = &self.finals[at][agent];
+            if is_iqm { *iqm } else { *mean }
+        };
+        let shown = |estimate: &Estimate, is_best: bool, runs: usize| {
+            let point = latex(&short(estimate.point));
+            let point = if is_best { format!("\\textbf{{{point}}}") } else { point };
+            let interval = format!(" {{\\scriptsize [{}, {}]}}", latex(&short(estimate.low)), latex(&short(estimate.high)));
+            if runs < 2 { point } else { point + &interval }
+        };
+        let overall = self.overall.as_ref().filter(|_| environments.len() > 1);
+        let best = |at: usize| (0..agents.len()).reduce(|a, b| if estimate(at, b).point > estimate(at, a).point { b } else { a }).unwrap_or(0);
+        let is_behind = |at: usize, agent: usize| {
+            let pair = self.improvements_within[at].iter().find(|pair| [(pair.x, pair.y), (pair.y, pair.x)].contains(&(best(at), agent)));
+            pair.is_some_and(|pair| pair.stands() && self.runs_of(pair) >= ENOUGH)
+        };
+        let mut rows = String::new();
+        for (agent, name) in agents.iter().enumerate() {
+            let n = self.table.runs[agent][0].len();
+            let cells = (0..environments.len()).map(|at| shown(&estimate(at, agent), !is_behind(at, agent), n));
+            let score = overall.map(|all| shown(if is_iqm { &all[agent].iqm } else { &all[agent].mean }, false, n));
+            let cells: Vec<String> = std::iter::once(latex(name)).chain(cells).chain(score).collect();
+            writeln!(rows, "    {} \\\\", cells.join(" & ")).expect("writing to a string does not fail");
         }
-        text
+        let titles = environments.iter().map(|environment| latex(&title(environment)));
+        let head: Vec<String> =
+            std::iter::once("agent".to_owned()).chain(titles).chain(overall.map(|_| "normalised score".to_owned())).collect();
+        let columns = "r".repeat(head.len() - 1);
+        let intervals =
+            if self.table.runs.iter().all(|runs| runs[0].len() < 2) { "" } else { ", with 95\\,\\% bootstrap intervals in brackets" };
+        let caption = format!("{}: {} of the returns of the final parameters over {runs}{intervals}. Bold: the highest, and those that are not significantly below it.", latex(name), self.statistic_name());
+        let label = name
+            .to_lowercase()
+            .split(|letter: char| !letter.is_ascii_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>()
+            .join("-");
+        format!(
+            "% Needs \\usepackage{{booktabs}}.\n\\begin{{table}}\n  \\centering\n  \\caption{{{caption}}}\n  \\label{{tab:{label}}}\n  \\begin{{tabular}}{{l{columns}}}\n    \\toprule\n    {} \\\\\n    \\midrule\n{rows}    \
+             \\bottomrule\n  \\end{{tabular}}\n\\end{{table}}\n",
+            head.join(" & ")
+        )
     }
 }
 

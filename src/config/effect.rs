@@ -28,7 +28,8 @@ impl Config {
         let own = |name: &str| format!("{}.{name}", self.agent);
         let is_zero = |key: &str| self.number(key) == Some(0.0);
         let reference = &self.reference;
-        let refers = reference.coefficient != 0.0 || reference.adaptive_target.is_finite() || reference.measure || reference.stop_kl.is_finite();
+        let refers =
+            reference.coefficient != 0.0 || reference.adaptive_target.is_finite() || reference.measure || reference.stop_kl.is_finite();
         let has_gsde = matches!(&self.network, Network::Perceptron(network) if network.gsde);
         let rules: [(bool, &[&str], &str); 7] = [
             (!refers && self.agent != "dpo", &REFERENCE, "reference.coefficient is 0"),
@@ -59,20 +60,31 @@ impl Config {
         let (number, steps) = (|name: &str| self.number(&own(name)), self.steps as f64);
         let mut lines = Vec::new();
         if let Some(starts) = self.starts_after_the_end() {
-            lines.push(format!("{}: no update is made, because all {} steps come before the {starts} that it asks for", own("learning_starts"), self.steps));
+            lines.push(format!(
+                "{}: no update is made, because all {} steps come before the {starts} that it asks for",
+                own("learning_starts"),
+                self.steps
+            ));
         }
         let falls_until = number("exploration_fraction").zip(number("learning_starts")).filter(|(fraction, _)| *fraction > 0.0);
         if let Some((fraction, starts)) = falls_until.filter(|(fraction, starts)| fraction * steps <= *starts && *starts < steps) {
             let (fall, begin) = (own("exploration_fraction"), own("learning_starts"));
-            lines.push(format!("{fall}: epsilon has fallen after {} steps, but the first {starts} steps are random ({begin})", fraction * steps));
+            lines.push(format!(
+                "{fall}: epsilon has fallen after {} steps, but the first {starts} steps are random ({begin})",
+                fraction * steps
+            ));
         }
         if self.evaluate_every > self.steps {
-            lines.push(format!("evaluate_every: no evaluation is made, because {} is more than the {} steps of the run", self.evaluate_every, self.steps));
+            lines.push(format!(
+                "evaluate_every: no evaluation is made, because {} is more than the {} steps of the run",
+                self.evaluate_every, self.steps
+            ));
         }
         let limit = self.plain_world().ok().and_then(|world| world.max_episode_steps);
         for name in ["n_step", "n"] {
             if let Some((n, limit)) = number(name).zip(limit).filter(|(n, limit)| *n > f64::from(*limit) && !is_planning(&self.agent)) {
-                lines.push(format!("{}: targets of {n} rewards are whole returns, because an episode has at most {limit} steps", own(name)));
+                lines
+                    .push(format!("{}: targets of {n} rewards are whole returns, because an episode has at most {limit} steps", own(name)));
             }
         }
         lines
@@ -130,7 +142,12 @@ mod tests {
     #[test]
     fn settings_without_an_effect_are_named_with_the_reason() {
         for (agent, world, setting, why) in [
-            ("q-learning", "taxi", "network.hidden=[3]", "network.hidden = [3] has no effect, because the agent has a table instead of a network"),
+            (
+                "q-learning",
+                "taxi",
+                "network.hidden=[3]",
+                "network.hidden = [3] has no effect, because the agent has a table instead of a network",
+            ),
             ("dqn", "cartpole", "optimiser.critic_learning_rate_ratio=2", "has no effect, because action values have one network"),
             ("ppo", "cartpole", "network.log_std_init=1", "has no effect, because actions are discrete"),
             ("ppo", "pendulum", "network.gsde_sample_every=4", "has no effect, because network.gsde is false"),
@@ -160,9 +177,24 @@ mod tests {
     #[test]
     fn what_does_not_fit_into_a_run_is_named() {
         for (agent, world, settings, expected) in [
-            ("td3", "pendulum", &["steps=3000"][..], "td3.learning_starts: no update is made, because all 3000 steps come before the 10000 that it asks for"),
-            ("ppo", "cartpole", &["evaluate_every=200000"], "evaluate_every: no evaluation is made, because 200000 is more than the 100000 steps of the run"),
-            ("dqn", "cartpole", &["n_step=600"], "dqn.n_step: targets of 600 rewards are whole returns, because an episode has at most 500 steps"),
+            (
+                "td3",
+                "pendulum",
+                &["steps=3000"][..],
+                "td3.learning_starts: no update is made, because all 3000 steps come before the 10000 that it asks for",
+            ),
+            (
+                "ppo",
+                "cartpole",
+                &["evaluate_every=200000"],
+                "evaluate_every: no evaluation is made, because 200000 is more than the 100000 steps of the run",
+            ),
+            (
+                "dqn",
+                "cartpole",
+                &["n_step=600"],
+                "dqn.n_step: targets of 600 rewards are whole returns, because an episode has at most 500 steps",
+            ),
             (
                 "dqn",
                 "cartpole",

@@ -200,11 +200,15 @@ impl Config {
         })?;
         // a bare word is a string, so that strings need no quotes on the command line
         let value = format!("x = {text}").parse::<Table>().ok().and_then(|mut table| table.remove("x"));
+        self.with_named(key.trim(), value.unwrap_or_else(|| Value::String(text.trim().into())))
+    }
+
+    /// As [`with_setting`](Config::with_setting), from the key and the value.
+    pub(crate) fn with_named(self, key: &str, value: Value) -> Result<Self, Error> {
         let settings = self.settings();
         let known: Vec<&str> = settings.iter().map(|(name, _)| name.as_str()).collect();
-        let key = key.trim();
         let key = if known.contains(&key) { key } else { names::without_section(key, &self.agent, &known).unwrap_or(key) };
-        self.with_value(key, value.unwrap_or_else(|| Value::String(text.trim().into())))
+        self.with_value(key, value)
     }
 
     /// Changes one setting to the TOML value `value`. A whole number may be a text such as `500k` or `2m`.

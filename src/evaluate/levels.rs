@@ -30,8 +30,7 @@ impl Levels {
             true => evaluate(config.policy(world)?.as_ref(), world, EPISODES, 1, Mode::Sampled)?,
             false => evaluate(&Uniform::in_world(world), world, EPISODES, 1, Mode::Sampled)?,
         };
-        let error = evaluation.std / (evaluation.returns.len() as f64).sqrt();
-        Ok(Self { random: (evaluation.mean, error), solved: world.solved_at, optimum: optimum(world) })
+        Ok(Self { random: (evaluation.mean, evaluation.error()), solved: world.solved_at, optimum: optimum(world) })
     }
 
     /// Whether the mean of some returns does not differ from that of random actions by three standard errors, or is below it.

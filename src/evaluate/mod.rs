@@ -53,7 +53,7 @@ pub struct Evaluation {
     pub seed: u64,
     /// The mean return.
     pub mean: f64,
-    /// The sample standard deviation of the returns.
+    /// The sample standard deviation of the returns; NaN (null in JSON) if there is only one.
     pub std: f64,
     /// The lowest return.
     pub min: f64,
@@ -144,6 +144,11 @@ impl Evaluation {
         with_error(mean, error)
     }
 
+    /// Returns the standard error of the mean return; 0 if there is only one return.
+    pub fn error(&self) -> f64 {
+        (self.std / (self.returns.len() as f64).sqrt()).max(0.0)
+    }
+
     /// Returns the mean of the score `name`, if there is one.
     pub fn score(&self, name: &str) -> Option<f64> {
         self.scores.iter().find(|score| score.name == name).map(|score| score.mean)
@@ -193,6 +198,8 @@ pub fn evaluate(policy: &dyn Behaviour, world: &World, episodes: usize, seed: u6
     let returns: Vec<f64> = outcomes.iter().map(|outcome| outcome.episode_return).collect();
     let lengths = outcomes.iter().map(|outcome| outcome.length).collect();
     let (mean, std) = mean_and_std(returns.iter().copied());
+    // one return has no deviation
+    let std = if returns.len() > 1 { std } else { f64::NAN };
     let mean_score = |i: usize| mean_and_std(outcomes.iter().map(|outcome| outcome.scores[i])).0;
     let names = world.env().score_names();
     let scores = names.into_iter().enumerate().map(|(i, name)| Score { name, mean: mean_score(i) }).collect();

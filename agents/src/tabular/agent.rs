@@ -271,7 +271,11 @@ impl TabularAgent {
             let is_exact = exact.change <= TOLERANCE;
             let allowed = allowed(model.as_ref());
             let is_allowed = |state: usize, action: usize| allowed[state * actions + action];
-            super::reachable_by(model.table(), is_allowed).into_iter().filter(|_| is_exact).map(|state| (state, exact.values[state])).collect()
+            super::reachable_by(model.table(), is_allowed)
+                .into_iter()
+                .filter(|_| is_exact)
+                .map(|state| (state, exact.values[state]))
+                .collect()
         });
         let epsilon = rule.epsilon().unwrap_or_else(|| exploration.epsilon(0));
         Self {

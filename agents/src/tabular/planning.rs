@@ -139,7 +139,9 @@ pub fn reachable_by(table: &Table, is_allowed: impl Fn(usize, usize) -> bool) ->
     let mut left: Vec<usize> = (0..table.states()).filter(|state| is_reached[*state]).collect();
     while let Some(state) = left.pop() {
         let allowed = (0..table.actions()).filter(|action| is_allowed(state, *action));
-        for outcome in allowed.flat_map(|action| table.outcomes(state, action)).filter(|outcome| !outcome.terminated && outcome.probability > 0.0) {
+        for outcome in
+            allowed.flat_map(|action| table.outcomes(state, action)).filter(|outcome| !outcome.terminated && outcome.probability > 0.0)
+        {
             if !std::mem::replace(&mut is_reached[outcome.next as usize], true) {
                 left.push(outcome.next as usize);
             }
