@@ -460,17 +460,31 @@ fn errors_in_tables_name_the_place() {
     assert!(!dir.path().join("out").exists(), "expected no figures");
 }
 
+/// Two processes share the runs of a comparison: each run is made once, and both write the same outputs, which are those of a single process.
 #[test]
-fn two_comparisons_do_not_share_a_folder() {
-    let dir = folder(&SMALL.replace("\"2k\"", "\"200k\""));
-    let mut child = command(dir.path(), &["compare", "small.toml", "--out", "out", "--quiet"]);
-    let _child = Killed(child.spawn().unwrap());
-    let began = Instant::now();
-    while !dir.path().join("out/.lock").exists() && began.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(2));
+fn two_processes_share_a_comparison() {
+    let dir = folder(&SMALL.replace("seeds = 2", "seeds = 4").replace("\"2k\"", "\"40k\""));
+    let start = |out: &str| {
+        let mut child = command(dir.path(), &["compare", "small.toml", "--out", out, "--jobs", "1"]);
+        child.stdout(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let both = [start("out"), start("out")].map(|child| child.wait_with_output().unwrap());
+    let said = both.map(|output| {
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    });
+    // runs that the other process has made are kept
+    let made = said.iter().map(|text| text.lines().filter(|line| line.contains(": return ") && line.ends_with(" s")).count());
+    assert_eq!(made.sum::<usize>(), 8, "{said:?}");
+    assert!(start("alone").wait().unwrap().success());
+    for name in ["results.csv", "summary.csv", "summary.md", "SHA256SUMS"] {
+        let read = |out: &str| fs::read_to_string(dir.path().join(out).join(name)).unwrap();
+        assert!(name == "SHA256SUMS" || read("out") == read("alone"), "{name}");
     }
-    std::thread::sleep(Duration::from_millis(50));
-    assert_eq!(error(dir.path(), &["compare", "small.toml", "--out", "out"]), "out: another process is comparing in this folder");
+    let left: Vec<_> = fs::read_dir(dir.path().join("out/runs")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".lock")), "{left:?}");
+    let verified = command(dir.path(), &["verify", "out"]).output().unwrap();
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
 }
 
 /// A single run has no interval and no test; two or three decide nothing.

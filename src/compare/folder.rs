@@ -10,7 +10,7 @@ use super::run::{Unusable, read_run};
 use super::{Comparison, PROBLEMS, RESULTS, TIMING};
 use crate::Error;
 use crate::figure::Format;
-use crate::files::{Entry, entries, exists, hexadecimal, read, read_to_string, remove_leftovers};
+use crate::files::{Entry, entries, exists, hexadecimal, read, read_to_string, remove_leftovers, try_lock};
 use crate::run::verify::tensors;
 use crate::saved::{COMPARISON, CONFIG, POLICIES};
 use crate::verify::Checked;
@@ -166,6 +166,12 @@ pub(super) fn remove_outputs(dir: &Path) -> Result<(), Error> {
 pub(super) fn remove_unfinished(dir: &Path, runs: &Path) {
     remove_leftovers(dir, |name| outputs().any(|own| own == name));
     let endings = ["csv", "timing", "problems", "state", "safetensors"];
+    // the locks of runs that killed processes were making
+    for Entry { path, .. } in entries(runs).unwrap_or_default() {
+        if path.extension().is_some_and(|ending| ending == "lock") && matches!(try_lock(&path), Ok(Some(_))) {
+            let _ = fs::remove_file(&path);
+        }
+    }
     remove_leftovers(runs, |name| name.split_once('.').is_some_and(|(_, ending)| endings.contains(&ending)));
 }
 

@@ -66,11 +66,13 @@ mod report;
 mod run;
 mod summary;
 
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use gradus_envs::panics;
 use gradus_nets::threads;
@@ -124,10 +126,21 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     let all = jobs_of(comparison, code)?;
     let runs = dir.join("runs");
     fs::create_dir_all(&runs).map_err(Error::io("create", &runs))?;
-    let _lock = files::lock(dir, "another process is comparing in this folder")?;
+    let busy = "another process is comparing in this folder";
+    // a second process makes some of the runs
+    let first = files::lock(dir, busy);
+    if let Err(Error::Folder { problem, .. }) = &first
+        && problem == busy
+    {
+        say(&format!("{busy}: the runs are shared"));
+    }
     folder::remove_unfinished(dir, &runs);
 
     let (outcomes, failure) = train(&all, &runs, (jobs, stop), &say)?;
+    let _lock = match first {
+        Err(Error::Folder { problem, .. }) if problem == busy => last_lock(dir, stop)?,
+        first => first?,
+    };
     // an agent with a run that failed has no results, the others have theirs
     let is_whole = |agent: &str| all.iter().zip(&outcomes).all(|(job, outcome)| job.agent != agent || outcome.is_some());
     let (whole, failed): (Vec<Contender>, Vec<Contender>) = comparison.agents.iter().cloned().partition(|agent| is_whole(&agent.name));
@@ -242,6 +255,22 @@ fn draw(figures: &[Named], dir: &Path, formats: &[Format]) -> Result<Vec<PathBuf
         .collect()
 }
 
+/// Time between two looks at a lock of another process.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Waits until the other process has written its outputs.
+fn last_lock(dir: &Path, stop: &AtomicBool) -> Result<File, Error> {
+    loop {
+        if let Some(lock) = files::try_lock(&dir.join(files::LOCK))? {
+            return Ok(lock);
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped("after all runs".into()));
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
 fn jobs_of(comparison: &Comparison, code: Code) -> Result<Vec<Job<'_>>, Error> {
     let (mut all, mut inputs) = (Vec::new(), Inputs::default());
     for agent in &comparison.agents {
@@ -267,14 +296,30 @@ fn train(
 ) -> Result<(Vec<Option<Outcome>>, Option<String>), Error> {
     let missing: Vec<&Config> = all.iter().filter(|job| !matches!(job.stored(runs), Stored::Kept(_))).map(|job| &job.config).collect();
     memory::check_jobs(jobs.min(missing.len()), &missing)?;
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (waiting, done) = (Mutex::new((0..all.len()).collect::<VecDeque<usize>>()), AtomicUsize::new(0));
     let results = Mutex::new(BTreeMap::new());
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let work = || {
         while !stop.load(Ordering::Relaxed)
-            && let number = next.fetch_add(1, Ordering::Relaxed)
-            && let Some(job) = all.get(number)
+            && let Some(number) = next()
         {
-            let stored = job.stored(runs);
+            let job = &all[number];
+            let mut stored = job.stored(runs);
+            // a run that another process is making comes last
+            let lock = runs.join(format!("{}.lock", job.key()));
+            let is_kept = matches!(stored, Stored::Kept(_));
+            let locked = if is_kept { Ok(None) } else { files::try_lock(&lock) };
+            if !is_kept && matches!(locked, Ok(None)) {
+                waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(number);
+                thread::sleep(PAUSE);
+                continue;
+            }
+            // without a lock a run may be made twice, with the same result
+            let held = locked.unwrap_or_default();
+            // it may have been made in between
+            if held.is_some() {
+                stored = job.stored(runs);
+            }
             let (result, how) = match &stored {
                 Stored::Kept(outcome) => (Ok(outcome.clone()), "kept from before".to_owned()),
                 Stored::Outdated(_) | Stored::Nothing => {
@@ -291,14 +336,18 @@ fn train(
                 Err(Error::Stopped(place)) => format!("stopped {place}"),
                 Err(error) => format!("failed: {error}"),
             };
+            if held.is_some() {
+                let _ = fs::remove_file(&lock);
+            }
+            drop(held);
             let (count, digits) = (1 + done.fetch_add(1, Ordering::Relaxed), all.len().to_string().len());
             say(&format!("[{count:>digits$}/{}] {}: {what}", all.len(), name(job)));
             results.lock().unwrap_or_else(PoisonError::into_inner).insert(number, (result, stored));
         }
     };
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         // if the system refuses a thread, fewer threads do the same work
-        (1..jobs.min(all.len())).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, work)));
+        (1..jobs.min(all.len())).for_each(|_| drop(thread::Builder::new().spawn_scoped(scope, work)));
         work();
     });
     let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -164,6 +164,15 @@ pub(crate) fn lock(dir: &Path, problem: &str) -> Result<File, Error> {
     Ok(file)
 }
 
+/// Locks the file at `path`, which is created, until the returned file is dropped. Returns `None` if this or another process holds the lock. Where the file system
+/// has no locks, everyone gets one.
+pub(crate) fn try_lock(path: &Path) -> Result<Option<File>, Error> {
+    expect_file(path)?;
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(Error::io("create", path))?;
+    let is_held = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+    Ok((!is_held).then_some(file))
+}
+
 /// Parts of temporary names, of files and of folders.
 const TEMPORARY_FILE: &str = "tmp";
 const TEMPORARY_FOLDER: &str = "new";
