@@ -2,13 +2,15 @@
 # Counts how many of 20 seeds of each default preset reach a level, with the final policy: scripts/defaults.sh [SEEDS]
 #
 # For every line of results/defaults/presets.csv and every seed, trains as `gradus train AGENT ENVIRONMENT` does, evaluates greedy episodes with the seed 1, and adds a
-# row to results/defaults/runs.csv. A row that is there is not made again, so the script can be stopped and continued. At the end it writes summary.csv.
-# SEEDS are numbers [default: 1 to 20]. GRADUS names the program. The settings were chosen on the seeds 1000 to 1019.
+# row to results/defaults/runs.csv. A row that is there is not made again, so the script can be stopped and continued. At the end it writes agents/presets/reached.csv, which
+# the program reads. SEEDS are numbers [default: 1 to 20], or `table`, which only writes this file. GRADUS names the program. Settings of ours were chosen on the seeds 1000 to
+# 1019.
 set -euo pipefail
 cd "$(dirname "$0")/../results/defaults"
 gradus=${GRADUS:-../../target/debug/gradus}
 seeds=("$@")
 [ ${#seeds[@]} -gt 0 ] || mapfile -t seeds < <(seq 1 20)
+[ "${seeds[0]}" != table ] || seeds=()
 [ -e runs.csv ] || echo "agent,environment,preset,seed,steps,value" >runs.csv
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -29,11 +31,11 @@ print(round(scores[sys.argv[1]] if sys.argv[1] in scores else evaluation["mean"]
   done
 done < <(tail -n +2 presets.csv | sort -t, -s -n -k7,7)
 
-python3 - <<'E2'
+python3 - <<'END'
 import csv, statistics
 
 runs = list(csv.DictReader(open("runs.csv")))
-with open("summary.csv", "w") as file:
+with open("../../agents/presets/reached.csv", "w") as file:
     file.write("agent,environment,preset,measure,level,steps,seeds,reached,median,least\n")
     for line in csv.DictReader(open("presets.csv")):
         key = (line["agent"], line["environment"], line["preset"])
@@ -43,4 +45,4 @@ with open("summary.csv", "w") as file:
             reached = sum(value >= float(line["level"]) for value in values)
             numbers = [own[0]["steps"], len(values), reached, round(statistics.median(values), 2), min(values)]
             file.write(",".join([*key, line["measure"], line["level"], *map(str, numbers)]) + "\n")
-E2
+END

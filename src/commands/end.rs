@@ -1,5 +1,6 @@
 //! What `train` says at its end: what the policy is worth.
 
+use crate::agents::{Reached, reached};
 use crate::config::effect::predicts;
 use crate::envs::EnvError;
 use crate::envs::text::Split;
@@ -7,7 +8,7 @@ use crate::evaluate::levels::Levels;
 use crate::evaluate::{Evaluation, evaluate};
 use crate::numbers::{short, with_error};
 use crate::saved::load_behaviour_on;
-use crate::{Error, Mode, Run, program_name};
+use crate::{Config, Error, Mode, Run, program_name};
 
 use super::{quoted, say};
 
@@ -31,6 +32,9 @@ pub(super) fn report(run: &Run) -> Result<(), Error> {
     };
     let levels = Levels::of(config, &world)?;
     say(format!("evaluation: {}, greedy: {}", in_words(&last), verdict(&last, &levels)));
+    if let Some(Reached { level, reached, seeds, measure, .. }) = of_preset(config) {
+        say(format!("of {seeds} seeds with these settings {reached} end with a {measure} of {} or more", short(level)));
+    }
     if let Some(starts) = config.starts_after_the_end() {
         let expected = config.steps;
         say(format!("no update was made: updates begin after step {starts}, and the run has {expected} steps"));
@@ -45,6 +49,14 @@ pub(super) fn report(run: &Run) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Returns what the default preset has reached, if these are its settings.
+fn of_preset(config: &Config) -> Option<Reached> {
+    let base = Config::preset(&config.agent, &config.environment, None).ok()?;
+    let free = ["seed", "device", "evaluate_every", "evaluate_episodes", "max_concurrent"];
+    let settings = |config: &Config| config.settings().into_iter().filter(|(key, _)| !free.contains(&key.as_str())).collect::<Vec<_>>();
+    (settings(&base) == settings(config)).then(|| reached(&config.agent, &config.environment, "default"))?
 }
 
 pub(super) fn in_words(evaluation: &Evaluation) -> String {

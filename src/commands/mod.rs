@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use self::signals::Signals;
 use crate::agents::registry as agents;
-use crate::agents::{ConfigError, Preset};
+use crate::agents::{ConfigError, Preset, Reached, reached_by};
 use crate::config::effect::covers;
 use crate::config::parse_steps;
 use crate::config::settings::explain;
@@ -597,6 +597,14 @@ fn list_presets(of: Option<&str>) -> Result<u8, Error> {
     for preset in agents::presets().into_iter().filter(is_meant) {
         say(format!("{} on {}: {}", preset.agent, preset.environment, preset.name));
         say_wrapped("    ", &preset.about());
+        let of = |(environment, it): (&str, Reached)| {
+            let place = if environment == preset.environment { String::new() } else { format!("{environment}: ") };
+            format!("{place}{} of {} seeds end with a {} of {} or more (median {})", it.reached, it.seeds, it.measure, it.level, it.median)
+        };
+        let known: Vec<String> = reached_by(&preset).into_iter().map(of).collect();
+        if !known.is_empty() {
+            say_wrapped("    ", &known.join("; "));
+        }
     }
     Ok(0)
 }

@@ -26,7 +26,7 @@ pub struct Experiment {
 pub struct Outcome {
     /// Reward at each step.
     pub rewards: Vec<f64>,
-    /// Whether the best arm was pulled at each step: 1 or 0.
+    /// Whether a best arm was pulled at each step: 1 or 0.
     pub optimal: Vec<f64>,
     /// Regret until each step: the sum of the differences between the value of the best arm for the context and that of the pulled one.
     pub regret: Vec<f64>,
@@ -45,14 +45,15 @@ fn try_problem(rule: LinearRule, experiment: &Experiment, problem: u64) -> Outco
     let (mut context, mut regret, mut outcome) = (vec![0.0; width], 0.0, Outcome::default());
     for step in 1..=steps as u64 {
         bandit.reset(episode_seed(seed, problem, step), &mut context);
-        let (best, value) = bandit.best(&context);
+        let (_, value) = bandit.best(&context);
         let x: Vec<f64> = context.iter().map(|number| f64::from(*number)).collect();
         let arm = learner.choose(&x, &mut choices);
-        regret += value - bandit.values(&context)[arm];
+        let gap = value - bandit.values(&context)[arm];
+        regret += gap;
         let reward = bandit.step(Action::Discrete(arm as u32), &mut context).reward;
         learner.learn(&x, arm, reward);
         outcome.rewards.push(reward);
-        outcome.optimal.push(f64::from(u8::from(arm == best)));
+        outcome.optimal.push(f64::from(u8::from(gap == 0.0)));
         outcome.regret.push(regret);
     }
     outcome

@@ -72,7 +72,7 @@ pub struct Average {
 pub struct Outcome {
     /// Reward at each step.
     pub rewards: Vec<Average>,
-    /// Share of problems in which the best arm was pulled, at each step.
+    /// Share of problems in which a best arm was pulled, at each step.
     pub optimal: Vec<Average>,
     /// Regret until each step: the sum of the differences between the highest value and that of the pulled arm.
     pub regret: Vec<Average>,
@@ -181,14 +181,16 @@ fn try_part(rule: Rule, experiment: &Experiment, testbed: &dyn Fn(std::ops::Rang
         let best: Vec<usize> = (0..learners.len()).map(|problem| testbed.best(problem)).collect();
         for (problem, (action, lost)) in actions.iter().zip(&mut lost).enumerate() {
             let values = testbed.values(problem);
-            *lost += values[best[problem]] - values[*action as usize];
+            let gap = values[best[problem]] - values[*action as usize];
+            *lost += gap;
             part.regret[step].add(*lost);
+            // of several best arms each is optimal
+            part.optimal[step].add(f64::from(u8::from(gap == 0.0)));
         }
         testbed.pull(&actions, &mut rewards);
         for (problem, (learner, (action, reward))) in learners.iter_mut().zip(actions.iter().zip(&rewards)).enumerate() {
             learner.learn(*action as usize, *reward);
             part.rewards[step].add(*reward);
-            part.optimal[step].add(f64::from(u8::from(*action as usize == best[problem])));
             earned[problem] += reward;
         }
     }

@@ -115,7 +115,15 @@ settings! {
 impl AgentConfig for TileSarsaConfig {
     const NAME: &'static str = "tile-sarsa";
     const ABOUT: &'static str = "semi-gradient Sarsa with tile coding: two observed numbers, discrete actions";
-    const PRESETS: &'static [Preset] = &[super::agent::preset(Self::NAME)];
+    const PRESETS: &'static [Preset] = &[
+        Preset {
+            agent: Self::NAME,
+            environment: "mountain-car",
+            name: "default",
+            text: include_str!("../../presets/mountain-car-tile-sarsa-default.toml"),
+        },
+        super::agent::preset(Self::NAME),
+    ];
     const IS_WHOLE: bool = true;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
