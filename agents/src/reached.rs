@@ -34,9 +34,9 @@ pub fn reached(agent: &str, environment: &str, preset: &str) -> Option<Reached> 
 pub fn reached_by(preset: &Preset) -> Vec<(&'static str, Reached)> {
     let is_common = matches!(preset.environment, "any" | "text");
     // an own preset is tried in its environment; one for any environment where an agent has no own one, or under the name `any`
-    let is_own = |environment: &str| crate::registry::presets().iter().any(|own| {
-        (own.agent, own.environment, own.name) == (preset.agent, environment, preset.name)
-    });
+    let is_own = |environment: &str| {
+        crate::registry::presets().iter().any(|own| (own.agent, own.environment, own.name) == (preset.agent, environment, preset.name))
+    };
     let is_meant = |[agent, environment, name]: [&str; 3]| {
         agent == preset.agent
             && match is_common {

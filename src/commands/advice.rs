@@ -6,17 +6,17 @@ use crate::envs::registry;
 use crate::{Config, program_name};
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-/// Options of other programs, and what they are called here.
+/// Options of `train` in other programs, and what they are called here, with the place of the value.
 const OPTIONS: [(&[&str], &str); 10] = [
-    (&["timesteps", "total-timesteps", "num-steps", "n-timesteps", "frames", "total-steps"], "--steps 100k"),
-    (&["num-envs", "n-envs"], "--envs 8"),
+    (&["timesteps", "total-timesteps", "num-steps", "n-timesteps", "frames", "total-steps"], "--steps {}"),
+    (&["num-envs", "n-envs"], "--envs {}"),
     (&["seeds", "n-seeds", "num-seeds"], "--seed 1: a run has one seed; `compare` trains several seeds"),
-    (&["lr"], "--set optimiser.learning_rate=0.001"),
+    (&["lr"], "--set optimiser.learning_rate={}"),
     (&["algo", "agent", "env", "env-id", "environment"], "the names without an option, such as `train ppo cartpole`"),
     (&["render", "render-mode", "gif", "video"], "the command `play`, which shows the policy of a run"),
-    (&["log-dir", "logdir", "output", "save", "save-path", "dir"], "--out DIR"),
+    (&["log-dir", "logdir", "output", "save", "save-path", "dir"], "--out {}"),
     (&["cuda", "gpu"], "--device cuda, in a program with the feature `tch`"),
-    (&["eval-freq", "eval-every", "evaluate-every"], "--set evaluate_every=10000"),
+    (&["eval-freq", "eval-every", "evaluate-every"], "--set evaluate_every={}"),
     (&["verbose"], "nothing: the progress is shown unless --quiet is given"),
 ];
 
@@ -59,7 +59,7 @@ pub(super) fn advice(error: &Error, words: &[String]) -> Option<String> {
     }
     match invalid.strip_prefix("--") {
         Some("force" | "overwrite") => Some("a run is never overwritten: choose another folder with --out".into()),
-        Some(option) => of_option(&option.replace('_', "-"), words),
+        Some(option) => of_option(&option.replace('_', "-"), words, error.get(ContextKind::SuggestedArg).is_some()),
         None if first == "train" && invalid.contains('=') => Some(format!("did you mean --set {invalid}?")),
         None if matches!(first, "play" | "eval" | "explain" | "values" | "export" | "plot") && is_agent(second) => {
             let program = program_name();
@@ -83,21 +83,26 @@ fn world_of(agent: &str) -> &'static str {
 }
 
 /// Returns what to type instead of an unknown option of `train`, or of a command that takes settings.
-fn of_option(option: &str, words: &[String]) -> Option<String> {
-    if let Some((_, typed)) = OPTIONS.iter().find(|(names, _)| names.contains(&option)) {
-        return Some(format!("type {typed}"));
+fn of_option(option: &str, words: &[String], has_tip: bool) -> Option<String> {
+    let first = words.first().map_or("", String::as_str);
+    if first == "compare" && matches!(option, "seed" | "seeds" | "steps" | "timesteps" | "agent" | "env" | "set") {
+        return Some("agents, environments, steps and seeds of a comparison are in its file".into());
     }
-    let [first, agent, env, ..] = words else { return None };
-    if !matches!(first.as_str(), "train" | "bench") {
+    if !matches!(first, "train" | "bench") {
         return None;
     }
+    let value = words.iter().skip_while(|word| word.trim_start_matches('-').replace('_', "-") != option).nth(1);
+    let value = value.filter(|value| !value.starts_with("--")).map_or("VALUE", String::as_str);
+    if let Some((_, typed)) = OPTIONS.iter().find(|(names, _)| names.contains(&option)) {
+        return Some(format!("type {}", typed.replace("{}", value)));
+    }
+    let [_, agent, env, ..] = words else { return None };
     // the name of a setting
     let config = Config::preset(agent, env, None).or_else(|_| Config::preset(env, agent, None)).ok()?;
     let is_meant = |key: &&str| key.rsplit('.').next().is_some_and(|name| name.replace('_', "-") == option);
     let settings = explain(&config);
     let key = settings.iter().map(|(key, ..)| key.as_str()).find(is_meant);
-    let value = words.iter().skip_while(|word| word.trim_start_matches('-').replace('_', "-") != option).nth(1);
-    let value = value.filter(|value| !value.starts_with('-')).map_or("VALUE", String::as_str);
     let listed = || format!("settings are given with --set KEY=VALUE; {} list {} shows them", program_name(), config.agent);
-    Some(key.map_or_else(listed, |key| format!("type --set {key}={value}")))
+    // a word that is neither may be a misspelt option, which the parser names
+    key.map(|key| format!("type --set {key}={value}")).or_else(|| (!has_tip).then(listed))
 }

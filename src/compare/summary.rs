@@ -393,7 +393,8 @@ impl Analysis<'_> {
             if runs < 2 { point } else { point + &interval }
         };
         let overall = self.overall.as_ref().filter(|_| environments.len() > 1);
-        let best = |at: usize| (0..agents.len()).reduce(|a, b| if estimate(at, b).point > estimate(at, a).point { b } else { a }).unwrap_or(0);
+        let best =
+            |at: usize| (0..agents.len()).reduce(|a, b| if estimate(at, b).point > estimate(at, a).point { b } else { a }).unwrap_or(0);
         let is_behind = |at: usize, agent: usize| {
             let pair = self.improvements_within[at].iter().find(|pair| [(pair.x, pair.y), (pair.y, pair.x)].contains(&(best(at), agent)));
             pair.is_some_and(|pair| pair.stands() && self.runs_of(pair) >= ENOUGH)
@@ -412,7 +413,11 @@ impl Analysis<'_> {
         let columns = "r".repeat(head.len() - 1);
         let intervals =
             if self.table.runs.iter().all(|runs| runs[0].len() < 2) { "" } else { ", with 95\\,\\% bootstrap intervals in brackets" };
-        let caption = format!("{}: {} of the returns of the final parameters over {runs}{intervals}. Bold: the highest, and those that are not significantly below it.", latex(name), self.statistic_name());
+        let caption = format!(
+            "{}: {} of the returns of the final parameters over {runs}{intervals}. Bold: the highest, and those that are not significantly below it.",
+            latex(name),
+            self.statistic_name()
+        );
         let label = name
             .to_lowercase()
             .split(|letter: char| !letter.is_ascii_alphanumeric())

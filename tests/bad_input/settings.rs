@@ -34,7 +34,7 @@ fn unknown_names_and_values_out_of_range_are_refused() {
             &["pqn", "copy"],
             "pqn: expected an environment whose observations are rows of numbers, got Text(at most 11 tokens, vocabulary 11)",
         ),
-        (&["dqn", "cartpole", "--set", "dqn.buffer_size=10"], "dqn.buffer_size: expected at least 64, the size of a batch, got 10"),
+        (&["dqn", "cartpole", "--set", "dqn.buffer_size=10"], "dqn.buffer_size: expected at least 128, the size of a batch, got 10"),
         (
             &["qr-dqn", "cartpole", "--set", "qr-dqn.n_step=200000"],
             "qr-dqn.n_step: expected 1 to 100000, the decisions of each environment in the buffer, got 200000",
