@@ -45,6 +45,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('new', 'new', [CompletionResultType]::ParameterValue, 'Create a crate with an environment and an agent of its own, and with all of these commands')
             [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Check that the files of runs, policies and comparisons are as they were written. Exit code 1 if one is damaged')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List agents, environments and presets')
+            [CompletionResult]::new('guide', 'guide', [CompletionResultType]::ParameterValue, 'Print a page of the documentation, such as metrics or ppo')
             [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Show libtorch, CUDA and the available devices, and how to fix what does not work')
             [CompletionResult]::new('bench', 'bench', [CompletionResultType]::ParameterValue, 'Measure speed')
             break
@@ -242,6 +243,11 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         'gradus;list' {
             [CompletionResult]::new('--settings', '--settings', [CompletionResultType]::ParameterName, 'List the key, default and meaning of every setting instead, or of the settings of one agent')
             [CompletionResult]::new('--presets', '--presets', [CompletionResultType]::ParameterName, 'List the presets and where they are from instead')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;guide' {
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

@@ -40,6 +40,9 @@ _gradus() {
             gradus,export)
                 cmd="gradus__subcmd__export"
                 ;;
+            gradus,guide)
+                cmd="gradus__subcmd__guide"
+                ;;
             gradus,inspect)
                 cmd="gradus__subcmd__inspect"
                 ;;
@@ -119,7 +122,7 @@ _gradus() {
 
     case "${cmd}" in
         gradus)
-            opts="-h -V --help --version train eval play probe values explain export sft reward-model inspect sample compare plot bandit reproduce pages check new verify list doctor bench"
+            opts="-h -V --help --version train eval play probe values explain export sft reward-model inspect sample compare plot bandit reproduce pages check new verify list guide doctor bench"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -653,6 +656,20 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__guide)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

@@ -46,6 +46,7 @@ complete -c gradus -n "__fish_gradus_needs_command" -f -a "check" -d 'Check that
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "new" -d 'Create a crate with an environment and an agent of its own, and with all of these commands'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "verify" -d 'Check that the files of runs, policies and comparisons are as they were written. Exit code 1 if one is damaged'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "list" -d 'List agents, environments and presets'
+complete -c gradus -n "__fish_gradus_needs_command" -f -a "guide" -d 'Print a page of the documentation, such as metrics or ppo'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "doctor" -d 'Show libtorch, CUDA and the available devices, and how to fix what does not work'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "bench" -d 'Measure speed'
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l steps -d 'Total environment steps (text tasks: tokens), such as 500k or 2m [default: the preset\'s]' -r
@@ -197,6 +198,7 @@ td-lambda\t''
 n-step-td\t''"
 complete -c gradus -n "__fish_gradus_using_subcommand list" -l presets -d 'List the presets and where they are from instead'
 complete -c gradus -n "__fish_gradus_using_subcommand list" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand guide" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand doctor" -l device -d 'Fail with exit code 2 unless this device works: cpu, torch-cpu, cuda, cuda:N or mps' -r
 complete -c gradus -n "__fish_gradus_using_subcommand doctor" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and not __fish_seen_subcommand_from solve roofline train growth seeds busy text device env cartpole" -s h -l help -d 'Print help'
