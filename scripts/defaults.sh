@@ -34,7 +34,7 @@ done < <(tail -n +2 presets.csv | sort -t, -s -n -k7,7)
 python3 - <<'END'
 import csv, statistics
 
-runs = list(csv.DictReader(open("runs.csv")))
+runs, rows = list(csv.DictReader(open("runs.csv"))), []
 with open("../../agents/presets/reached.csv", "w") as file:
     file.write("agent,environment,preset,measure,level,steps,seeds,reached,median,least\n")
     for line in csv.DictReader(open("presets.csv")):
@@ -44,5 +44,12 @@ with open("../../agents/presets/reached.csv", "w") as file:
             values = [float(run["value"]) for run in own]
             reached = sum(value >= float(line["level"]) for value in values)
             numbers = [own[0]["steps"], len(values), reached, round(statistics.median(values), 2), min(values)]
-            file.write(",".join([*key, line["measure"], line["level"], *map(str, numbers)]) + "\n")
+            row = [*key, line["measure"], line["level"], *map(str, numbers)]
+            file.write(",".join(row) + "\n")
+            steps, seeds, reached, median, least = row[5:]
+            rows.append("| " + " | ".join([*row[:5], steps, reached, seeds, median, least]) + " |\n")
+page = open("README.md").read()
+before, rest = page.split("| --- |", 1)
+head, rest = rest.split("\n", 1)
+open("README.md", "w").write(before + "| --- |" + head + "\n" + "".join(rows) + rest[rest.index("<!--|"):])
 END

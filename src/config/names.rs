@@ -6,7 +6,7 @@ use crate::files::format;
 
 /// The names of Stable-Baselines3, CleanRL and TRL, each with our names for the same thing. `AGENT` stands for the agent's section. Of several names,
 /// the first that the configuration has is meant.
-const FOREIGN: [(&str, &[&str]); 73] = [
+const FOREIGN: [(&str, &[&str]); 72] = [
     ("adam_epsilon", &["optimiser.epsilon"]),
     ("advantage_normalization", &["AGENT.normalise_advantages"]),
     ("alpha", &["AGENT.ent_coef"]),
@@ -66,7 +66,6 @@ const FOREIGN: [(&str, &[&str]); 73] = [
     ("policy_frequency", &["AGENT.policy_delay"]),
     ("policy_noise", &["AGENT.target_policy_noise"]),
     ("q_lr", &["optimiser.critic_learning_rate_ratio"]),
-    ("reward_scale", &["wrappers.normalise_rewards"]),
     ("rms_prop_eps", &["optimiser.epsilon"]),
     ("sde_sample_freq", &["network.gsde_sample_every"]),
     ("start_e", &["AGENT.exploration_initial_eps"]),
