@@ -90,3 +90,21 @@ fn planted_faults_are_found() {
     let (code, printed) = run(&["none.md"]);
     assert_eq!((code, printed.as_str()), (Some(2), ""));
 }
+
+/// The counts that the program states are those of the runs.
+#[test]
+fn what_defaults_reach_is_counted_from_their_runs() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).unwrap();
+    let rows = |text: &str| -> Vec<Vec<String>> { text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect() };
+    let runs = rows(&read("results/defaults/runs.csv"));
+    let counted = rows(&read("agents/presets/reached.csv"));
+    assert!(counted.len() >= 60, "{}", counted.len());
+    for row in counted {
+        let own: Vec<f64> = runs.iter().filter(|run| run[..3] == row[..3]).map(|run| run[5].parse().unwrap()).collect();
+        let level: f64 = row[4].parse().unwrap();
+        let reached = own.iter().filter(|value| **value >= level).count();
+        assert_eq!((own.len().to_string(), reached.to_string()), (row[6].clone(), row[7].clone()), "{row:?}");
+        let seeds: std::collections::BTreeSet<&String> = runs.iter().filter(|run| run[..3] == row[..3]).map(|run| &run[3]).collect();
+        assert_eq!(seeds.len(), own.len(), "{row:?}: each seed once");
+    }
+}

@@ -110,7 +110,7 @@ pub use ppo::{KlStop, Ppo, PpoConfig};
 pub use pqn::{Pqn, PqnConfig};
 pub use q_learner::{QLearner, QLearnerConfig};
 pub use qr_dqn::{QrDqn, QrDqnConfig, QrDqnObjective};
-pub use reached::{Reached, reached, reached_by};
+pub use reached::{Reached, best_known, reached, reached_by};
 pub use reference::{Reference, ReferenceConfig};
 pub use registry::{AgentConfig, AgentSettings, Built, Preset, Setup};
 pub use reinforce::{Reinforce, ReinforceConfig};

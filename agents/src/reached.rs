@@ -47,6 +47,11 @@ pub fn reached_by(preset: &Preset) -> Vec<(&'static str, Reached)> {
     rows().filter(|(key, _)| is_meant(*key)).map(|([_, environment, _], reached)| (environment, reached)).collect()
 }
 
+/// Returns the highest median return that a default preset has in an environment, if one was measured.
+pub fn best_known(environment: &str) -> Option<f64> {
+    rows().filter(|([_, own, _], it)| *own == environment && it.measure == "return").map(|(_, it)| it.median).reduce(f64::max)
+}
+
 fn rows() -> impl Iterator<Item = ([&'static str; 3], Reached)> {
     TABLE.lines().skip(1).filter_map(|line| {
         let cells: Vec<&'static str> = line.split(',').collect();

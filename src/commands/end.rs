@@ -88,7 +88,10 @@ pub(super) fn verdict(last: &Evaluation, levels: &Levels) -> String {
         Some(solved) if last.mean >= solved => format!("solved, which is {} or more", short(solved)),
         Some(solved) if is_random => format!("not learned, {random}, and solved is {}", short(solved)),
         Some(solved) => format!("not solved, {} below {}; {random}", short(solved - last.mean), short(solved)),
-        None if is_random => format!("not learned, {random}"),
-        None => random,
+        None => {
+            let best =
+                levels.best.map_or_else(String::new, |best| format!(", and the best default preset has a median of {}", short(best)));
+            format!("{}{random}{best}", if is_random { "not learned, " } else { "" })
+        }
     }
 }

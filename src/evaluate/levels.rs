@@ -1,4 +1,4 @@
-//! What returns are worth in an environment: that of random actions, that which counts as solved, and the best that a default preset has reached.
+//! What returns are worth in an environment: that of random actions, that which counts as solved, and the best that is possible or known.
 
 use gradus_envs::{Space, World};
 use gradus_nets::math::ln;
@@ -21,6 +21,8 @@ pub struct Levels {
     pub solved: Option<f64>,
     /// The highest mean return that is possible within the time limit, if a transition table tells it.
     pub optimum: Option<f64>,
+    /// The best return that is known: the highest median of a default preset's seeds. Of an environment of another crate none is known.
+    pub best: Option<f64>,
 }
 
 impl Levels {
@@ -30,7 +32,12 @@ impl Levels {
             true => evaluate(config.policy(world)?.as_ref(), world, EPISODES, 1, Mode::Sampled)?,
             false => evaluate(&Uniform::in_world(world), world, EPISODES, 1, Mode::Sampled)?,
         };
-        Ok(Self { random: (evaluation.mean, evaluation.error()), solved: world.solved_at, optimum: optimum(world) })
+        Ok(Self {
+            random: (evaluation.mean, evaluation.error()),
+            solved: world.solved_at,
+            optimum: optimum(world),
+            best: gradus_agents::best_known(&world.name),
+        })
     }
 
     /// Whether the mean of some returns does not differ from that of random actions by three standard errors, or is below it.
