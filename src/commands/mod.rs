@@ -415,7 +415,10 @@ fn train(arguments: &Train) -> Result<u8, Error> {
                 say(format!("mean return of the last {} training episodes: {mean}", run.trainer().recent_episodes()));
             }
             say(format!("learning curve: {}", run.dir().join("curve.png").display()));
-            end::report(&run)?;
+            // the run is finished: a failure of its evaluation is not one of the training
+            if let Err(error) = end::report(&run) {
+                warn(&format!("the policy could not be evaluated: {error}"));
+            }
             if was_finished {
                 let dir = quoted(&run.dir().display().to_string());
                 say(format!("train it further with: {} train --resume {dir} --steps {}", program_name(), 2 * run.trainer().steps()));
