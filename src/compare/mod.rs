@@ -128,18 +128,19 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     fs::create_dir_all(&runs).map_err(Error::io("create", &runs))?;
     let busy = "another process is comparing in this folder";
     // a second process makes some of the runs
-    let first = files::lock(dir, busy);
-    if let Err(Error::Folder { problem, .. }) = &first
-        && problem == busy
-    {
-        say(&format!("{busy}: the runs are shared"));
-    }
+    let first = match files::lock(dir, busy) {
+        Err(Error::Folder { problem, .. }) if problem == busy => {
+            say(&format!("{busy}: the runs are shared"));
+            None
+        }
+        lock => Some(lock?),
+    };
     folder::remove_unfinished(dir, &runs);
 
     let (outcomes, failure) = train(&all, &runs, (jobs, stop), &say)?;
     let _lock = match first {
-        Err(Error::Folder { problem, .. }) if problem == busy => last_lock(dir, stop)?,
-        first => first?,
+        Some(lock) => lock,
+        None => last_lock(dir, stop)?,
     };
     // an agent with a run that failed has no results, the others have theirs
     let is_whole = |agent: &str| all.iter().zip(&outcomes).all(|(job, outcome)| job.agent != agent || outcome.is_some());
