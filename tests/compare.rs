@@ -508,6 +508,49 @@ fn few_runs_decide_nothing() {
     assert!(!summary.contains("| higher |") && !summary.contains("| lower |"), "{summary}");
 }
 
+/// PPO plays two environments and DQN one of them: each environment compares its own agents, and nothing over both environments has DQN.
+#[test]
+fn agents_can_be_limited_to_environments() {
+    let file = "environments = [\"cartpole\", \"acrobot\"]\nsteps = { cartpole = 2000, acrobot = 1024 }\nevaluations = 2\nevaluation_episodes = 2\nseeds = 2\n\
+                score = { cartpole = [0, 500], acrobot = [-500, 0] }\n[[agents]]\nname = \"DQN\"\nagent = \"dqn\"\nsteps = 1000\nonly = [\"cartpole\"]\n\
+                settings = { learning_starts = 100 }\n[[agents]]\nname = \"PPO\"\nagent = \"ppo\"\n[[agents]]\nname = \"A2C\"\nagent = \"a2c\"\n";
+    let dir = folder(file);
+    assert!(lines(dir.path(), &["compare", "small.toml", "--out", "out"]).iter().any(|line| line.starts_with("10 runs: ")));
+    let read = |name: &str| fs::read_to_string(dir.path().join("out").join(name)).unwrap();
+    let summary = read("summary.csv");
+    let pairs = |environment: &str| -> Vec<String> {
+        let rows = summary.lines().filter(|row| row.starts_with(environment) && row.contains(",probability_of_improvement,"));
+        rows.map(|row| row.split(',').nth(1).unwrap().to_owned()).collect()
+    };
+    assert_eq!(pairs("cartpole"), ["DQN > PPO", "DQN > A2C", "PPO > A2C"]);
+    assert_eq!((pairs("acrobot"), pairs("all")), (vec!["PPO > A2C".to_string()], vec!["PPO > A2C".to_string()]));
+    assert!(!summary.lines().any(|row| row.starts_with("acrobot,DQN") || row.starts_with("all,DQN")));
+    let page = read("summary.md");
+    assert_eq!(page.matches("Without DQN, not run in every environment.").count(), 2, "{page}");
+    let row = |agent: &str| read("summary.tex").lines().find(|line| line.trim_start().starts_with(agent)).unwrap().to_owned();
+    assert!(row("DQN").ends_with(" & -- & -- \\\\") && !row("PPO").contains("--"), "{}", row("DQN"));
+    assert!(read("report.html").contains("3 agents x 2 environments x 2 seeds, not every agent in every environment: 10 runs;"));
+    assert!(read("sample_efficiency.svg").contains("DQN"));
+    lines(dir.path(), &["verify", "out"]);
+    lines(dir.path(), &["plot", "out/results.csv", "--out", "figures"]);
+    let with = |only: &str| {
+        fs::write(dir.path().join("bad.toml"), file.replace("only = [\"cartpole\"]", only)).unwrap();
+        error(dir.path(), &["compare", "bad.toml"])
+    };
+    assert_eq!(with("only = []"), "bad.toml: agent \"DQN\": only: expected at least one environment, got none");
+    assert_eq!(
+        with("only = [\"taxi\"]"),
+        "bad.toml: agent \"DQN\": only: expected environments of this comparison (cartpole, acrobot), got taxi"
+    );
+    let over = "only = [\"cartpole\"]\nenvironments.acrobot = { settings = { envs = 2 } }";
+    assert_eq!(with(over), "bad.toml: agent \"DQN\": environments: expected environments of `only`, got acrobot");
+    let nowhere = file
+        .replace("agent = \"ppo\"", "agent = \"ppo\"\nonly = [\"cartpole\"]")
+        .replace("agent = \"a2c\"", "agent = \"a2c\"\nonly = [\"cartpole\"]");
+    fs::write(dir.path().join("bad.toml"), nowhere).unwrap();
+    assert_eq!(error(dir.path(), &["compare", "bad.toml"]), "bad.toml: agents: expected an agent on acrobot, got none");
+}
+
 /// Settings without a section mean what they mean after --set; a run without an update, and rollouts that are longer than the steps, are named.
 #[test]
 fn a_comparison_does_not_hide_what_its_runs_did() {

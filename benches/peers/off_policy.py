@@ -30,6 +30,7 @@ TASKS = {
     "cartpole": {
         "agent": "dqn",
         "environment": "cartpole",
+        "preset": "zoo",
         "id": "CartPole-v1",
         "steps": 50_000,
         "policy": dict(net_arch=[256, 256]),
@@ -139,7 +140,7 @@ def gradus(binary: str, task: str, seed: int) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         run = lambda *arguments: subprocess.run([binary, *arguments], check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
-        run("train", agent, environment, "--seed", str(seed), "--threads", "1", "--quiet", "--out", str(out))
+        run("train", agent, environment, "--preset", TASKS[task].get("preset", "default"), "--seed", str(seed), "--threads", "1", "--quiet", "--out", str(out))
         with (out / "episodes.csv").open() as table:
             returns = [float(row["return"]) for row in csv.DictReader(table)][-EPISODES:]
         with (out / "metrics.csv").open() as table:

@@ -1,10 +1,12 @@
 //! Estimates from the table of results, computed once for figures and tables.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use gradus_nets::threads;
 
 use super::{Comparison, Contender, Statistic};
+use crate::Config;
 use crate::statistics::table::{Point, Runs, Table};
 use crate::statistics::{Aggregate, Bootstrap, Estimate, Scores, ScoresError, holm, mann_whitney, paired, sign_flips_of_all};
 
@@ -16,6 +18,9 @@ const INTERVAL: usize = 50_000;
 const CROSSED: usize = 10_000;
 /// Number of thresholds tau of a performance profile.
 const TAUS: usize = 201;
+
+/// Something of each agent that has runs in an environment, by the agent's place in the table.
+pub(super) type ByAgent<T> = BTreeMap<usize, T>;
 
 /// A curve of one agent: the steps, the seconds and the estimate of each of its evaluations.
 #[derive(Clone, Debug)]
@@ -62,8 +67,8 @@ impl Wanted {
     pub(super) fn of(comparison: &Comparison) -> Self {
         let Comparison { statistic, task_bootstrap, fall, .. } = comparison;
         let of_agent = |agent: &Contender| {
-            let steps = comparison.environments.iter().zip(&agent.configs).map(|(name, config)| (name.clone(), config.steps));
-            steps.map(|(environment, steps)| ((agent.name.clone(), environment), steps)).collect::<Vec<_>>()
+            let of = |(at, config): (&usize, &Config)| ((agent.name.clone(), comparison.environments[*at].clone()), config.steps);
+            agent.configs.iter().map(of).collect::<Vec<_>>()
         };
         let planned = comparison.agents.iter().flat_map(of_agent).collect();
         Self { statistic: *statistic, task_bootstrap: *task_bootstrap, fall: fall.clone(), planned, parts: Parts::All }
@@ -156,20 +161,20 @@ pub(super) struct Analysis<'a> {
     pub(super) statistic: Statistic,
     /// What the reader of a table must know of its steps, for each environment.
     pub(super) caveats: Vec<String>,
-    /// Curves of the returns, as `curves[environment][agent]`; empty if only tables are wanted.
-    pub(super) curves: Vec<Vec<Curve>>,
-    /// Aggregates of the returns of the last evaluations that all agents have, as `finals[environment][agent]`.
-    pub(super) finals: Vec<Vec<Aggregates>>,
+    /// Curves of the returns in each environment; empty if only tables are wanted.
+    pub(super) curves: Vec<ByAgent<Curve>>,
+    /// Aggregates of the returns of the last evaluations that all agents have, in each environment.
+    pub(super) finals: Vec<ByAgent<Aggregates>>,
     /// For each environment in which some agents have more steps than others: the aggregates of the returns after each agent's own steps.
-    pub(super) own_finals: Vec<Option<Vec<Aggregates>>>,
-    /// Curves of the normalised scores over all environments, by agent, if there are several environments with normalised scores and
+    pub(super) own_finals: Vec<Option<ByAgent<Aggregates>>>,
+    /// Curves of the normalised scores over all environments, of the agents that have runs in all of them, if there are several environments with normalised scores and
     /// each agent has equally many evaluations in all of them.
-    pub(super) overall_curves: Option<Vec<Curve>>,
-    /// Aggregates of the normalised final scores, by agent.
-    pub(super) overall: Option<Vec<Aggregates>>,
-    /// Thresholds and performance profiles, of normalised scores or of the returns of a single environment.
-    pub(super) profiles: Option<(Vec<f64>, Vec<Vec<Estimate>>)>,
-    /// The probability that X improves on Y, over all environments.
+    pub(super) overall_curves: Option<ByAgent<Curve>>,
+    /// Aggregates of the normalised final scores, of the agents that have runs in every environment.
+    pub(super) overall: Option<ByAgent<Aggregates>>,
+    /// Thresholds and performance profiles, of normalised scores or of the returns of a single environment, of the agents that have runs in every environment.
+    pub(super) profiles: Option<(Vec<f64>, ByAgent<Vec<Estimate>>)>,
+    /// The probability that X improves on Y, over all environments, for agents that have runs in every environment.
     pub(super) improvements: Vec<Pair>,
     /// The probability that X improves on Y, within each environment.
     pub(super) improvements_within: Vec<Vec<Pair>>,
@@ -179,8 +184,8 @@ pub(super) struct Analysis<'a> {
     /// The probability that a run of X is solved sooner than a run of Y, for each environment and each pair of agents whose runs were all
     /// solved.
     pub(super) sooner: Vec<Vec<Pair>>,
-    /// When runs were solved, as `solved[environment][agent]`; `None` for an environment without a return at which it is solved.
-    pub(super) solved: Vec<Option<Vec<Solved>>>,
+    /// When runs were solved; `None` for an environment without a return at which it is solved.
+    pub(super) solved: Vec<Option<ByAgent<Solved>>>,
 }
 
 impl<'a> Analysis<'a> {
@@ -188,59 +193,67 @@ impl<'a> Analysis<'a> {
     pub(super) fn new(table: &'a Table, wanted: &Wanted, begin: &dyn Fn(&str)) -> Result<Self, ScoresError> {
         let Wanted { statistic, parts, .. } = *wanted;
         let (for_tables, for_figures) = (parts != Parts::Figures, parts != Parts::Tables);
-        let (agents, environments) = (0..table.agents.len(), 0..table.environments.len());
+        let (environments, everywhere) = (0..table.environments.len(), table.agents_everywhere());
         let (several, scored) = (table.environments.len() > 1, table.has_scores());
         let value = |point: &Point| point.value;
         let score = |point: &Point| point.score.unwrap_or(f64::NAN);
-        let finals = |environments: &[usize], of: fn(&Point) -> f64| -> Result<Vec<Scores>, ScoresError> {
-            agents.clone().map(|agent| scores(table, agent, environments, None, of)).collect()
+        let finals = |agents: &[usize], environments: &[usize], of: fn(&Point) -> f64| -> Result<Vec<Scores>, ScoresError> {
+            agents.iter().map(|agent| scores(table, *agent, environments, None, of)).collect()
         };
         let all: Vec<usize> = environments.clone().collect();
         let tasks = wanted.task_bootstrap && several;
         let bootstrap = Bootstrap { resamples: INTERVAL, ..Bootstrap::default() };
-        let pairs: Vec<(usize, usize)> = agents.clone().flat_map(|x| (x + 1..table.agents.len()).map(move |y| (x, y))).collect();
 
         let curves = environments.clone().filter(|_| for_figures).map(|at| {
             begin(&format!("curves on {}", table.environments[at]));
-            curves(table, statistic, false, &[at], value)
+            curves(table, statistic, false, (&table.agents_in(at), &[at]), value)
         });
         let curves = curves.collect::<Result<_, _>>()?;
         begin("curves over all environments");
-        let has_overall_curves = for_figures && several && scored && same_lengths(table);
-        let overall_curves = has_overall_curves.then(|| self::curves(table, statistic, tasks, &all, score)).transpose()?;
+        let has_overall_curves = for_figures && several && scored && same_lengths(table) && !everywhere.is_empty();
+        let overall_curves = has_overall_curves.then(|| self::curves(table, statistic, tasks, (&everywhere, &all), score)).transpose()?;
 
         begin("final returns");
-        let final_returns: Vec<Vec<Scores>> = environments.clone().map(|at| finals(&[at], value)).collect::<Result<_, _>>()?;
-        let each: Vec<&Scores> = final_returns.iter().flatten().collect();
-        let estimates = bootstrap.aggregates(&each, &[Aggregate::InterquartileMean, Aggregate::Mean]);
-        let aggregated: Vec<Aggregates> =
-            estimates.iter().map(|of_agent| Aggregates { iqm: of_agent[0], mean: of_agent[1], of_scores: None }).collect();
-        let aggregated = aggregated.chunks(table.agents.len()).map(<[_]>::to_vec).collect();
+        // environment and agent of each list of final returns; those of one environment are next to each other
+        let played: Vec<(usize, usize)> =
+            environments.clone().flat_map(|at| table.agents_in(at).into_iter().map(move |agent| (at, agent))).collect();
+        let final_returns: Vec<Scores> =
+            played.iter().map(|(at, agent)| scores(table, *agent, &[*at], None, value)).collect::<Result<_, _>>()?;
+        let final_returns: Vec<&Scores> = final_returns.iter().collect();
+        let averages = |of_agent: &Vec<Estimate>| Aggregates { iqm: of_agent[0], mean: of_agent[1], of_scores: None };
+        let estimates = bootstrap.aggregates(&final_returns, &[Aggregate::InterquartileMean, Aggregate::Mean]);
+        let mut aggregated = vec![ByAgent::new(); environments.len()];
+        for ((at, agent), of_agent) in played.iter().zip(&estimates) {
+            aggregated[*at].insert(*agent, averages(of_agent));
+        }
 
-        let own = |at: usize| -> Result<Option<Vec<Aggregates>>, ScoresError> {
+        let own = |at: usize| -> Result<Option<ByAgent<Aggregates>>, ScoresError> {
+            if !table.has_budgets(at) || !for_tables {
+                return Ok(None);
+            }
+            let agents = table.agents_in(at);
             let last = |agent: usize| Some(table.runs[agent][at][0].points.len() - 1);
-            let of = |agent: usize| scores(table, agent, &[at], last(agent), value);
-            let finals: Vec<Scores> = agents.clone().filter(|_| table.has_budgets(at) && for_tables).map(of).collect::<Result<_, _>>()?;
+            let finals: Vec<Scores> =
+                agents.iter().map(|agent| scores(table, *agent, &[at], last(*agent), value)).collect::<Result<_, _>>()?;
             let estimates = bootstrap.aggregates(&finals.iter().collect::<Vec<_>>(), &[Aggregate::InterquartileMean, Aggregate::Mean]);
-            let of_agent = |of_agent: &Vec<Estimate>| Aggregates { iqm: of_agent[0], mean: of_agent[1], of_scores: None };
-            Ok((!finals.is_empty()).then(|| estimates.iter().map(of_agent).collect()))
+            Ok(Some(agents.into_iter().zip(estimates.iter().map(averages)).collect()))
         };
         let own_finals = environments.clone().map(own).collect::<Result<_, _>>()?;
 
         begin("final scores over all environments");
         let of: Option<fn(&Point) -> f64> = if scored { Some(score) } else { (!several).then_some(value) };
-        let final_scores = of.map(|of| finals(&all, of)).transpose()?;
+        let final_scores = of.filter(|_| !everywhere.is_empty()).map(|of| finals(&everywhere, &all, of)).transpose()?;
         let overall = final_scores.as_ref().filter(|_| scored).map(|finals| {
             let wanted = [Aggregate::InterquartileMean, Aggregate::Mean, Aggregate::Median, Aggregate::OptimalityGap(1.0)];
             let estimates = Bootstrap { tasks, ..bootstrap }.aggregates(&finals.iter().collect::<Vec<_>>(), &wanted);
             let of_agent = |of: &Vec<Estimate>| Aggregates { iqm: of[0], mean: of[1], of_scores: Some([of[2], of[3]]) };
-            estimates.iter().map(of_agent).collect()
+            everywhere.iter().copied().zip(estimates.iter().map(of_agent)).collect()
         });
         let profiles = of.zip(final_scores.as_ref()).filter(|_| for_figures).and_then(|(of, finals)| {
             let taus = taus(finals, table.points().map(of), several)?;
             let bootstrap = Bootstrap { resamples: BAND, tasks, ..bootstrap };
             let profiles = bootstrap.profiles(&finals.iter().collect::<Vec<_>>(), &taus);
-            Some((taus, profiles))
+            Some((taus, everywhere.iter().copied().zip(profiles).collect()))
         });
 
         // the probability that X improves on Y, for lists of pairs of `tables`; p-values are corrected within each list
@@ -250,41 +263,35 @@ impl<'a> Analysis<'a> {
             tested(lists, Bootstrap { tasks, ..bootstrap }.improvements(tables, &lists.concat()), p_values)
         };
         begin("probability of improvement over all environments");
-        let over_all = finals(&all, value)?;
-        let over_all = improvements(&over_all.iter().collect::<Vec<_>>(), std::slice::from_ref(&pairs), tasks).concat();
+        let over_all = finals(&everywhere, &all, value)?;
+        let over_all = improvements(&over_all.iter().collect::<Vec<_>>(), &[pairs_of(0..everywhere.len())], tasks).concat();
+        let over_all = with_agents(over_all, |place| everywhere[place]);
 
-        // in a list of the agents' scores in all environments, those of one environment are next to each other
-        let place = |at: usize, agent: usize| at * table.agents.len() + agent;
-        let places = |at: usize, pairs: &[(usize, usize)]| pairs.iter().map(|(x, y)| (place(at, *x), place(at, *y))).collect();
-        let agents_of = |pairs: Vec<Pair>| -> Vec<Pair> {
-            let agent = |place: usize| place % table.agents.len();
-            pairs.into_iter().map(|pair| Pair { x: agent(pair.x), y: agent(pair.y), ..pair }).collect()
+        let agents_of = |pairs: Vec<Pair>| with_agents(pairs, |place| played[place].1);
+        let pairs_in = |at: usize| {
+            let first = played.partition_point(|(environment, _)| *environment < at);
+            pairs_of(first..played.partition_point(|(environment, _)| *environment <= at))
         };
-        let final_returns: Vec<&Scores> = final_returns.iter().flatten().collect();
         let within: Vec<Vec<Pair>> = match (several, for_tables) {
             (false, _) => vec![over_all.clone()],
             (true, false) => Vec::new(),
             (true, true) => {
                 begin("probability of improvement within environments");
-                let lists: Vec<_> = environments.clone().map(|at| places(at, &pairs)).collect();
+                let lists: Vec<_> = environments.clone().map(pairs_in).collect();
                 improvements(&final_returns, &lists, false).into_iter().map(agents_of).collect()
             }
         };
 
         begin("paired differences");
-        let seeds = |(at, agent): (usize, usize)| table.runs[agent][at].iter().map(|run| run.seed);
-        let of_place = |place: usize| (place / table.agents.len(), place % table.agents.len());
-        let have_same_seeds = |(x, y): &(usize, usize)| seeds(of_place(*x)).eq(seeds(of_place(*y)));
-        let lists = environments.clone().filter(|_| for_tables).map(|at| {
-            let all: Vec<(usize, usize)> = places(at, &pairs);
-            all.into_iter().filter(have_same_seeds).collect::<Vec<_>>()
-        });
-        let lists: Vec<Vec<(usize, usize)>> = lists.collect();
+        let runs = |place: usize| &table.runs[played[place].1][played[place].0];
+        let seeds = |place: usize| runs(place).iter().map(|run| run.seed);
+        let have_same_seeds = |(x, y): &(usize, usize)| seeds(*x).eq(seeds(*y));
+        let lists: Vec<Vec<(usize, usize)>> =
+            environments.clone().filter(|_| for_tables).map(|at| pairs_in(at).into_iter().filter(have_same_seeds).collect()).collect();
         let paired_by_seed = lists.concat();
-        let runs = |place: usize| &table.runs[of_place(place).1][of_place(place).0];
         // problems are known only of the last evaluation
         let is_last = |(x, y): &(usize, usize)| {
-            [*x, *y].into_iter().all(|of| runs(of)[0].points.len() - 1 == table.equal(of_place(of).1, of_place(of).0))
+            [*x, *y].into_iter().all(|place| runs(place)[0].points.len() - 1 == table.equal(played[place].1, played[place].0))
         };
         let problems = |pair: &(usize, usize)| by_problem(runs(pair.0), runs(pair.1)).filter(|_| is_last(pair));
         let without_problems: Vec<(usize, usize)> = paired_by_seed.iter().copied().filter(|pair| problems(pair).is_none()).collect();
@@ -307,17 +314,16 @@ impl<'a> Analysis<'a> {
         let (mut numbers, mut lists) = (Vec::new(), Vec::new());
         for (at, threshold) in thresholds.iter().enumerate() {
             let first = numbers.len();
-            for (agent, threshold) in agents.clone().zip(threshold.iter().cycle()) {
+            for (agent, threshold) in table.agents_in(at).into_iter().zip(threshold.iter().cycle()) {
                 let of_runs = table.runs[agent][at].iter().map(|run| number(run, *threshold)).collect::<Option<Vec<f64>>>();
                 if let Some(of_runs) = of_runs {
                     numbers.push((agent, Scores::new(vec![of_runs])?));
                 }
             }
-            lists.push((first..numbers.len()).flat_map(|x| (x + 1..numbers.len()).map(move |y| (x, y))).collect());
+            lists.push(pairs_of(first..numbers.len()));
         }
         let sooner = improvements(&numbers.iter().map(|(_, numbers)| numbers).collect::<Vec<_>>(), &lists, false);
-        let of_agents = |pair: Pair| Pair { x: numbers[pair.x].0, y: numbers[pair.y].0, ..pair };
-        let sooner = sooner.into_iter().map(|pairs| pairs.into_iter().map(of_agents).collect()).collect();
+        let sooner = sooner.into_iter().map(|pairs| with_agents(pairs, |place| numbers[place].0)).collect();
         let solved = solved(table, wanted, &thresholds)?;
         let caveats = environments.clone().map(|at| caveats(table, wanted, at)).collect();
         Ok(Self {
@@ -339,12 +345,23 @@ impl<'a> Analysis<'a> {
     }
 }
 
+/// Returns all pairs of two different places, the earlier one first.
+fn pairs_of(places: Range<usize>) -> Vec<(usize, usize)> {
+    let end = places.end;
+    places.flat_map(|x| (x + 1..end).map(move |y| (x, y))).collect()
+}
+
+/// Returns pairs of agents from pairs of places in a list.
+fn with_agents(pairs: Vec<Pair>, agent: impl Fn(usize) -> usize) -> Vec<Pair> {
+    pairs.into_iter().map(|pair| Pair { x: agent(pair.x), y: agent(pair.y), ..pair }).collect()
+}
+
 /// Names the agents that used more steps than they were meant to, the runs that ended early, and evaluations that repeat the one before.
 fn caveats(table: &Table, wanted: &Wanted, at: usize) -> String {
     let environment = &table.environments[at];
     let mut text = String::new();
-    for (agent, name) in table.agents.iter().enumerate() {
-        let runs = &table.runs[agent][at];
+    for agent in table.agents_in(at) {
+        let (name, runs) = (&table.agents[agent], &table.runs[agent][at]);
         let last = |run: &Runs| run.points.last().map_or(0.0, |point| point.step);
         let most = runs.iter().map(last).fold(0.0, f64::max);
         let planned = wanted.planned.get(&(name.clone(), environment.clone())).map(|steps| *steps as f64);
@@ -370,8 +387,8 @@ fn caveats(table: &Table, wanted: &Wanted, at: usize) -> String {
 }
 
 /// Returns when the runs of each environment with a threshold were solved, by agent.
-fn solved(table: &Table, wanted: &Wanted, thresholds: &[Option<f64>]) -> Result<Vec<Option<Vec<Solved>>>, ScoresError> {
-    let mut all: Vec<Option<Vec<Solved>>> = Vec::new();
+fn solved(table: &Table, wanted: &Wanted, thresholds: &[Option<f64>]) -> Result<Vec<Option<ByAgent<Solved>>>, ScoresError> {
+    let mut all: Vec<Option<ByAgent<Solved>>> = Vec::new();
     let (mut places, mut steps) = (Vec::new(), Vec::new());
     for (at, threshold) in thresholds.iter().enumerate() {
         let fall = wanted.fall.get(&table.environments[at]).copied();
@@ -379,19 +396,20 @@ fn solved(table: &Table, wanted: &Wanted, thresholds: &[Option<f64>]) -> Result<
             all.push(None);
             continue;
         };
-        for (agent, runs) in table.runs.iter().enumerate() {
-            if let Some(first) = first_steps(&runs[at], threshold) {
-                places.push((at, agent));
+        let agents = table.agents_in(at);
+        for agent in &agents {
+            if let Some(first) = first_steps(&table.runs[*agent][at], threshold) {
+                places.push((at, *agent));
                 steps.push(Scores::new(vec![first])?);
             }
         }
-        all.push(Some(table.runs.iter().map(|runs| Solved::new(&runs[at], threshold, fall)).collect()));
+        all.push(Some(agents.into_iter().map(|agent| (agent, Solved::new(&table.runs[agent][at], threshold, fall))).collect()));
     }
     let bootstrap = Bootstrap { resamples: INTERVAL, ..Bootstrap::default() };
     let estimates = bootstrap.aggregates(&steps.iter().collect::<Vec<_>>(), &[Aggregate::Mean]);
     for ((at, agent), estimate) in places.into_iter().zip(estimates.concat()) {
-        if let Some(solved) = &mut all[at] {
-            solved[agent].first = Some(estimate);
+        if let Some(solved) = all[at].as_mut().and_then(|all| all.get_mut(&agent)) {
+            solved.first = Some(estimate);
         }
     }
     Ok(all)
@@ -416,9 +434,11 @@ pub(super) fn by_problem(x: &[Runs], y: &[Runs]) -> Option<Vec<Vec<f64>>> {
     (have(x) && have(y)).then(|| x.iter().zip(y).map(difference).collect())
 }
 
-/// Whether every agent has the same number of evaluations in all environments, which overall curves need.
+/// Whether every agent of all environments has the same number of evaluations in them, which overall curves need.
 fn same_lengths(table: &Table) -> bool {
-    table.runs.iter().all(|environments| environments.iter().all(|runs| runs[0].points.len() == environments[0][0].points.len()))
+    let evaluations = |agent: usize, at: usize| table.runs[agent][at][0].points.len();
+    let is_same = |agent: usize| (0..table.environments.len()).all(|at| evaluations(agent, at) == evaluations(agent, 0));
+    table.agents_everywhere().into_iter().all(is_same)
 }
 
 /// Returns the scores of an agent at `evaluation`, or after equal steps if it is `None`.
@@ -436,16 +456,16 @@ fn scores(
     Scores::new(environments.iter().map(of_environment).collect())
 }
 
-/// Returns the curve of each agent over `environments`.
+/// Returns the curves of `agents` over `environments`.
 fn curves(
     table: &Table,
     statistic: Statistic,
     tasks: bool,
-    environments: &[usize],
+    (agents, environments): (&[usize], &[usize]),
     of: impl Fn(&Point) -> f64 + Copy,
-) -> Result<Vec<Curve>, ScoresError> {
-    let (agents, evaluations) = (0..table.agents.len(), |agent: usize| 0..table.runs[agent][environments[0]][0].points.len());
-    let points = agents.clone().flat_map(|agent| evaluations(agent).map(move |evaluation| (agent, Some(evaluation))));
+) -> Result<ByAgent<Curve>, ScoresError> {
+    let evaluations = |agent: usize| 0..table.runs[agent][environments[0]][0].points.len();
+    let points = agents.iter().flat_map(|agent| evaluations(*agent).map(move |evaluation| (*agent, Some(evaluation))));
     let points: Vec<Scores> =
         points.map(|(agent, evaluation)| scores(table, agent, environments, evaluation, of)).collect::<Result<_, _>>()?;
     let aggregate = match statistic {
@@ -461,15 +481,17 @@ fn curves(
     };
     let has_seconds = table.has_seconds();
     let mut estimates = estimates.into_iter();
-    let curve = |agent: usize| {
+    let curve = |agent: &usize| {
+        let agent = *agent;
         let average = |of: fn(&Point) -> f64| evaluations(agent).map(|evaluation| average(agent, evaluation, &of)).collect();
-        Curve {
+        let curve = Curve {
             steps: average(|point| point.step),
             seconds: has_seconds.then(|| average(|point| point.seconds.unwrap_or(0.0))),
             estimates: estimates.by_ref().take(evaluations(agent).len()).collect(),
-        }
+        };
+        (agent, curve)
     };
-    Ok(agents.map(curve).collect())
+    Ok(agents.iter().map(curve).collect())
 }
 
 /// Returns the thresholds of a performance profile, evenly spaced up to the highest final score. The first threshold is 0 if the lowest
@@ -513,7 +535,7 @@ mod tests {
         let three = runs(&table[1..]);
         assert!(Solved::new(&three, 475.0, None).fallen.is_empty());
         let of_table = Table { agents: vec!["A".into()], environments: vec!["cartpole".into()], runs: vec![vec![three]] };
-        let first = super::solved(&of_table, &Wanted::default(), &[Some(475.0)]).unwrap()[0].as_ref().unwrap()[0].first.unwrap();
+        let first = super::solved(&of_table, &Wanted::default(), &[Some(475.0)]).unwrap()[0].as_ref().unwrap()[&0].first.unwrap();
         assert!((first.point - 400.0 / 3.0).abs() < 1e-9 && first.low == 100.0 && first.high == 200.0, "steps 100, 100 and 200: {first:?}");
     }
 

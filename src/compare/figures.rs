@@ -3,7 +3,7 @@
 use gradus_envs::registry;
 
 use super::Statistic;
-use super::analysis::{Aggregates, Analysis, Curve};
+use super::analysis::{Aggregates, Analysis, ByAgent, Curve};
 use super::folder::FIGURES;
 use crate::config::inputs;
 use crate::figure::{Chart, Figure, Interval, Intervals, Lines, Panel, Scale, Series, Threshold};
@@ -43,7 +43,7 @@ impl Analysis<'_> {
 
     /// Returns the number of runs of an agent in one environment, such as "10 runs" or "8 to 10 runs".
     pub(super) fn runs(&self) -> String {
-        let counts = || self.table.runs.iter().map(|runs| runs[0].len());
+        let counts = || (0..self.table.agents.len()).map(|agent| self.table.count(agent));
         let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
         match (least == most, most) {
             (true, 1) => "1 run".into(),
@@ -110,9 +110,9 @@ impl Analysis<'_> {
         if self.table.environments.iter().all(is_text) { "generated tokens" } else { "environment steps" }
     }
 
-    fn lines(&self, curves: &[Curve], seconds: bool, y_label: String) -> Lines {
+    fn lines(&self, curves: &ByAgent<Curve>, seconds: bool, y_label: String) -> Lines {
         let x_label = if seconds { "seconds of training, one core" } else { self.steps_name() };
-        let series = curves.iter().enumerate().map(|(agent, curve)| self.line(agent, curve, seconds)).collect();
+        let series = curves.iter().map(|(agent, curve)| self.line(*agent, curve, seconds)).collect();
         // agents may differ tenfold in time
         let x_scale = if seconds { Scale::Log10 } else { Scale::Linear };
         Lines { x_label: x_label.into(), y_label, x_scale, series, ..Lines::default() }
@@ -166,10 +166,15 @@ impl Analysis<'_> {
     }
 
     /// Returns a panel of one statistic; `all` is the range of all evaluations.
-    fn interval_panel(&self, title: &str, x_label: &str, estimates: Vec<Estimate>, all: (f64, f64)) -> Panel {
-        let (low, high) = extremes(estimates.iter().flat_map(|Estimate { point, low, high }| [*point, *low, *high]));
-        let row = |(agent, Estimate { point, low, high }): (&String, Estimate)| Interval { label: agent.clone(), point, low, high };
-        let rows = self.table.agents.iter().zip(estimates).map(row).collect();
+    fn interval_panel(&self, title: &str, x_label: &str, estimates: ByAgent<Estimate>, all: (f64, f64)) -> Panel {
+        let (low, high) = extremes(estimates.values().flat_map(|Estimate { point, low, high }| [*point, *low, *high]));
+        let row = |(agent, Estimate { point, low, high }): (usize, Estimate)| Interval {
+            label: self.table.agents[agent].clone(),
+            point,
+            low,
+            high,
+        };
+        let rows = estimates.into_iter().map(row).collect();
         let chart = Intervals { x_label: x_label.into(), x_range: Some(roomy(low, high, all)), rows, ..Intervals::default() };
         Panel { title: title.into(), chart: Chart::Intervals(chart) }
     }
@@ -188,8 +193,8 @@ impl Analysis<'_> {
         let single = self.finals.len() == 1;
         let panels: Vec<Panel> = match self.finals.as_slice() {
             [only] => {
-                let of = |of: fn(&Aggregates) -> Estimate| only.iter().map(of).collect();
-                let gap = |all: &Vec<Aggregates>| self.gap_panel(all);
+                let of = |of: fn(&Aggregates) -> Estimate| only.iter().map(|(agent, all)| (*agent, of(all))).collect();
+                let gap = |all: &ByAgent<Aggregates>| self.gap_panel(all);
                 let points = [
                     self.interval_panel("interquartile mean", "return", of(|aggregates| aggregates.iqm), self.returns(0)),
                     self.interval_panel("mean", "return", of(|aggregates| aggregates.mean), self.returns(0)),
@@ -201,10 +206,11 @@ impl Analysis<'_> {
                     Statistic::Iqm => |aggregates| aggregates.iqm,
                     Statistic::Mean => |aggregates| aggregates.mean,
                 };
-                let panel = |(at, all): (usize, &Vec<Aggregates>)| {
+                let panel = |(at, all): (usize, &ByAgent<Aggregates>)| {
                     let when = if self.table.has_budgets(at) { format!(" {}", self.moment(at)) } else { String::new() };
                     let label = format!("return{when}");
-                    self.interval_panel(&title(&self.table.environments[at]), &label, all.iter().map(of).collect(), self.returns(at))
+                    let estimates = all.iter().map(|(agent, all)| (*agent, of(all))).collect();
+                    self.interval_panel(&title(&self.table.environments[at]), &label, estimates, self.returns(at))
                 };
                 several.iter().enumerate().map(panel).collect()
             }
@@ -221,16 +227,18 @@ impl Analysis<'_> {
         Named { name: "final_scores", caption, figure }
     }
 
-    fn gap_panel(&self, all: &[Aggregates]) -> Panel {
+    fn gap_panel(&self, all: &ByAgent<Aggregates>) -> Panel {
         let (low, high) = self.scores();
-        let estimates = all.iter().filter_map(|aggregates| aggregates.of_scores).map(|[_, gap]| gap).collect();
+        let estimates = all.iter().filter_map(|(agent, aggregates)| Some((*agent, aggregates.of_scores?[1]))).collect();
         self.interval_panel("optimality gap (less is better)", "normalised score", estimates, (0.0, (high - low).max(0.0)))
     }
 
     fn aggregates(&self) -> Option<Named> {
         let overall = self.overall.as_ref().filter(|_| self.table.environments.len() > 1)?;
+        let estimates =
+            |of: fn(&Aggregates) -> Option<Estimate>| overall.iter().filter_map(|(agent, all)| Some((*agent, of(all)?))).collect();
         let panel = |title: &str, of: fn(&Aggregates) -> Option<Estimate>| {
-            self.interval_panel(title, "normalised score", overall.iter().filter_map(of).collect(), self.scores())
+            self.interval_panel(title, "normalised score", estimates(of), self.scores())
         };
         let panels = vec![
             panel("median", |aggregates| aggregates.of_scores.map(|[median, _]| median)),
@@ -249,10 +257,10 @@ impl Analysis<'_> {
 
     fn profiles(&self) -> Option<Named> {
         let (taus, profiles) = self.profiles.as_ref()?;
-        let series = profiles.iter().zip(&self.table.agents).map(|(estimates, agent)| {
+        let series = profiles.iter().map(|(agent, estimates)| {
             let points = taus.iter().zip(estimates).map(|(tau, estimate)| (*tau, estimate.point)).collect();
             let band = taus.iter().zip(estimates).map(|(tau, Estimate { low, high, .. })| (*tau, *low, *high)).collect();
-            Series { band, ..Series::new(agent, points) }
+            Series { band, ..Series::new(&self.table.agents[*agent], points) }
         });
         let what = if self.table.has_scores() { "normalised score" } else { "return" };
         let lines = Lines {
@@ -286,8 +294,9 @@ impl Analysis<'_> {
             (vec![panel(String::new(), rows.collect(), true)], 1)
         } else {
             // one panel for each agent X, with one row for each agent Y
-            let against = |x: usize| (0..agents.len()).map(move |y| row(agents[y].clone(), self.improvement_of(x, y))).collect();
-            ((0..agents.len()).map(|x| panel(format!("X: {}", agents[x]), against(x), false)).collect(), 3)
+            let everywhere = self.table.agents_everywhere();
+            let against = |x: usize| everywhere.iter().map(|y| row(agents[*y].clone(), self.improvement_of(x, *y))).collect();
+            (everywhere.iter().copied().map(|x| panel(format!("X: {}", agents[x]), against(x), false)).collect(), 3)
         };
         let rows = if columns > 1 { "rows are Y; " } else { "" };
         let (runs, when) = (self.runs(), self.short_moments());

@@ -28,8 +28,8 @@ pub enum Statistic {
 pub struct Contender {
     /// Name in tables and figures.
     pub name: String,
-    /// The configuration for each environment; the seed is set for each run.
-    pub configs: Vec<Config>,
+    /// The configuration for each of the agent's environments, by the environment's place in the comparison; the seed is set for each run.
+    pub configs: BTreeMap<usize, Config>,
 }
 
 /// A comparison: agents x environments x seeds.
@@ -100,6 +100,7 @@ struct Entry {
     agent: String,
     preset: Option<String>,
     steps: Option<Value>,
+    only: Option<Vec<String>>,
     #[serde(default)]
     settings: Table,
     #[serde(default)]
@@ -217,9 +218,14 @@ impl Comparison {
             if comparison.agents.iter().any(|other| other.name == name) {
                 return Err(format!("agents: expected names that differ, got \"{name}\" twice"));
             }
-            let steps = comparison.steps_of(&name, entry.steps.as_ref())?;
-            let configs = comparison.configs(&name, &entry, &steps, tries_out)?;
+            let played = comparison.played(&name, &entry)?;
+            let steps = comparison.steps_of(&name, entry.steps.as_ref(), &played)?;
+            let configs = comparison.configs(&name, &entry, (&played, &steps), tries_out)?;
             comparison.agents.push(Contender { name, configs });
+        }
+        let is_played = |at: &usize| comparison.agents.iter().any(|agent| agent.configs.contains_key(at));
+        if let Some(at) = (0..comparison.environments.len()).find(|at| !is_played(at)) {
+            return Err(format!("agents: expected an agent on {}, got none", comparison.environments[at]));
         }
         // from here on, names do not depend on the current folder
         let seen = |name: &String| inputs::environment_from(name, dir);
@@ -243,19 +249,29 @@ impl Comparison {
         }
     }
 
+    /// Returns whether an agent is run in each environment.
+    fn played(&self, name: &str, entry: &Entry) -> Result<Vec<bool>, String> {
+        let Some(only) = &entry.only else { return Ok(vec![true; self.environments.len()]) };
+        let what = format!("agent \"{name}\": only");
+        unless(!only.is_empty(), &what, "at least one environment", "none")?;
+        let only: Vec<String> = only.iter().map(|key| environment_key(&what, key, &self.environments)).collect::<Result<_, _>>()?;
+        Ok(self.environments.iter().map(|environment| only.contains(environment)).collect())
+    }
+
     /// Returns the number of training steps of the agent `name` for each environment, with `own` where it is given. Its evaluations must be
     /// at the steps of the other agents' evaluations.
-    fn steps_of(&self, name: &str, own: Option<&Value>) -> Result<Vec<u64>, String> {
+    fn steps_of(&self, name: &str, own: Option<&Value>, played: &[bool]) -> Result<Vec<u64>, String> {
         let Some(own) = own else { return Ok(self.steps.clone()) };
         let what = format!("agent \"{name}\": steps");
         let given = self.given_steps(&what, own)?;
-        let steps = given.into_iter().zip(&self.steps).zip(&self.environments).map(|((own, all), environment)| {
-            let steps = own.unwrap_or(*all);
-            let is_whole = (u128::from(steps) * u128::from(self.evaluations)).is_multiple_of(u128::from(*all));
-            let apart = *all as f64 / self.evaluations as f64;
-            unless(is_whole, &what, &format!("a multiple of {apart}, the steps between two evaluations on {environment}"), steps)?;
-            Ok(steps)
-        });
+        let steps =
+            given.into_iter().zip(&self.steps).zip(self.environments.iter().zip(played)).map(|((own, all), (environment, played))| {
+                let steps = own.filter(|_| *played).unwrap_or(*all);
+                let is_whole = (u128::from(steps) * u128::from(self.evaluations)).is_multiple_of(u128::from(*all));
+                let apart = *all as f64 / self.evaluations as f64;
+                unless(is_whole, &what, &format!("a multiple of {apart}, the steps between two evaluations on {environment}"), steps)?;
+                Ok(steps)
+            });
         steps.collect()
     }
 
@@ -264,11 +280,20 @@ impl Comparison {
         (u128::from(steps) * u128::from(self.evaluations) / u128::from(self.steps[at])) as u64
     }
 
-    /// Returns the configuration of one agent for every environment.
-    fn configs(&self, name: &str, entry: &Entry, steps: &[u64], tries_out: bool) -> Result<Vec<Config>, String> {
+    /// Returns the configuration of one agent for each of its environments.
+    fn configs(
+        &self,
+        name: &str,
+        entry: &Entry,
+        (played, steps): (&[bool], &[u64]),
+        tries_out: bool,
+    ) -> Result<BTreeMap<usize, Config>, String> {
+        let is_played = |environment: &String| self.environments.iter().zip(played).any(|(other, played)| *played && other == environment);
         let mut overrides: BTreeMap<String, Override> = BTreeMap::new();
         for (key, value) in &entry.environments {
-            let key = environment_key(&format!("agent \"{name}\": environments"), key, &self.environments)?;
+            let what = format!("agent \"{name}\": environments");
+            let key = environment_key(&what, key, &self.environments)?;
+            unless(is_played(&key), &what, "environments of `only`", &key)?;
             overrides.insert(key, value.clone());
         }
         let resolve = |environment: &String, steps: u64| {
@@ -291,9 +316,10 @@ impl Comparison {
             }
             Ok(config)
         };
-        let all = self.environments.iter().zip(steps);
-        all.map(|(environment, steps)| {
-            resolve(environment, *steps).map_err(|error: Error| format!("agent \"{name}\" on {environment}: {error}"))
+        let all = self.environments.iter().zip(steps).enumerate().filter(|(_, (environment, _))| is_played(environment));
+        all.map(|(at, (environment, steps))| {
+            let config = resolve(environment, *steps).map_err(|error: Error| format!("agent \"{name}\" on {environment}: {error}"))?;
+            Ok((at, config))
         })
         .collect()
     }
@@ -410,16 +436,16 @@ mod tests {
             (comparison.environments.as_slice(), comparison.evaluations, comparison.episodes),
             (["cartpole".to_string()].as_slice(), 20, 20)
         );
-        let config = &comparison.agents[0].configs[0];
+        let config = &comparison.agents[0].configs[&0];
         let cleanrl = Config::preset("ppo", "cartpole", Some("cleanrl")).unwrap();
         let expected = cleanrl.with_setting("ppo.clip=0.3").and_then(|config| config.with_setting("ppo.epochs=3")).unwrap();
         assert_eq!(*config, Config { steps: 20_000, ..expected });
         // the default preset stops early; a comparison does not
         let plain = Comparison::parse(PLAIN, "stem", true).unwrap();
         let fewer = Comparison::parse(&format!("{PLAIN}steps = \"5k\"\n[[agents]]\nagent = \"a2c\"\n"), "stem", true).unwrap();
-        let evaluations = |agent: usize| fewer.evaluations_of(0, fewer.agents[agent].configs[0].steps);
-        assert_eq!(([0, 1].map(|agent| fewer.agents[agent].configs[0].steps), [0, 1].map(evaluations)), ([5_000, 20_000], [5, 20]));
-        assert_eq!((plain.agents[0].configs[0].stop_at, plain.agents[0].configs[0].evaluate_every), (f64::INFINITY, 0));
+        let evaluations = |agent: usize| fewer.evaluations_of(0, fewer.agents[agent].configs[&0].steps);
+        assert_eq!(([0, 1].map(|agent| fewer.agents[agent].configs[&0].steps), [0, 1].map(evaluations)), ([5_000, 20_000], [5, 20]));
+        assert_eq!((plain.agents[0].configs[&0].stop_at, plain.agents[0].configs[&0].evaluate_every), (f64::INFINITY, 0));
     }
 
     #[test]

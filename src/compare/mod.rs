@@ -21,6 +21,7 @@
 //! preset = "cleanrl"                      # [default: `default` if it exists, else the default settings]
 //! steps = "100k"                          # of this agent alone; also per environment [default: the `steps` above]
 //! settings = { "ppo.clip" = 0.2 }         # applied after the preset, as with `--set`
+//! only = ["cartpole"]                     # the environments of this agent [default: all]
 //! environments.cartpole = { preset = "zoo", settings = { envs = 4 } }   # another preset and more settings, in one environment
 //! ```
 //!
@@ -275,8 +276,8 @@ fn last_lock(dir: &Path, stop: &AtomicBool) -> Result<File, Error> {
 fn jobs_of(comparison: &Comparison, code: Code) -> Result<Vec<Job<'_>>, Error> {
     let (mut all, mut inputs) = (Vec::new(), Inputs::default());
     for agent in &comparison.agents {
-        for (at, config) in agent.configs.iter().enumerate() {
-            let evaluations = comparison.evaluations_of(at, config.steps);
+        for (at, config) in &agent.configs {
+            let evaluations = comparison.evaluations_of(*at, config.steps);
             let origin: Vec<String> = std::iter::once(code.line(config)?).chain(inputs.lines(config, &comparison.folder)?).collect();
             for seed in &comparison.seeds {
                 let (config, origin) = (Config { seed: *seed, ..config.clone() }, origin.clone());

@@ -7,7 +7,8 @@ use super::analysis::Analysis;
 use super::figures::Named;
 use super::machine;
 use super::summary::Sheet;
-use super::{Comparison, Contender, Error};
+use super::{Comparison, Error};
+use crate::Config;
 
 const STYLE: &str = "\
 :root { color-scheme: light; }
@@ -85,20 +86,19 @@ pub(super) fn numbers(analysis: &Analysis) -> String {
 fn about(facts: &Facts) -> String {
     let Comparison { agents, environments, seeds, episodes, .. } = facts.comparison;
     let all_evaluations = || {
-        let of_agent = |agent: &Contender| {
-            let steps: Vec<u64> = agent.configs.iter().map(|config| config.steps).collect();
-            steps.into_iter().enumerate().map(|(at, steps)| facts.comparison.evaluations_of(at, steps))
-        };
-        agents.iter().flat_map(of_agent)
+        let of = |(at, config): (&usize, &Config)| facts.comparison.evaluations_of(*at, config.steps);
+        agents.iter().flat_map(|agent| &agent.configs).map(of)
     };
     let (least, most) = (all_evaluations().min().unwrap_or(0), all_evaluations().max().unwrap_or(0));
-    let runs = agents.len() * environments.len() * seeds.len();
+    let pairs: usize = agents.iter().map(|agent| agent.configs.len()).sum();
+    let (runs, is_whole) = (pairs * seeds.len(), pairs == agents.len() * environments.len());
     let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     let (agents, environments) = (count(agents.len(), "agent"), count(environments.len(), "environment"));
     let (seeds, all) = (count(seeds.len(), "seed"), count(runs, "run"));
     let (evaluations, episodes) = (count(most as usize, "greedy evaluation"), count(*episodes, "episode"));
     let evaluations = if least < most { format!("{least} to {evaluations}") } else { evaluations };
-    let what = format!("{agents} x {environments} x {seeds} = {all}; {evaluations} of {episodes} each, and one before training");
+    let equals = if is_whole { " =" } else { ", not every agent in every environment:" };
+    let what = format!("{agents} x {environments} x {seeds}{equals} {all}; {evaluations} of {episodes} each, and one before training");
     let rows = [
         ("compared", what),
         ("training", format!("{:.0} s in total, one core per run, {} runs at a time", facts.seconds, facts.jobs)),
@@ -128,8 +128,8 @@ fn settings(facts: &Facts) -> String {
     let mut text = format!("<h2>Configuration</h2>\n<pre>{}</pre>\n", escape(facts.comparison.text.trim_end()));
     text.push_str("<h2>All settings</h2>\n<p class=\"quiet\">Resolved from presets and the file; the seed is that of the first run.</p>\n");
     for agent in &facts.comparison.agents {
-        for (config, environment) in agent.configs.iter().zip(&facts.comparison.environments) {
-            let (name, environment) = (escape(&agent.name), escape(environment));
+        for (at, config) in &agent.configs {
+            let (name, environment) = (escape(&agent.name), escape(&facts.comparison.environments[*at]));
             write!(
                 text,
                 "<details><summary>{name} on {environment}</summary>\n<pre>{}</pre></details>\n",

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use super::Statistic;
-use super::analysis::{Aggregates, Analysis, Pair, Solved, by_problem};
+use super::analysis::{Aggregates, Analysis, ByAgent, Pair, Solved, by_problem};
 use super::figures::title;
 pub(super) use crate::numbers::typeset as short;
 use crate::statistics::Estimate;
@@ -51,11 +51,11 @@ impl Analysis<'_> {
         };
         let number = |number: f64| [Some(number), None, None];
         let (agents, environments) = (&self.table.agents, &self.table.environments);
-        let runs = |agent: usize| self.table.runs[agent][0].len();
+        let runs = |agent: usize| self.table.count(agent);
         let finals = self.finals.iter().zip(environments).map(|(all, environment)| (environment.as_str(), all));
         let overall = self.overall.iter().map(|all| ("all", all));
         for (environment, all) in finals.chain(overall) {
-            for (agent, Aggregates { iqm, mean, of_scores }) in all.iter().enumerate() {
+            for (&agent, Aggregates { iqm, mean, of_scores }) in all {
                 let mut push = |statistic, estimate: &Estimate| {
                     push(environment, &agents[agent], runs(agent), statistic, interval(*estimate, runs(agent)), "");
                 };
@@ -68,13 +68,13 @@ impl Analysis<'_> {
             }
         }
         for (finals, environment) in self.own_finals.iter().zip(environments) {
-            for (agent, Aggregates { iqm, mean, .. }) in finals.iter().flatten().enumerate() {
+            for (&agent, Aggregates { iqm, mean, .. }) in finals.iter().flatten() {
                 push(environment, &agents[agent], runs(agent), "own_steps_iqm", interval(*iqm, runs(agent)), "");
                 push(environment, &agents[agent], runs(agent), "own_steps_mean", interval(*mean, runs(agent)), "");
             }
         }
         for (solved, environment) in self.solved.iter().zip(environments) {
-            for (agent, Solved { runs: reached, first, all_from, fallen, fall, .. }) in solved.iter().flatten().enumerate() {
+            for (&agent, Solved { runs: reached, first, all_from, fallen, fall, .. }) in solved.iter().flatten() {
                 let mut push = |statistic, numbers, text: &str| push(environment, &agents[agent], runs(agent), statistic, numbers, text);
                 push("solved_runs", number(*reached as f64), "");
                 push("first_solved_step", first.map_or([None; 3], |first| interval(first, runs(agent))), "");
@@ -111,7 +111,7 @@ impl Analysis<'_> {
 
     /// The number of runs of an agent of a pair, of the one with fewer.
     fn runs_of(&self, pair: &Pair) -> usize {
-        self.table.runs[pair.x][0].len().min(self.table.runs[pair.y][0].len())
+        self.table.count(pair.x).min(self.table.count(pair.y))
     }
 
     /// A difference of returns that is small in an environment.
@@ -122,7 +122,7 @@ impl Analysis<'_> {
 
     /// Says what intervals and tests of few runs are worth.
     fn on_few_runs(&self) -> String {
-        let least = self.table.runs.iter().map(|runs| runs[0].len()).min().unwrap_or(0);
+        let least = (0..self.table.agents.len()).map(|agent| self.table.count(agent)).min().unwrap_or(0);
         let smallest = |n: usize| 2.0 / (0..n).map(|i| (2 * n - i) as f64 / (n - i) as f64).product::<f64>();
         match least {
             0 => String::new(),
@@ -161,8 +161,8 @@ impl Analysis<'_> {
     /// Names the agent with the highest interquartile mean in an environment, the agents tied with it, and those above or below it.
     fn leaders(&self, at: usize) -> String {
         // if interquartile means are equal, the mean decides
-        let points = |agent: &usize| [self.finals[at][*agent].iqm.point, self.finals[at][*agent].mean.point];
-        let Some(best) = (0..self.table.agents.len()).reduce(|best, agent| if points(&agent) > points(&best) { agent } else { best })
+        let points = |agent: &usize| [self.finals[at][agent].iqm.point, self.finals[at][agent].mean.point];
+        let Some(best) = self.finals[at].keys().copied().reduce(|best, agent| if points(&agent) > points(&best) { agent } else { best })
         else {
             return String::new();
         };
@@ -192,13 +192,13 @@ impl Analysis<'_> {
 
     fn solved_sheet(&self, at: usize) -> Option<Sheet> {
         let all = self.solved[at].as_ref()?;
-        let Solved { at: threshold, fall, .. } = all.first()?;
+        let Solved { at: threshold, fall, .. } = all.values().next()?;
         let threshold = short(*threshold);
         let mut columns: Vec<String> =
             ["agent".into(), "runs".into(), format!("reached {threshold}"), "first at step".into(), "all at once at step".into()].into();
         columns.extend(fall.iter().flat_map(|fall| [format!("fell below {} afterwards", short(*fall)), "lowest".into()]));
-        let row = |(agent, solved): (usize, &Solved)| {
-            let runs = self.table.runs[agent][at].len();
+        let row = |(&agent, solved): (&usize, &Solved)| {
+            let runs = self.table.count(agent);
             let from = solved.all_from.map_or_else(|| "never".into(), |step| format!("{step:.0}"));
             let whole = |Estimate { point, low, high }: &Estimate| match runs {
                 1 => format!("{point:.0}"),
@@ -222,7 +222,7 @@ impl Analysis<'_> {
                     evaluation. All at once at step: first evaluation at which all runs are solved.";
         let budgets = if self.table.has_budgets(at) { " Every agent has its own number of steps." } else { "" };
         let heading = format!("{}: solved, and fallen again", title(&self.table.environments[at]));
-        Some(Sheet { heading, note: format!("{note}{budgets}"), columns, rows: all.iter().enumerate().map(row).collect() })
+        Some(Sheet { heading, note: format!("{note}{budgets}"), columns, rows: all.iter().map(row).collect() })
     }
 
     fn environment_sheet(&self, at: usize) -> Sheet {
@@ -233,14 +233,14 @@ impl Analysis<'_> {
         columns.extend(solved.map(|solved| format!("runs at {} or more", short(solved))));
         let gaps = self.overall.as_ref().filter(|_| self.table.environments.len() == 1);
         columns.extend(gaps.map(|_| "optimality gap".to_owned()));
-        let row = |(agent, name): (usize, &String)| {
+        let row = |agent: usize| {
             let number = self.table.equal(agent, at);
             let finals: Vec<f64> = self.table.runs[agent][at].iter().map(|run| run.points[number].value).collect();
             let (low, high) =
                 (finals.iter().copied().fold(f64::INFINITY, f64::min), finals.iter().copied().fold(f64::NEG_INFINITY, f64::max));
-            let Aggregates { iqm, mean, .. } = &self.finals[at][agent];
+            let Aggregates { iqm, mean, .. } = &self.finals[at][&agent];
             let mut row = vec![
-                name.clone(),
+                self.table.agents[agent].clone(),
                 finals.len().to_string(),
                 with_interval(iqm, finals.len()),
                 with_interval(mean, finals.len()),
@@ -248,10 +248,10 @@ impl Analysis<'_> {
                 short(high),
             ];
             row.extend(solved.map(|solved| finals.iter().filter(|value| **value >= solved).count().to_string()));
-            row.extend(gaps.and_then(|all| all[agent].of_scores).map(|[_, gap]| with_interval(&gap, finals.len())));
+            row.extend(gaps.and_then(|all| all[&agent].of_scores).map(|[_, gap]| with_interval(&gap, finals.len())));
             row
         };
-        let rows = self.table.agents.iter().enumerate().map(row).collect();
+        let rows = self.table.agents_in(at).into_iter().map(row).collect();
         let heading = format!("{}: return {}", title(environment), self.moment(at));
         Sheet { heading, note: self.leaders(at) + &self.earlier(at) + &self.caveats[at], columns, rows }
     }
@@ -259,49 +259,61 @@ impl Analysis<'_> {
     /// Names the agents whose long rollouts were evaluated last before the steps of the others.
     fn earlier(&self, at: usize) -> String {
         let table = self.table;
-        let is_earlier = |(agent, _): &(usize, &String)| table.equal(*agent, at) + 1 < table.common(at);
-        let sentence = |(agent, name): (usize, &String)| {
+        let sentence = |agent: usize| {
+            let name = &table.agents[agent];
             format!(
                 " {name}: after {:.0} {}, before its next update.",
                 table.mean_step(agent, at, table.equal(agent, at)),
                 self.steps_name()
             )
         };
-        table.agents.iter().enumerate().filter(is_earlier).map(sentence).collect()
+        table.agents_in(at).into_iter().filter(|agent| table.equal(*agent, at) + 1 < table.common(at)).map(sentence).collect()
     }
 
     /// The returns after each agent's own steps, if agents have different numbers of steps.
     fn own_sheet(&self, at: usize) -> Option<Sheet> {
         let finals = self.own_finals[at].as_ref()?;
         let columns = ["agent", "steps", "interquartile mean", "mean"].map(String::from).into();
-        let row = |(agent, Aggregates { iqm, mean, .. }): (usize, &Aggregates)| {
+        let row = |(&agent, Aggregates { iqm, mean, .. }): (&usize, &Aggregates)| {
             let last = self.table.runs[agent][at][0].points.len() - 1;
             let steps = format!("{:.0}", self.table.mean_step(agent, at, last));
-            let runs = self.table.runs[agent][at].len();
+            let runs = self.table.count(agent);
             vec![self.table.agents[agent].clone(), steps, with_interval(iqm, runs), with_interval(mean, runs)]
         };
         let heading = format!("{}: return of the final parameters, after each agent's own steps", title(&self.table.environments[at]));
-        Some(Sheet { heading, note: String::new(), columns, rows: finals.iter().enumerate().map(row).collect() })
+        Some(Sheet { heading, note: String::new(), columns, rows: finals.iter().map(row).collect() })
     }
 
-    fn overall_sheet(&self, overall: &[Aggregates]) -> Sheet {
+    fn overall_sheet(&self, overall: &ByAgent<Aggregates>) -> Sheet {
         let columns = ["agent", "interquartile mean", "median", "mean", "optimality gap"].map(String::from).into();
-        let row = |(agent, aggregates): (usize, &Aggregates)| {
+        let row = |(&agent, aggregates): (&usize, &Aggregates)| {
             let Aggregates { iqm, mean, of_scores } = aggregates;
-            let shown = |estimate: &Estimate| with_interval(estimate, self.table.runs[agent][0].len());
+            let shown = |estimate: &Estimate| with_interval(estimate, self.table.count(agent));
             let [median, gap] = of_scores.map_or_else(Default::default, |of_scores| of_scores.map(|estimate| shown(&estimate)));
             vec![self.table.agents[agent].clone(), shown(iqm), median, shown(mean), gap]
         };
-        let rows = overall.iter().enumerate().map(row).collect();
-        Sheet { heading: "Normalised scores over all environments".into(), note: String::new(), columns, rows }
+        let rows = overall.iter().map(row).collect();
+        Sheet { heading: "Normalised scores over all environments".into(), note: self.left_out(), columns, rows }
+    }
+
+    /// Names the agents that have no runs in some environments, and so no place in a table over all of them.
+    pub(super) fn left_out(&self) -> String {
+        let everywhere = self.table.agents_everywhere();
+        let missing: Vec<&str> = (0..self.table.agents.len())
+            .filter(|agent| !everywhere.contains(agent))
+            .map(|agent| self.table.agents[agent].as_str())
+            .collect();
+        if missing.is_empty() { String::new() } else { format!("Without {}, not run in every environment.", missing.join(", ")) }
     }
 
     fn improvement_sheet(&self, what: &str, pairs: &[Pair]) -> Sheet {
         let columns = ["X", "Y", "P(X > Y)", "p", "p (Holm)", "X against Y"].map(String::from).into();
         let returns = if self.has_budgets() { "return after equal steps" } else { "final return" };
+        let left_out =
+            if what.ends_with("all environments") { format!(" {}", self.left_out()).trim_end().to_owned() } else { String::new() };
         let note = format!(
             "Probability that the {returns} of a run of X is higher than that of a run of Y. p: Mann-Whitney test; p (Holm): corrected \
-             for all pairs in this table. Tie: the interval lies within 0.4 to 0.6.{}",
+             for all pairs in this table. Tie: the interval lies within 0.4 to 0.6.{}{left_out}",
             self.on_few_runs()
         );
         let rows = pairs.iter().map(|pair| self.pair_row(pair, (0.5, TIE))).collect();
@@ -310,7 +322,8 @@ impl Analysis<'_> {
 
     fn difference_sheet(&self, at: usize) -> Sheet {
         let columns = ["X", "Y", "mean difference", "p", "p (Holm)", "X against Y"].map(String::from).into();
-        let shared = by_problem(&self.table.runs[0][at], &self.table.runs[0][at]).filter(|_| !self.table.has_budgets(at));
+        let first = &self.table.runs[self.table.shortest(at)][at];
+        let shared = by_problem(first, first).filter(|_| !self.table.has_budgets(at));
         let shared = shared.map(|table| table[0].len());
         let returns = if self.table.has_budgets(at) { "Returns after equal steps" } else { "Final returns" };
         let resampled =
@@ -383,7 +396,7 @@ impl Analysis<'_> {
         let (agents, environments) = (&self.table.agents, &self.table.environments);
         let (is_iqm, runs) = (self.statistic == Statistic::Iqm, self.runs());
         let estimate = |at: usize, agent: usize| {
-            let Aggregates { iqm, mean, .. } = &self.finals[at][agent];
+            let Aggregates { iqm, mean, .. } = &self.finals[at][&agent];
             if is_iqm { *iqm } else { *mean }
         };
         let shown = |estimate: &Estimate, is_best: bool, runs: usize| {
@@ -393,17 +406,23 @@ impl Analysis<'_> {
             if runs < 2 { point } else { point + &interval }
         };
         let overall = self.overall.as_ref().filter(|_| environments.len() > 1);
-        let best =
-            |at: usize| (0..agents.len()).reduce(|a, b| if estimate(at, b).point > estimate(at, a).point { b } else { a }).unwrap_or(0);
+        let best = |at: usize| {
+            self.finals[at].keys().copied().reduce(|a, b| if estimate(at, b).point > estimate(at, a).point { b } else { a }).unwrap_or(0)
+        };
         let is_behind = |at: usize, agent: usize| {
             let pair = self.improvements_within[at].iter().find(|pair| [(pair.x, pair.y), (pair.y, pair.x)].contains(&(best(at), agent)));
             pair.is_some_and(|pair| pair.stands() && self.runs_of(pair) >= ENOUGH)
         };
         let mut rows = String::new();
         for (agent, name) in agents.iter().enumerate() {
-            let n = self.table.runs[agent][0].len();
-            let cells = (0..environments.len()).map(|at| shown(&estimate(at, agent), !is_behind(at, agent), n));
-            let score = overall.map(|all| shown(if is_iqm { &all[agent].iqm } else { &all[agent].mean }, false, n));
+            let n = self.table.count(agent);
+            let cell = |at: usize| {
+                let is_played = self.finals[at].contains_key(&agent);
+                if is_played { shown(&estimate(at, agent), !is_behind(at, agent), n) } else { "--".into() }
+            };
+            let cells = (0..environments.len()).map(cell);
+            let score = overall
+                .map(|all| all.get(&agent).map_or_else(|| "--".into(), |of| shown(if is_iqm { &of.iqm } else { &of.mean }, false, n)));
             let cells: Vec<String> = std::iter::once(latex(name)).chain(cells).chain(score).collect();
             writeln!(rows, "    {} \\\\", cells.join(" & ")).expect("writing to a string does not fail");
         }
@@ -412,7 +431,7 @@ impl Analysis<'_> {
             std::iter::once("agent".to_owned()).chain(titles).chain(overall.map(|_| "normalised score".to_owned())).collect();
         let columns = "r".repeat(head.len() - 1);
         let intervals =
-            if self.table.runs.iter().all(|runs| runs[0].len() < 2) { "" } else { ", with 95\\,\\% bootstrap intervals in brackets" };
+            if (0..agents.len()).all(|agent| self.table.count(agent) < 2) { "" } else { ", with 95\\,\\% bootstrap intervals in brackets" };
         let caption = format!(
             "{}: {} of the returns of the final parameters over {runs}{intervals}. Bold: the highest, and those that are not significantly below it.",
             latex(name),

@@ -87,8 +87,8 @@ impl Run {
 pub(super) fn train(comparison: &Comparison) -> Result<Vec<Run>, Error> {
     let mut jobs: Vec<(usize, usize, Config)> = Vec::new();
     for (agent, contender) in comparison.agents.iter().enumerate() {
-        for (environment, config) in contender.configs.iter().enumerate() {
-            jobs.extend(comparison.seeds.iter().map(|seed| (agent, environment, Config { seed: *seed, ..config.clone() })));
+        for (environment, config) in &contender.configs {
+            jobs.extend(comparison.seeds.iter().map(|seed| (agent, *environment, Config { seed: *seed, ..config.clone() })));
         }
     }
     each(&jobs, |(agent, environment, config)| {

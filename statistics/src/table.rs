@@ -37,7 +37,7 @@ pub struct Table {
     /// The environments, in the order of the file.
     pub environments: Vec<String>,
     /// `runs[agent][environment][run]`; all runs of an agent in an environment have the same number of points. Agents may differ: their
-    /// points are at about the same steps as far as they go.
+    /// points are at about the same steps as far as they go. An agent need not have runs in every environment, and has equally many in those it has.
     pub runs: Vec<Vec<Vec<Runs>>>,
 }
 
@@ -149,16 +149,11 @@ impl Table {
         Ok(table)
     }
 
-    /// Checks that every agent has the same number of runs on every environment, that its runs of an environment have the same number of
+    /// Checks that every agent has the same number of runs on each of its environments, that its runs of an environment have the same number of
     /// evaluations, and that agents can be compared after equal steps.
     fn check(&self) -> Result<(), String> {
         for (environment, at) in self.environments.iter().zip(0..) {
-            let first = self.runs.iter().zip(&self.agents).find_map(|(runs, agent)| Some((runs[at].first()?, agent)));
-            let Some((_, first_agent)) = first else { continue };
             for (runs, agent) in self.runs.iter().zip(&self.agents) {
-                if runs[at].is_empty() {
-                    return Err(format!("agent \"{agent}\": expected runs on {environment}, as for \"{first_agent}\", got none"));
-                }
                 for run in &runs[at] {
                     let (expected, got) = (runs[at][0].points.len(), run.points.len());
                     if got != expected {
@@ -167,7 +162,8 @@ impl Table {
                     }
                 }
             }
-            for (agent, name) in self.agents.iter().enumerate() {
+            for agent in self.agents_in(at) {
+                let name = &self.agents[agent];
                 // only evaluation 0, before training, was within the others' steps
                 if self.common(at) > 1 && self.equal(agent, at) == 0 {
                     let last = self.common(at) - 1;
@@ -180,10 +176,10 @@ impl Table {
             }
         }
         for (runs, agent) in self.runs.iter().zip(&self.agents) {
-            let counts: Vec<usize> = runs.iter().map(Vec::len).collect();
-            if let Some(at) = counts.iter().position(|count| *count != counts[0]) {
-                let (here, there) = (&self.environments[at], &self.environments[0]);
-                return Err(format!("agent \"{agent}\": expected {} runs on {here}, as on {there}, got {}", counts[0], counts[at]));
+            let mut counts = runs.iter().map(Vec::len).zip(&self.environments).filter(|(count, _)| *count > 0);
+            let Some((expected, there)) = counts.next() else { continue };
+            if let Some((got, here)) = counts.find(|(count, _)| *count != expected) {
+                return Err(format!("agent \"{agent}\": expected {expected} runs on {here}, as on {there}, got {got}"));
             }
         }
         Ok(())
@@ -241,14 +237,34 @@ impl Table {
         Ok(())
     }
 
-    /// Returns the number of evaluations that every agent has in environment `at`.
+    /// Returns the agents that have runs in environment `at`.
+    pub fn agents_in(&self, at: usize) -> Vec<usize> {
+        (0..self.agents.len()).filter(|agent| !self.runs[*agent][at].is_empty()).collect()
+    }
+
+    /// Returns the agents that have runs in every environment.
+    pub fn agents_everywhere(&self) -> Vec<usize> {
+        (0..self.agents.len()).filter(|agent| self.runs[*agent].iter().all(|runs| !runs.is_empty())).collect()
+    }
+
+    /// Returns the number of runs of an agent in each of its environments.
+    pub fn count(&self, agent: usize) -> usize {
+        self.runs[agent].iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// Returns the number of evaluations of an agent in environment `at`.
+    fn evaluations(&self, agent: usize, at: usize) -> usize {
+        self.runs[agent][at].first().map_or(0, |run| run.points.len())
+    }
+
+    /// Returns the number of evaluations that every agent of environment `at` has.
     pub fn common(&self, at: usize) -> usize {
-        self.runs.iter().map(|runs| runs[at][0].points.len()).min().unwrap_or(0)
+        self.agents_in(at).into_iter().map(|agent| self.evaluations(agent, at)).min().unwrap_or(0)
     }
 
     /// Returns the first agent that has the fewest evaluations in environment `at`.
     pub fn shortest(&self, at: usize) -> usize {
-        self.runs.iter().position(|runs| runs[at][0].points.len() == self.common(at)).unwrap_or(0)
+        self.agents_in(at).into_iter().find(|agent| self.evaluations(*agent, at) == self.common(at)).unwrap_or(0)
     }
 
     /// Returns the number of the evaluation at which an agent is compared with the others after equal steps, in environment `at`: the last that
@@ -263,7 +279,7 @@ impl Table {
 
     /// Whether some agents have more evaluations than others in environment `at`.
     pub fn has_budgets(&self, at: usize) -> bool {
-        self.runs.iter().any(|runs| runs[at][0].points.len() != self.common(at))
+        self.agents_in(at).into_iter().any(|agent| self.evaluations(agent, at) != self.common(at))
     }
 
     /// Returns the mean step over an agent's runs in environment `at` of evaluation number `number`.
@@ -328,6 +344,13 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_need_not_have_runs_in_every_environment() {
+        let table = Table::parse(&SMALL.replace("PPO,cartpole,2,0,10\nPPO,cartpole,2", "A2C,pendulum,2,0,10\nA2C,pendulum,2")).unwrap();
+        assert_eq!((table.agents_in(0), table.agents_in(1), table.agents_everywhere()), (vec![0], vec![1], vec![]));
+        assert_eq!((table.common(1), table.shortest(1), table.equal(1, 1), table.count(1)), (2, 1, 1, 1));
+    }
+
+    #[test]
     fn errors_in_tables_name_the_place() {
         let problem = |from: &str, to: &str| {
             assert!(SMALL.contains(from));
@@ -357,11 +380,6 @@ mod tests {
                 "PPO,cartpole,2,500,60\n",
                 "PPO,cartpole,2,500,60\nA2C,cartpole,1,0,9\nA2C,cartpole,1,1100,9\nA2C,cartpole,1,2200,9\n",
                 "agent \"A2C\" on cartpole: expected an evaluation by step 500, as for \"PPO\", got the first at step 1100",
-            ),
-            (
-                "PPO,cartpole,2,0,10\nPPO,cartpole,2",
-                "A2C,pendulum,2,0,10\nA2C,pendulum,2",
-                "agent \"A2C\": expected runs on cartpole, as for \"PPO\", got none",
             ),
             (
                 "PPO,cartpole,2,0,10\nPPO,cartpole,2,500,60\n",
