@@ -60,6 +60,21 @@ fn seeds_are_one_line_with_a_band() {
         assert!(panels.contains(text), "{text}");
     }
 
+    // a run that ended early ends the line, and is named
+    let path = folder.path().join("ppo-cartpole-3/episodes.csv");
+    let episodes = std::fs::read_to_string(&path).unwrap();
+    let end = episodes.match_indices('\n').nth(60).unwrap().0 + 1;
+    std::fs::write(&path, &episodes[..end]).unwrap();
+    let step = |line: &str| line.split(',').next().unwrap().parse::<u64>().unwrap();
+    let output = gradus(folder.path(), &[&["plot"], &seeds[..], &["--out", "figures/figure.svg"]].concat());
+    let warning = String::from_utf8(output.stderr).unwrap();
+    let least = step(episodes[..end].lines().last().unwrap());
+    assert!(warning.starts_with(&format!("warning: ppo-cartpole-3 ended at step {least} and another seed at ")), "{warning}");
+    assert!(
+        std::fs::read_to_string(folder.path().join("figures/figure.svg")).unwrap().contains("intervals up to the end of the first run,")
+    );
+    assert!(gradus(folder.path(), &[&["plot", "--each"], &seeds[..], &["--out", "figures/figure.svg"]].concat()).stderr.is_empty());
+
     for (arguments, expected) in [
         (
             vec!["ppo-cartpole-1", "ppo-cartpole-2", "ppo-cartpole-1"],

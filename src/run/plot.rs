@@ -60,7 +60,8 @@ struct Logged {
 
 /// Draws run folders into the given files: a panel per metric and environment, and in it a line per run or a band per group of runs that differ
 /// only in their seed. One run, or several with different settings, have their episodes as dots behind the curve of the return. Where a return
-/// cannot be drawn, because it is infinite or too large, the line has a gap. Returns a line for each metric that a run does not have.
+/// cannot be drawn, because it is infinite or too large, the line has a gap. Returns a line for each metric that a run does not have, and for each run whose end
+/// ends the line of its group.
 pub fn plot_runs<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], plot: &Plot, files: &[F]) -> Result<Vec<String>, Error> {
     let runs = read(dirs, plot)?;
     let groups = groups(&runs);
@@ -85,7 +86,20 @@ pub fn plot_runs<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], plot: &Plot, files:
         let metrics: Vec<&str> = plot.metrics.iter().filter(|metric| lacks(run, metric)).map(String::as_str).collect();
         (!metrics.is_empty()).then(|| format!("{} has no {}", run.name, metrics.join(" and no ")))
     };
-    Ok(runs.iter().filter_map(missing).collect())
+    let cut = (0..count).filter(|_| plot.seeds != Seeds::Each).filter_map(|group| cut_short(&runs, &groups, group));
+    Ok(runs.iter().filter_map(missing).chain(cut).collect())
+}
+
+/// Names the run that ended long before another of its group did: beyond its end the group has no line.
+fn cut_short(runs: &[Logged], groups: &[usize], group: usize) -> Option<String> {
+    let ends = || runs.iter().zip(groups).filter(|(_, of)| **of == group).map(|(run, _)| (run.end(), &run.name));
+    let most = ends().map(|(end, _)| end).fold(0.0, f64::max);
+    let (least, name) = ends().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    (least < 0.9 * most).then(|| {
+        format!(
+            "{name} ended at step {least} and another seed at {most}: the line of all seeds ends at step {least}; --each draws them whole"
+        )
+    })
 }
 
 fn read<D: AsRef<Path>>(dirs: &[D], plot: &Plot) -> Result<Vec<Logged>, Error> {
@@ -203,7 +217,8 @@ fn figure(runs: &[Logged], groups: &[usize], labels: &[String], plot: &Plot) -> 
     let what = if plot.metrics.is_empty() { "episodes" } else { "updates" };
     let smoothed = (window > 1).then(|| format!("mean of the last {window} {what}"));
     let has_groups = labels.len() < runs.len();
-    let end = if plot.over_seconds { " up to the end of the first run" } else { "" };
+    let is_cut = plot.over_seconds || (0..labels.len()).any(|group| cut_short(runs, groups, group).is_some());
+    let end = if is_cut { " up to the end of the first run" } else { "" };
     let grouped = has_groups.then(|| match plot.seeds {
         Seeds::Iqm => format!("interquartile mean over {} with 95 % bootstrap intervals{end}", seeds(groups)),
         Seeds::Mean => format!("mean over {} with 95 % bootstrap intervals{end}", seeds(groups)),
@@ -229,6 +244,15 @@ fn seeds(groups: &[usize]) -> String {
 }
 
 impl Logged {
+    /// Returns the steps at the last row of the metrics, or at the end of the last episode.
+    fn end(&self) -> f64 {
+        let last = |points: &[(f64, f64)]| points.last().map_or(0.0, |(x, _)| *x);
+        match &self.table {
+            Some(table) => table.metrics().next().map_or(0.0, |any| last(&table.column(any))),
+            None => last(&self.episodes),
+        }
+    }
+
     /// Returns the points of a metric, or of the return: trailing means over `window` rows or episodes.
     fn line(&self, metric: Option<&str>, window: usize) -> Vec<(f64, f64)> {
         let mut points = match (metric, &self.table) {
