@@ -60,13 +60,7 @@ fn optimum(world: &World) -> Option<f64> {
     if outcomes * limit > OUTCOMES {
         return None;
     }
-    let allowed: Vec<bool> = (0..table.states())
-        .flat_map(|state| {
-            let mut mask = vec![true; table.actions()];
-            let has_mask = model.action_mask(state as u32, &mut mask);
-            if has_mask { mask } else { vec![true; table.actions()] }
-        })
-        .collect();
+    let allowed = model.allowed();
     let best = |values: &[f64], state: usize| {
         let actions = (0..table.actions()).filter(|action| allowed[state * table.actions() + action]);
         let value = |action| {

@@ -104,7 +104,7 @@ pub(super) const fn preset(agent: &'static str) -> Preset {
 
 /// Returns the values of uniformly random actions, among those that are allowed.
 pub(super) fn of_random_actions(model: &dyn Tabular, gamma: f64) -> super::Sweeps {
-    let (table, allowed) = (model.table(), allowed(model));
+    let (table, allowed) = (model.table(), model.allowed());
     let share = |row: &[bool]| 1.0 / row.iter().filter(|is_allowed| **is_allowed).count() as f64;
     let uniform = |row: &[bool]| row.iter().map(|is_allowed| if *is_allowed { share(row) } else { 0.0 }).collect::<Vec<f64>>();
     let policy: Vec<f64> = allowed.chunks_exact(table.actions()).flat_map(uniform).collect();
@@ -174,7 +174,7 @@ pub trait Rule: Send {
 
     /// The exact values that the rule's values approach, if the environment's transition table is known. Those of the optimal policy unless overridden.
     fn truth(&self, model: &dyn Tabular, gamma: f64) -> super::Sweeps {
-        let (table, allowed) = (model.table(), allowed(model));
+        let (table, allowed) = (model.table(), model.allowed());
         let is_allowed = |state: usize, action: usize| allowed[state * table.actions() + action];
         super::value_iteration_among(table, is_allowed, gamma, TOLERANCE, sweeps(table))
     }
@@ -231,17 +231,6 @@ fn sweeps(table: &Table) -> usize {
 /// Number of decisions in an iteration, at least.
 const ITERATION: usize = 1000;
 
-/// Returns which actions a world allows, row by row.
-fn allowed(model: &dyn Tabular) -> Vec<bool> {
-    let (states, actions) = (model.table().states(), model.table().actions());
-    let row = |state: usize| {
-        let mut mask = vec![true; actions];
-        let has_mask = model.action_mask(state as u32, &mut mask);
-        if has_mask && mask.contains(&true) { mask } else { vec![true; actions] }
-    };
-    (0..states).flat_map(row).collect()
-}
-
 /// A tabular agent: a rule, its table, and the exact values if they are known.
 pub struct TabularAgent {
     config: TableConfig,
@@ -269,7 +258,7 @@ impl TabularAgent {
         let truth = model.as_ref().map_or(Vec::new(), |model| {
             let exact = rule.truth(model.as_ref(), config.gamma);
             let is_exact = exact.change <= TOLERANCE;
-            let allowed = allowed(model.as_ref());
+            let allowed = model.allowed();
             let is_allowed = |state: usize, action: usize| allowed[state * actions + action];
             super::reachable_by(model.table(), is_allowed)
                 .into_iter()
@@ -282,7 +271,7 @@ impl TabularAgent {
             table: ValueTable {
                 q: {
                     let q = ActionValues::new(states, actions, config.initial);
-                    match model.as_ref().map(|model| allowed(model.as_ref())) {
+                    match model.as_ref().map(|model| model.allowed()) {
                         Some(allowed) if allowed.contains(&false) => q.with_allowed(allowed),
                         _ => q,
                     }

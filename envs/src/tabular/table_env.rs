@@ -34,6 +34,17 @@ pub trait Tabular: Send + Sync {
         false
     }
 
+    /// Returns which actions are allowed, as rows of states. A state without an allowed action counts as one without a mask.
+    fn allowed(&self) -> Vec<bool> {
+        let (states, actions) = (self.table().states(), self.table().actions());
+        let row = |state: usize| {
+            let mut mask = vec![true; actions];
+            let has_mask = self.action_mask(state as u32, &mut mask);
+            if has_mask && mask.contains(&true) { mask } else { vec![true; actions] }
+        };
+        (0..states).flat_map(row).collect()
+    }
+
     /// Returns how the states are laid out on a page; nothing if there is no such layout.
     fn maps(&self) -> Vec<StateMap> {
         Vec::new()
