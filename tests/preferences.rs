@@ -192,6 +192,10 @@ fn bad_preferences_are_refused() {
         "expected a reward model with reward_model.supervision = outcome",
     );
     refused(&["train", "dpo", "chain-sum", "--set", "reference.stop_kl=1", "--out", "new"], "reference.stop_kl: expected inf");
+    refused(
+        &["train", "dpo", "chain-sum", "--set", "reference.adaptive_target=5", "--out", "new"],
+        "reference.adaptive_target: expected inf, because DPO's beta",
+    );
     refused(&["reward-model", "chain-sum", "--pairs", "20k"], "--pairs: expected a whole number");
     refused(&["train", "dpo", "chain-sum", "--set", "reference.coefficient=0.1", "--out", "new"], "because DPO has dpo.beta, got 0.1");
     refused(&["eval", "cartpole", "--best-of", "4"], "best of n");

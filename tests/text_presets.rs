@@ -12,7 +12,11 @@ const VARIANTS: &[Variant] = &[
     // Liu et al., arXiv 2503.20783, section 3.2
     ("grpo", "dr-grpo", &[("grpo.group_std", "none"), ("grpo.aggregation", "constant-length")]),
     // Yu et al., arXiv 2503.14476, equations 8 to 13; 10 rounds as in its code (verl's max_num_gen_batches)
-    ("grpo", "dapo", &[("grpo.clip_high", "0.28"), ("grpo.sampling_rounds", "10"), ("text.overlong_buffer", "4")]),
+    (
+        "grpo",
+        "dapo",
+        &[("grpo.clip_high", "0.28"), ("grpo.sampling_rounds", "10"), ("grpo.group_filter", "correct"), ("text.overlong_buffer", "4")],
+    ),
     // Zheng et al., arXiv 2507.18071, equations 5 to 7 and section 5.1
     (
         "grpo",

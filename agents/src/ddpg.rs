@@ -8,7 +8,7 @@
 //! the maximum over actions: its loss is -Q(s, mu(s)), and the gradient goes through the action (equation 6, the deterministic policy
 //! gradient). The target networks of actor and critic follow slowly: p' <- tau p + (1 - tau) p'. The collector adds noise to the actions.
 //!
-//! The names of the settings and their defaults are those of Stable-Baselines3. [`td3`](crate::td3) is DDPG with three changes.
+//! The names of the settings are those of Stable-Baselines3. [`td3`](crate::td3) is DDPG with three changes.
 //!
 //! Left out: batch normalisation and the weight decay of the critic, which the paper has and later implementations do not.
 

@@ -203,6 +203,13 @@ impl Dpo {
         ConfigError::unless(reference.coefficient == 0.0, "reference.coefficient", "0, because DPO has dpo.beta", reference.coefficient)?;
         let is_in_loss = reference.place == KlPlace::Loss;
         ConfigError::unless(is_in_loss, "reference.place", "loss, because DPO's loss has the penalty already", "reward")?;
+        let target = reference.adaptive_target;
+        ConfigError::unless(
+            target == f32::INFINITY,
+            "reference.adaptive_target",
+            "inf, because DPO's beta is a constant of its loss",
+            target,
+        )?;
         let is_off = reference.stop_kl == f32::INFINITY;
         ConfigError::unless(is_off, "reference.stop_kl", "inf, because DPO's update takes all its steps", reference.stop_kl)?;
         let reference = ReferenceConfig { coefficient: config.beta, estimator: Estimator::K1, ..reference };

@@ -152,6 +152,26 @@ pub fn batch_std(numbers: &[f64]) -> f64 {
     if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 }
 }
 
+/// Which groups dynamic sampling keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GroupFilter {
+    /// Those whose returns differ.
+    Spread,
+    /// Those in which some answers are correct and some are not: 0 < correct < G (Yu et al., arXiv 2503.14476, equation 11, "DAPO").
+    Correct,
+}
+
+/// Returns, for each segment, whether its group has both a correct and an incorrect answer.
+pub fn has_both(rollout: &Rollout) -> Vec<bool> {
+    let mut kept = vec![false; rollout.segments.len()];
+    for group in by_id(&rollout.segments) {
+        let correct = group.iter().filter(|i| rollout.completions[**i].is_correct).count();
+        group.iter().for_each(|i| kept[*i] = 0 < correct && correct < group.len());
+    }
+    kept
+}
+
 /// The advantages of a rollout's groups.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupAdvantages {

@@ -26,7 +26,9 @@
 //! The variants of GRPO are combinations of settings:
 //!
 //! - Dr. GRPO (arXiv 2503.20783): `group_std = "none"` and `aggregation = "constant-length"`;
-//! - DAPO (arXiv 2503.14476): `clip_high = 0.28`, `aggregation = "token-mean"`, `sampling_rounds` above 1 and `text.overlong_buffer`;
+//! - DAPO (arXiv 2503.14476): `clip_high = 0.28`, `aggregation = "token-mean"`, `sampling_rounds` above 1 with `group_filter = "correct"`, and
+//!   `text.overlong_buffer`. With `mask_truncated_completions`, truncated completions have no loss ("overlong filtering"); the preset leaves it out, because the paper's last
+//!   recipe penalises long answers instead;
 //! - GSPO (arXiv 2507.18071): `ratio = "sequence"`, `aggregation = "sequence-mean"` and clip ranges below 0.001;
 //! - CISPO (arXiv 2506.13585): `clipped = "weight"` and `aggregation = "token-mean"`.
 //!
@@ -40,9 +42,9 @@ use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, Sums, diagnostics, settings};
 use serde::{Deserialize, Serialize};
 
-pub use crate::groups::{GroupStd, Supervision, group_advantages};
+pub use crate::groups::{GroupFilter, GroupStd, Supervision, group_advantages};
 
-use crate::groups::GroupAdvantages;
+use crate::groups::{GroupAdvantages, by_id, has_both};
 use crate::learner::Learner;
 use crate::reference::{KL_REFERENCE, KlPenalty, Reference, ReferenceConfig};
 use crate::registry::preset_files;
@@ -72,9 +74,13 @@ settings! {
         pub group_size: usize = 8,
         /// Whole episodes of each environment per update.
         pub episodes_per_env: usize = 1,
-        /// Maximum number of collection rounds per update. Above 1, groups with equal returns are dropped, and rounds are added until as
-        /// many groups are left as one round collects. 1: one round; no group is dropped.
+        /// Maximum number of collection rounds per update. Above 1, groups that do not pass `group_filter` are dropped, and rounds are added until as
+        /// many groups are left as one round collects; groups beyond these are dropped, too. 1: one round; no group is dropped.
         pub sampling_rounds: usize = 1,
+        /// Groups kept with `sampling_rounds` above 1: spread (returns differ) or correct (some answers are correct and some are not, as in DAPO; texts only).
+        pub group_filter: GroupFilter = GroupFilter::Spread,
+        /// Whether truncated completions have no loss (texts only); they still count in the statistics of their group.
+        pub mask_truncated_completions: bool = false,
         /// Passes over each rollout.
         pub epochs: usize = 2,
         /// Minibatches in each pass.
@@ -144,6 +150,11 @@ impl AgentConfig for GrpoConfig {
         let is_process = self.supervision == Supervision::Process;
         let expected = "outcome with a reward model that scores whole texts (reward_model.supervision = outcome)";
         ConfigError::unless(!(setup.scores_whole_texts && is_process), "grpo.supervision", expected, "process")?;
+        let is_text = setup.world.text.is_some();
+        let filters = is_text || self.group_filter == GroupFilter::Spread;
+        ConfigError::unless(filters, "grpo.group_filter", "spread (only a text task says which answers are correct)", "correct")?;
+        let masks = is_text || !self.mask_truncated_completions;
+        ConfigError::unless(masks, "grpo.mask_truncated_completions", "false (this environment has no completions)", "true")?;
         let constant_length = self.aggregation.constant_length("grpo", self.constant_length, setup.world)?;
         let config = Self { constant_length, ..self.clone() };
         Ok(Grpo::new(config, setup.optimiser.clone(), setup.reference.clone(), setup.envs)?.into())
@@ -256,10 +267,41 @@ impl Grpo {
         GroupAdvantages::new(rollout, rewards, self.config.supervision, self.config.group_std)
     }
 
+    /// Returns, for each segment, whether its group passes the filter of dynamic sampling.
+    fn passing(&self, rollout: &Rollout, grouped: &GroupAdvantages) -> Vec<bool> {
+        match self.config.group_filter {
+            _ if self.config.sampling_rounds == 1 => vec![true; rollout.segments.len()],
+            GroupFilter::Spread => grouped.has_spread.clone(),
+            GroupFilter::Correct => has_both(rollout),
+        }
+    }
+
+    /// Returns, for each segment, whether it has a loss: it is in one of the first groups that pass the filter, as many as one round collects, and is not masked.
+    fn kept(&self, rollout: &Rollout, passing: &[bool]) -> Vec<bool> {
+        let mut kept = passing.to_vec();
+        let groups = by_id(&rollout.segments);
+        for group in groups.iter().filter(|group| passing[group[0]]).skip(self.groups_per_round()) {
+            group.iter().for_each(|i| kept[*i] = false);
+        }
+        if self.config.mask_truncated_completions {
+            kept.iter_mut().zip(&rollout.completions).for_each(|(kept, completion)| *kept &= !completion.is_truncated);
+        }
+        kept
+    }
+
+    fn groups_per_round(&self) -> usize {
+        self.envs * self.config.episodes_per_env / self.config.group_size
+    }
+
     /// Checks that the rollout has the step ends and the texts that the settings require.
     fn check_rollout(&self, rollout: &Rollout) -> Result<(), ConfigError> {
         let has_steps = self.config.supervision == Supervision::Outcome || !rollout.step_ends.is_empty();
         ConfigError::unless(has_steps, "grpo.supervision", "outcome (this environment does not mark where steps end)", "process")?;
+        let says = rollout.completions.len() == rollout.segments.len();
+        let filters = says || self.config.group_filter == GroupFilter::Spread || self.config.sampling_rounds == 1;
+        ConfigError::unless(filters, "grpo.group_filter", "spread (the rollout does not say which answers are correct)", "correct")?;
+        let masks = says || !self.config.mask_truncated_completions;
+        ConfigError::unless(masks, "grpo.mask_truncated_completions", "false (the rollout does not say what is truncated)", "true")?;
         let fits = rollout.is_text() || self.config.ratio == Ratio::Token;
         ConfigError::unless(fits, "grpo.ratio", "token (observations are not texts)", "sequence")
     }
@@ -282,13 +324,15 @@ impl Agent for Grpo {
         self.config.sampling_rounds > 1
     }
 
-    /// Dynamic sampling: returns true until the groups with spread are as many as the groups of one round, or no round is left.
+    /// Dynamic sampling: returns true until the groups that pass the filter are as many as the groups of one round, or no round is left.
     fn wants_more(&self, rollout: &Rollout) -> bool {
         let per_round = self.envs * self.config.episodes_per_env;
         let rounds = rollout.segments.len().div_ceil(per_round);
-        rounds < self.config.sampling_rounds
-            && self.check_rollout(rollout).is_ok()
-            && self.compare(rollout, &rollout.rewards).groups_with_spread < per_round / self.config.group_size
+        if rounds >= self.config.sampling_rounds || self.check_rollout(rollout).is_err() {
+            return false;
+        }
+        let passing = self.passing(rollout, &self.compare(rollout, &rollout.rewards));
+        by_id(&rollout.segments).iter().filter(|group| passing[group[0]]).count() < self.groups_per_round()
     }
 
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
@@ -309,10 +353,10 @@ impl Agent for Grpo {
         let of_sequences = SequenceObjective(&objective);
         let objective: &dyn Objective = if config.ratio == Ratio::Sequence { &of_sequences } else { &objective };
 
-        // with dynamic sampling, groups without spread are dropped
-        let keep = if config.sampling_rounds > 1 { &*grouped.has_spread } else { &[] };
+        let passing = self.passing(rollout, &grouped);
+        let keep = self.kept(rollout, &passing);
         let mut learner = Learner::new(policy, rollout, &self.optimiser, context)
-            .with_minibatches(Minibatches::new(rollout, keep, config.aggregation, config.constant_length))
+            .with_minibatches(Minibatches::new(rollout, &keep, config.aggregation, config.constant_length))
             .with_kl_penalty(&kl_penalty)
             .with_figures(GrpoObjective::FIGURES);
         'epochs: for _ in 0..config.epochs {
@@ -327,7 +371,10 @@ impl Agent for Grpo {
         learner.check_parameters()?;
         self.reference.finish(learner.policy(), rollout, &kl_penalty);
         let figures = [("train/frac_zero_std", grouped.frac_zero_std()), ("train/frac_unscored", grouped.frac_unscored())];
-        Ok(learner.report(figures, []))
+        let of = |kept: &[bool]| 1.0 - kept.iter().filter(|kept| **kept).count() as f64 / kept.len().max(1) as f64;
+        let filtered = (config.sampling_rounds > 1).then(|| ("train/frac_filtered", of(&passing)));
+        let masked = config.mask_truncated_completions.then(|| ("train/frac_masked", of(&keep)));
+        Ok(learner.report(figures.into_iter().chain(filtered), masked))
     }
 
     fn save(&self) -> Tensors {

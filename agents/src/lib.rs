@@ -116,7 +116,7 @@ pub use registry::{AgentConfig, AgentSettings, Built, Preset, Setup};
 pub use reinforce::{Reinforce, ReinforceConfig};
 pub use replay::{Replay, Sample};
 pub use returns::Truncated;
-pub use rollout::{End, GroupId, Rollout, Scaling, Segment};
+pub use rollout::{Completion, End, GroupId, Rollout, Scaling, Segment};
 pub use sac::{Sac, SacConfig};
 pub use td3::{Td3, Td3Config};
 pub use trpo::{Trpo, TrpoConfig};

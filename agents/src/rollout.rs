@@ -83,6 +83,23 @@ impl Scaling {
     }
 }
 
+/// What a text task says of a completion besides its reward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// Whether the answer is fully correct: the score `exact` is 1.
+    pub is_correct: bool,
+    /// Whether the completion was truncated at the maximum length, without EOS.
+    pub is_truncated: bool,
+}
+
+impl Completion {
+    /// Finds both among the scores of an episode; `None` if they are not those of a text task.
+    pub fn of_scores(names: &[String], scores: &[f64]) -> Option<Self> {
+        let score = |wanted: &str| names.iter().position(|name| name == wanted).and_then(|place| scores.get(place));
+        Some(Self { is_correct: *score("exact")? == 1.0, is_truncated: *score("finish/length")? == 1.0 })
+    }
+}
+
 /// The decisions of a policy and their rewards, ordered by round of collection, then by environment, then by time.
 ///
 /// The store holds observations and actions. Only policies read it; agents address its rows by index.
@@ -99,6 +116,8 @@ pub struct Rollout {
     /// For each decision, whether it ends one of the steps into which a text task divides a solution. Empty if the environment does not
     /// report such steps.
     pub step_ends: Vec<bool>,
+    /// What the text task says of each segment. Empty in other environments, and unless whole episodes are collected.
+    pub completions: Vec<Completion>,
     /// Rewards of the greedy episode of each group, by [`GroupId`], in the units of [`rewards`](Rollout::rewards). Empty unless the agent
     /// requests greedy episodes. The agent computes their returns, because the discount factor is a setting of the agent.
     pub greedy_rewards: Vec<Vec<f32>>,
@@ -113,7 +132,8 @@ impl Rollout {
 
     /// Creates a rollout without step ends and without greedy episodes.
     pub fn new(store: Store, rewards: Vec<f32>, log_probs: Vec<f32>, segments: Vec<Segment>) -> Self {
-        Self { store, rewards, log_probs, segments, step_ends: Vec::new(), greedy_rewards: Vec::new(), scaling: Scaling::default() }
+        let (step_ends, completions, greedy_rewards) = (Vec::new(), Vec::new(), Vec::new());
+        Self { store, rewards, log_probs, segments, step_ends, completions, greedy_rewards, scaling: Scaling::default() }
     }
 
     /// Appends another rollout of the same policy. In the store, the successor rows of both rollouts follow all decisions. Group ids of
@@ -134,6 +154,7 @@ impl Rollout {
         self.rewards.extend(more.rewards);
         self.log_probs.extend(more.log_probs);
         self.step_ends.extend(more.step_ends);
+        self.completions.extend(more.completions);
         if !more.greedy_rewards.is_empty() {
             self.greedy_rewards.resize(groups as usize, Vec::new());
             self.greedy_rewards.extend(more.greedy_rewards);

@@ -8,7 +8,7 @@
 //!
 //! > y = r + gamma min_k Q_target,k(s', clip(mu_target(s') + clip(epsilon, -c, c), -1, 1))
 //!
-//! The names of the settings and their defaults are those of Stable-Baselines3.
+//! The names of the settings are those of Stable-Baselines3.
 
 use gradus_nets::{QActor, QActorCritic, QActorHead, Sums, settings};
 

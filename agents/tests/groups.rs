@@ -5,9 +5,9 @@ mod common;
 use common::identity::{identity_rollout, policy};
 use common::texts::{completions, rollout, transformer};
 use common::{context, decisions, figure, near, optimiser};
-use gradus_agents::groups::{self, EPSILON, GroupStd, group_advantages, leave_one_out, process_advantages};
-use gradus_agents::{Agent, Aggregation, Collection, End, GroupId, Grpo, GrpoConfig, ReferenceConfig, Segment};
-use gradus_nets::Network;
+use gradus_agents::groups::{self, EPSILON, GroupFilter, GroupStd, group_advantages, leave_one_out, process_advantages};
+use gradus_agents::{Agent, Aggregation, Collection, Completion, End, GroupId, Grpo, GrpoConfig, ReferenceConfig, Rollout, Segment};
+use gradus_nets::{Network, Policy};
 
 const GROUP: [f64; 4] = [1.0, 0.8, 0.4, 0.2];
 
@@ -184,4 +184,75 @@ fn dynamic_sampling_collects_until_one_rounds_number_of_groups_has_spread() {
     // in this group the returns are 1, .5 and .25, and the lengths are 3, 4 and 1
     let mean = (3.0 * (1.0 - 1.75 / 3.0) + 4.0 * (0.5 - 1.75 / 3.0) + (0.25 - 1.75 / 3.0)) / 8.0;
     near(&[figure(&report, "train/policy_gradient_loss")], &[-mean], "at ratio 1");
+}
+
+/// The six completions of [`completions`] with these marks of correctness, in the order of the list.
+fn marked(policy: &mut dyn Policy, correct: [bool; 6], truncated: [bool; 6]) -> Rollout {
+    let mark = |(is_correct, is_truncated)| Completion { is_correct, is_truncated };
+    Rollout { completions: correct.into_iter().zip(truncated).map(mark).collect(), ..rollout(policy, &completions()) }
+}
+
+/// DAPO keeps groups with 0 < correct < G: neither group 0, whose answers are all wrong although their returns differ, nor one that is all right.
+#[test]
+fn a_filter_for_correctness_drops_groups_that_are_all_wrong_or_all_right() {
+    let config =
+        || GrpoConfig { sampling_rounds: 3, group_filter: GroupFilter::Correct, group_std: GroupStd::None, ..GrpoConfig::default() };
+    let agent = || grpo(config(), ReferenceConfig::default());
+    let mut policy = transformer(1);
+    // completions 0, 2 and 4 are of group 0, completions 1, 3 and 5 of group 1
+    let none = marked(&mut policy, [false; 6], [false; 6]);
+    let all = marked(&mut policy, [true; 6], [false; 6]);
+    let one = marked(&mut policy, [false, true, false, false, false, false], [false; 6]);
+    for (rollout, filtered) in [(&none, 1.0), (&all, 1.0), (&one, 0.5)] {
+        let before = policy.parameters().to_vec();
+        assert!(agent().wants_more(rollout));
+        let report = agent().update(&mut policy, rollout, context(0)).unwrap();
+        assert_eq!((figure(&report, "train/frac_filtered"), figure(&report, "train/frac_zero_std")), (filtered, 0.0));
+        assert_eq!(policy.parameters() == before, filtered == 1.0, "dropped groups move no parameter");
+    }
+    // the loss is that of group 1 alone, whose returns are 0.3, 0.9 and 0.3 with lengths 2, 1 and 5
+    let report = agent()
+        .update(&mut transformer(1), &marked(&mut transformer(1), [false, true, false, false, false, false], [false; 6]), context(0))
+        .unwrap();
+    near(&[figure(&report, "train/policy_gradient_loss")], &[-(-0.2 * 2.0 + 0.4 - 0.2 * 5.0) / 8.0], "at ratio 1");
+    // without marks, nothing can be filtered
+    let error = agent().update(&mut policy, &rollout(&mut transformer(1), &completions()), context(0)).unwrap_err();
+    assert!(error.to_string().contains("grpo.group_filter: expected spread"), "{error}");
+}
+
+/// More groups than one round collects are not used: the first ones are, in the order of collection.
+#[test]
+fn dynamic_sampling_trains_on_as_many_groups_as_one_round_collects() {
+    let config = GrpoConfig { sampling_rounds: 3, ..GrpoConfig::default() };
+    let loss = |rollout: &Rollout| {
+        let mut policy = transformer(1);
+        let report = grpo(config.clone(), ReferenceConfig::default()).update(&mut policy, rollout, context(0)).unwrap();
+        (figure(&report, "train/loss"), policy.parameters().to_vec())
+    };
+    let mut policy = transformer(1);
+    let once = rollout(&mut policy, &completions());
+    // a second round whose rewards are a hundred times as large
+    let more: Vec<_> = completions().into_iter().map(|(g, t, r)| (g, t, r.iter().map(|r| 100.0 * r).collect())).collect();
+    let mut twice = once.clone();
+    twice.append(rollout(&mut policy, &more));
+    assert_eq!(loss(&twice), loss(&once));
+}
+
+/// Overlong filtering: a truncated completion has no loss, but its return counts in the mean of its group.
+#[test]
+fn truncated_completions_can_be_masked() {
+    let config =
+        GrpoConfig { mask_truncated_completions: true, group_std: GroupStd::None, epochs: 1, minibatches: 1, ..GrpoConfig::default() };
+    let mut policy = transformer(1);
+    let rollout = marked(&mut policy, [false; 6], [false, false, true, false, true, true]);
+    let report = grpo(config, ReferenceConfig::default()).update(&mut policy, &rollout, context(0)).unwrap();
+    // left are the completions of 3 tokens with return 1 in a group of mean 1.75 / 3, and those of 2 tokens and 1 token with 0.3 and 0.9 in one of mean 0.5
+    let mean = (3.0 * (1.0 - 1.75 / 3.0) + 2.0 * -0.2 + 0.4) / 6.0;
+    near(&[figure(&report, "train/policy_gradient_loss")], &[-mean], "at ratio 1");
+    assert_eq!(figure(&report, "train/frac_masked"), 0.5);
+    let all = Rollout { completions: vec![Completion { is_correct: true, is_truncated: true }; 6], ..rollout };
+    let before = policy.parameters().to_vec();
+    let masked = GrpoConfig { mask_truncated_completions: true, ..GrpoConfig::default() };
+    grpo(masked, ReferenceConfig::default()).update(&mut policy, &all, context(0)).unwrap();
+    assert_eq!(policy.parameters(), before, "if all are masked, no parameter moves");
 }

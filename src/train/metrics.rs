@@ -9,7 +9,7 @@ use gradus_rollouts::Episode;
 pub type Metrics = Vec<(Cow<'static, str>, f64)>;
 
 /// The name of a metric in an agent's report, its name in a text task, and the factor that converts its value: 1 or -1.
-const ON_TEXTS: [(&str, &str, f64); 19] = [
+const ON_TEXTS: [(&str, &str, f64); 21] = [
     ("train/loss", "loss/total", 1.0),
     ("train/policy_gradient_loss", "loss/policy", 1.0),
     ("train/value_loss", "loss/value", 1.0),
@@ -27,6 +27,8 @@ const ON_TEXTS: [(&str, &str, f64); 19] = [
     ("train/frac_unscored", "reward/frac_unscored", 1.0),
     ("train/explained_variance", "value/explained_variance", 1.0),
     ("train/frac_zero_std", "reward/frac_zero_std", 1.0),
+    ("train/frac_filtered", "reward/frac_filtered", 1.0),
+    ("train/frac_masked", "completions/frac_masked", 1.0),
     ("train/grad_norm", "grad_norm", 1.0),
     ("train/learning_rate", "learning_rate", 1.0),
 ];

@@ -1,6 +1,6 @@
 //! Assembles a rollout from the trajectories of the environments.
 
-use gradus_agents::{Rollout, Scaling};
+use gradus_agents::{Completion, Rollout, Scaling};
 use gradus_nets::{ActionRows, Observations, Store};
 
 use super::Episode;
@@ -37,6 +37,9 @@ pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u6
         first_successor += trajectory.successors.len();
         finished.extend_from_slice(&trajectory.episodes);
     }
+    // every segment is a whole episode, in the same order
+    let whole = || finished.iter().map(|(_, episode)| Completion::of_scores(envs.score_names(), &episode.scores));
+    let completions = if finished.len() == segments.len() { whole().collect::<Option<_>>().unwrap_or_default() } else { Vec::new() };
     trajectories().for_each(|trajectory| observations.extend(&trajectory.successors));
     let scaling = if is_raw { normaliser.scaling() } else { Scaling::default() };
     if !is_raw {
@@ -49,7 +52,7 @@ pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u6
         store = store.with_masks(masks);
         store.next_masks = Some(trajectories().flat_map(|trajectory| trajectory.next_masks.iter().copied()).collect());
     }
-    (Rollout { step_ends, scaling, ..Rollout::new(store, rewards, log_probs, segments) }, episodes)
+    (Rollout { step_ends, completions, scaling, ..Rollout::new(store, rewards, log_probs, segments) }, episodes)
 }
 
 /// Returns episodes in the order in which they ended, and sets their `step`. `finished` has each episode with the index of its last step in

@@ -74,7 +74,7 @@ impl Texts {
         let n: usize = rounds.iter().flat_map(|round| &round.lengths).sum();
         let (mut rewards, mut log_probs, mut step_ends) = (Vec::with_capacity(n), Vec::with_capacity(n), Vec::with_capacity(n));
         let (mut segments, mut after, mut finished, mut endings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut lengths = Vec::with_capacity(self.positions.len());
+        let (mut lengths, mut completions) = (Vec::with_capacity(self.positions.len()), Vec::new());
         for env in 0..self.positions.len() {
             let begin = rewards.len();
             endings.clear();
@@ -91,6 +91,7 @@ impl Texts {
                 let group = GroupId((self.starts.group_of(env) * self.per_env + i) as u32);
                 segments.push(Segment { range: rewards.len()..rewards.len() + length, end, group });
                 let ending = Ending::new(!truncated, truncated);
+                completions.push(Completion { is_correct: is_exact[env], is_truncated: is_cut });
                 let scores = self.text.scores(vec![f64::from(u8::from(is_exact[env]))], is_cut, length);
                 let episode = Episode { step: 0, env, seed, episode_return: f64::from(reward), length: length as u32, ending, scores };
 
@@ -109,7 +110,7 @@ impl Texts {
         normaliser.scale_rewards(&mut rewards);
         let store = self.worlds.store(policy, &rounds, &after).map_err(EnvError::State)?;
         let episodes = in_order(finished, lengths, before);
-        Ok((Rollout { step_ends, ..Rollout::new(store, rewards, log_probs, segments) }, episodes))
+        Ok((Rollout { step_ends, completions, ..Rollout::new(store, rewards, log_probs, segments) }, episodes))
     }
 
     pub fn save(&self) -> (Vec<u64>, Vec<u64>) {
