@@ -4,6 +4,8 @@
 //! the return of random actions, and the one that counts as solved. Bounds are wide: a symptom that a healthy run shows is worse than one that is missed. A policy that is
 //! good has no symptom. `tests/looking/explain.rs` tries the symptoms on runs with a planted mistake and on healthy ones.
 
+mod causes;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -41,6 +43,12 @@ pub(crate) struct Record {
     truncated: Vec<bool>,
     /// The number of discrete actions.
     actions: Option<f64>,
+    /// Whether the agent has a table instead of a network.
+    is_table: bool,
+    /// Whether observations tell states apart.
+    sees_states: bool,
+    /// Whether no episode of the greedy policy ended before the time limit.
+    is_endless: bool,
     /// The first infinite number: the column, and the row from 0.
     infinite: Option<(String, usize)>,
     /// The mean return of the greedy policy and its standard error, if it could be evaluated.
@@ -48,10 +56,29 @@ pub(crate) struct Record {
     levels: Option<Levels>,
 }
 
-/// Reads a table as texts: the header, then the rows.
-fn table(path: &Path) -> Result<Vec<Vec<String>>, Error> {
+/// Reads a table as texts: the header, which has the column `needed`, then the rows. The last line of a run that is still going on may be unfinished.
+fn table(path: &Path, needed: &str) -> Result<Vec<Vec<String>>, Error> {
     let text = read_to_string(path)?;
-    Ok(text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect())
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let rows: Vec<Vec<String>> = whole.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect();
+    let header = rows.first().map_or(&[][..], Vec::as_slice);
+    // no episode has ended yet
+    let is_empty = text.is_empty();
+    if !is_empty && !header.iter().any(|name| name == needed) {
+        let (what, expected) = (format!("{}: line 1", path.display()), format!("a table with the column {needed}"));
+        return Err(Error::Parse { what, expected, got: header.join(",") });
+    }
+    if let Some(row) = rows.iter().position(|row| row.len() != header.len()) {
+        let what = format!("{}: line {}", path.display(), row + 1);
+        return Err(Error::Parse { what, expected: format!("{} cells", header.len()), got: rows[row].len().to_string() });
+    }
+    Ok(rows)
+}
+
+/// Returns the steps in the last row of a table of metrics.
+fn steps_at_end(metrics: &[Vec<String>]) -> u64 {
+    let place = metrics.first().and_then(|header| header.iter().position(|name| name == "time/total_timesteps"));
+    place.zip(metrics.last()).and_then(|(place, row)| row[place].parse().ok()).unwrap_or(0)
 }
 
 fn mean(numbers: &[f64]) -> f64 {
@@ -96,7 +123,7 @@ pub(crate) struct Evaluated {
 impl Record {
     /// Reads the logs in a run folder.
     pub(crate) fn read(dir: &Path, config: Config, world: &World, evaluated: &Evaluated) -> Result<Self, Error> {
-        let metrics = table(&dir.join("metrics.csv"))?;
+        let metrics = table(&dir.join("metrics.csv"), "time/total_timesteps")?;
         let header = metrics.first().cloned().unwrap_or_default();
         let cells = |place: usize| metrics.iter().skip(1).map(move |row| row.get(place).and_then(|cell| cell.parse::<f64>().ok()));
         let column = |place: usize| cells(place).flatten().filter(|x| x.is_finite()).collect();
@@ -108,7 +135,14 @@ impl Record {
             .filter(|(_, name)| is_measured(name))
             .find_map(|(place, name)| cells(place).position(|cell| cell.is_some_and(f64::is_infinite)).map(|row| (name.clone(), row)));
         let columns = header.iter().enumerate().map(|(i, name)| (name.clone(), column(i))).collect();
-        let episodes = table(&dir.join("episodes.csv"))?;
+        let path = dir.join("episodes.csv");
+        let is_finished = steps_at_end(&metrics) >= config.steps;
+        let episodes = table(&path, "return")?;
+        if is_finished && !episodes.is_empty() && !read_to_string(&path)?.ends_with('\n') {
+            let (what, expected) =
+                (format!("{}: line {}", path.display(), episodes.len() + 1), "a whole line, because the run has ended".into());
+            return Err(Error::Parse { what, expected, got: "a part of one".into() });
+        }
         let place = |name: &str| episodes.first().and_then(|header| header.iter().position(|other| other == name));
         let (value, length, end) = (place("return"), place("length"), place("end"));
         let rows = || episodes.iter().skip(1);
@@ -120,7 +154,12 @@ impl Record {
             _ => None,
         };
         let greedy = evaluated.greedy.as_ref().map(|last| (last.mean, last.error()));
-        Ok(Self { config, columns, returns, lengths, truncated, actions, infinite, greedy, levels: evaluated.levels })
+        let is_table = config.foreign(world).iter().any(|(key, _)| key == "network.");
+        let sees_states = !matches!(world.env().observation_space(), Space::Discrete(1));
+        let limit = world.max_episode_steps.unwrap_or(u32::MAX);
+        let is_endless = evaluated.greedy.as_ref().is_some_and(|last| last.lengths.iter().all(|length| *length >= limit));
+        let levels = evaluated.levels;
+        Ok(Self { config, columns, returns, lengths, truncated, actions, is_table, sees_states, is_endless, infinite, greedy, levels })
     }
 
     /// Returns the numbers of the first of these columns that has any.
@@ -151,7 +190,7 @@ impl Record {
     }
 
     /// Whether the policy is as good as can be expected: its evaluation, or else the last episodes of the training, come near the goal.
-    fn is_good(&self) -> bool {
+    pub(crate) fn is_good(&self) -> bool {
         let near = self.goal().zip(self.at_end()).is_some_and(|(goal, end)| end >= goal);
         self.progress().map_or(near, |progress| progress >= 0.95)
     }
@@ -173,7 +212,8 @@ impl Record {
     /// Returns everything that looks sick, the clearest first.
     pub(crate) fn symptoms(&self) -> Vec<Symptom> {
         // each of these explains everything else
-        let alone: [fn(&Self) -> Option<Symptom>; 4] = [Self::no_update, Self::not_finite, Self::no_episode, Self::gamma_is_zero];
+        let alone: [fn(&Self) -> Option<Symptom>; 5] =
+            [Self::no_update, Self::not_finite, Self::few_updates, Self::no_episode, Self::gamma_is_zero];
         if let Some(symptom) = alone.iter().find_map(|check| check(self)) {
             return vec![symptom];
         }
@@ -197,8 +237,12 @@ impl Record {
             Self::forgot,
             Self::greedy_policy_fails,
         ];
-        let found: Vec<Symptom> = checks.iter().filter_map(|check| check(self)).collect();
-        if found.is_empty() { self.not_learned().into_iter().collect() } else { found }
+        let unusual = self.unusual();
+        let found = checks.iter().filter_map(|check| check(self));
+        // where a setting explains a bad end, how the end came about is no news
+        let found: Vec<Symptom> = found.filter(|found| unusual.is_empty() || !["forgot", "greedy-fails"].contains(&found.name)).collect();
+        let all: Vec<Symptom> = unusual.into_iter().chain(found).collect();
+        if all.is_empty() { self.not_learned().into_iter().collect() } else { all }
     }
 
     /// Returns what is worth knowing of a healthy run.
@@ -237,8 +281,8 @@ impl Record {
     }
 
     fn gamma_is_zero(&self) -> Option<Symptom> {
-        let gamma = self.setting(&format!("{}.gamma", self.config.agent)).filter(|gamma| *gamma < 0.3)?;
-        (!self.lengths.is_empty() && mean(&self.lengths) > 2.0 && !self.is_good()).then(|| Symptom {
+        let gamma = self.setting(&format!("{}.gamma", self.config.agent)).filter(|gamma| self.is_short_sighted(*gamma))?;
+        (!self.lengths.is_empty() && !self.is_good()).then(|| Symptom {
             name: "gamma-too-small",
             seen: format!("gamma is {gamma}, and an episode has {} steps on average", short(mean(&self.lengths))),
             advice: format!(
@@ -339,7 +383,7 @@ impl Record {
         let most = explained.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         // after a single step nothing remains to be predicted
         let has_time = self.lengths.is_empty() || mean(&self.lengths) > 1.5;
-        (explained.len() >= 20 && has_time && has_spread && !self.is_learning() && (late < -0.1 || most < 0.05)).then(|| Symptom {
+        (explained.len() >= 20 && has_time && self.sees_states && has_spread && !self.is_learning() && (late < -0.1 || most < 0.05)).then(|| Symptom {
             name: "critic-no-use",
             seen: format!("explained variance {late:.2} in the last quarter, at most {most:.2}: the critic is hardly better than a constant"),
             advice: format!(
@@ -370,10 +414,7 @@ impl Record {
         (end < 0.02 * most && !self.is_improved()).then(|| Symptom {
             name: "entropy-collapsed",
             seen: format!("entropy {} at the end, {} at the beginning, without a better return", short(end), short(begin)),
-            advice: format!(
-                "The policy stopped exploring before it had learned. Lower the learning rate ({}), raise the entropy coefficient, or normalise advantages.",
-                self.config.optimiser.learning_rate
-            ),
+            advice: format!("The policy stopped exploring before it had learned. {}.", self.keep_exploring()),
             page: "metrics#loss",
         })
     }
@@ -423,7 +464,10 @@ impl Record {
         (norms.len() >= 10 && most > 0.0 && middle > 200.0 * most && !self.is_learning()).then(|| Symptom {
             name: "gradients-cut",
             seen: format!("the gradient's norm is {}, and is cut to {}", short(middle), short(most)),
-            advice: "Every gradient is cut to a small share, often because the value loss dominates. Normalise rewards, lower the value coefficient, or use separate networks.".into(),
+            advice: match most < 0.01 {
+                true => format!("optimiser.max_grad_norm is {most:e}; 0.5 to 10 is usual."),
+                false => "Every gradient is cut to a small share, often because the value loss dominates. Normalise rewards, lower the value coefficient, or raise optimiser.max_grad_norm.".into(),
+            },
             page: "metrics#gradient-and-optimiser",
         })
     }
@@ -457,17 +501,21 @@ impl Record {
         if n < 100 {
             return None;
         }
-        let means: Vec<f64> = self.returns.windows(window).step_by(window.div_ceil(4)).map(mean).collect();
-        let best = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let windows = self.returns.windows(window).step_by(window.div_ceil(4)).map(|some| (mean(some), spread(some)));
+        let (best, of_best) = windows.reduce(|a, b| if b.0 > a.0 { b } else { a })?;
         let (begin, end) = (mean(first(&self.returns, 10)), mean(last(&self.returns, 10)));
         let noise = spread(last(&self.returns, 10)) / (window as f64).sqrt();
         let lost = best - end;
-        (best > begin && lost > 0.6 * (best - begin) && lost > 6.0 * noise).then(|| Symptom {
+        // there was something to forget: more than the best of many windows has by chance
+        let chance = of_best.max(spread(first(&self.returns, 10))) / (window as f64).sqrt();
+        let share = self.goal().zip(self.levels).map_or(1.0, |(goal, levels)| (best - levels.random.0) / (goal - levels.random.0));
+        let had_learned = best - begin > 6.0 * chance && share > 0.05;
+        (had_learned && lost > 0.6 * (best - begin) && lost > 6.0 * noise).then(|| Symptom {
             name: "forgot",
             seen: format!("the mean return was {} and is {} at the end", short(best), short(end)),
             advice: format!(
-                "The policy was better and has collapsed. Lower the learning rate ({}) or let it fall (optimiser.schedule=linear), and keep the best policy by evaluations (evaluate_every).",
-                self.config.optimiser.learning_rate
+                "The policy was better and has collapsed. {}, and keep the best policy by evaluations (evaluate_every).",
+                self.smaller_steps()
             ),
             page: "metrics#what-healthy-and-sick-curves-look-like",
         })
@@ -482,14 +530,24 @@ impl Record {
         }
         let noise = (error * error + spread(last(&self.returns, 10)).powi(2) / last(&self.returns, 10).len() as f64).sqrt();
         let (gained, lost) = (end - random, end - greedy);
-        (self.is_improved() && gained > 0.0 && lost > 0.4 * gained && lost > 6.0 * noise).then(|| Symptom {
+        // episodes of the training end, those of the greedy policy do not
+        let goes_in_circles = self.is_endless && self.truncated.contains(&false);
+        let fails = self.is_improved() && gained > 0.0 && lost > 0.4 * gained && lost > 6.0 * noise;
+        (fails || goes_in_circles).then(|| Symptom {
             name: "greedy-fails",
-            seen: format!("the last episodes of the training return {} on average, but the greedy policy {}", short(end), short(greedy)),
-            advice: match self.columns.contains_key("train/value_error") {
-                true => "Where values are not final yet, a greedy policy can walk in circles that random actions leave. Train for more steps.".into(),
-                false => "The final parameters are worse than those of the steps before, as happens to value-based agents with a constant learning rate, or the policy needs its exploration. \
-                          Let the learning rate fall (optimiser.schedule=linear), or keep the best policy by evaluations (evaluate_every)."
+            seen: match fails {
+                true => format!("the last episodes of the training return {} on average, but the greedy policy {}", short(end), short(greedy)),
+                false => format!("no episode of the greedy policy ends before the time limit; it returns {}, and the training returned {} at the end", short(greedy), short(end)),
+            },
+            advice: match self.is_table || goes_in_circles {
+                true => "Where values are not final yet, a greedy policy can walk in circles that random actions leave. Train for more steps. Where states look alike, the best policy is \
+                         random: evaluate it with --sampled."
                     .into(),
+                false => format!(
+                    "The final parameters are worse than those of the steps before, as happens to value-based agents, or the policy needs its random actions (evaluate it with --sampled). \
+                     {}, or keep the best policy by evaluations (evaluate_every).",
+                    self.smaller_steps()
+                ),
             },
             page: "metrics#what-healthy-and-sick-curves-look-like",
         })
@@ -508,10 +566,16 @@ impl Record {
         };
         let probe = format!("`gradus probe {}` tries the agent where the right answer is known.", self.config.agent);
         if let Some((levels, (greedy, error))) = self.levels.zip(self.greedy) {
-            let is_worse = greedy < levels.random.0 - 4.0 * (error * error + levels.random.1.powi(2)).sqrt();
+            // an error of 0 may be one of rare rewards that were not met
+            let margin = self.goal().map_or(0.0, |goal| 0.05 * (goal - levels.random.0).max(0.0));
+            let is_worse = greedy < levels.random.0 - margin.max(4.0 * (error * error + levels.random.1.powi(2)).sqrt());
             let seen = format!("the greedy policy returns {}, random actions {}{}", short(greedy), random(levels), goal(greedy));
             if is_worse {
-                let advice = format!("It is worse than random actions: check the sign of the reward and of the loss. {probe}");
+                let advice = format!(
+                    "A policy that is certain of wrong actions can be. {}, and see whether another seed ends there, too; in an environment or an agent of your own, check the sign of the reward \
+                     and of the loss. {probe}",
+                    self.smaller_steps()
+                );
                 return Some(Symptom { name: "worse-than-random", seen, advice, page: "your-own-agent" });
             }
             let is_far = self.progress().is_some_and(|progress| progress < 0.05);

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use crate::config::effect::predicts;
 use crate::envs::EnvError;
 use crate::envs::text::Split;
-use crate::evaluate::evaluate;
 use crate::evaluate::levels::Levels;
+use crate::evaluate::{Evaluation, evaluate};
 use crate::explain::{Evaluated, Record};
 use crate::saved::load_behaviour;
 use crate::{Error, Mode, program_name};
@@ -31,8 +31,10 @@ pub(super) fn run(arguments: &Explain) -> Result<u8, Error> {
     };
     let record = Record::read(&arguments.dir, config, &world, &evaluated)?;
     let symptoms = record.symptoms();
+    let is_random = |(greedy, levels): (&Evaluation, &Levels)| levels.is_random(greedy.mean, greedy.error());
+    let has_learned = !evaluated.greedy.as_ref().zip(evaluated.levels.as_ref()).is_some_and(is_random) || record.is_good();
     if symptoms.is_empty() {
-        say("nothing looks sick");
+        say(if has_learned { "nothing looks sick" } else { "nothing looks sick, but little is learned yet: train for more steps" });
     }
     for symptom in symptoms {
         say_wrapped("", &format!("{}: {}", symptom.name, symptom.seen));

@@ -74,6 +74,13 @@ impl Config {
                 fraction * steps
             ));
         }
+        let copies = number("target_update_interval").filter(|_| number("tau").is_none_or(|tau| tau == 1.0));
+        if let Some(interval) = copies.filter(|interval| *interval >= steps) {
+            let own = own("target_update_interval");
+            lines.push(format!(
+                "{own}: the target network is never copied, because {interval} is not less than the {steps} steps of the run"
+            ));
+        }
         if self.evaluate_every > self.steps {
             lines.push(format!(
                 "evaluate_every: no evaluation is made, because {} is more than the {} steps of the run",
@@ -205,6 +212,10 @@ mod tests {
             let (config, _) = set(agent, world, settings);
             assert_eq!(config.vain_in_this_run(), [expected]);
         }
+        let (config, _) = set("dqn", "cartpole", &["target_update_interval=1000000"]);
+        assert!(
+            config.vain_in_this_run()[0].starts_with("dqn.target_update_interval: the target network is never copied, because 1000000 is")
+        );
         // no preset warns of itself
         for preset in gradus_agents::registry::presets() {
             let world = match preset.environment {

@@ -34,11 +34,15 @@ fn symptoms(runs: &[(String, u64)]) -> Vec<Vec<String>> {
 /// The name of `greedy-fails` after 200 other episodes have found the same.
 const CONFIRMED: &str = "greedy-fails, confirmed";
 
-/// Whether the greedy policy returns less in 200 episodes of another seed than the last 100 of the training, by four standard errors.
+/// Whether the greedy policy returns less in 200 episodes of another seed than the last 100 of the training, by four standard errors, or none of them ends before the limit.
 fn greedy_policy_fails(dir: &Path) -> bool {
     let arguments = ["eval", dir.to_str().unwrap(), "--episodes", "200", "--seed", "77", "--json"];
     let output = Command::new(env!("CARGO_BIN_EXE_gradus")).args(arguments).output().unwrap();
     let played: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let lengths = played["lengths"].as_array().unwrap();
+    if lengths.len() == 200 && lengths.iter().all(|length| *length == lengths[0]) {
+        return true;
+    }
     let numbers = |text: &str, column: &str| -> Vec<f64> {
         let mut lines = text.lines();
         let place = lines.next().unwrap().split(',').position(|name| name == column).unwrap();
@@ -69,7 +73,7 @@ fn planted_mistakes_are_named() {
         ("ppo cartpole - 50000 optimiser.learning_rate=10", "entropy-collapsed"),
         ("ppo cartpole - 30000 ppo.gamma=0", "gamma-too-small"),
         ("ppo cartpole - 30000 ppo.value_coefficient=1e6", "gradients-cut"),
-        ("q-learning taxi - 30000 q-learning.alpha=1e-6", "not-learned"),
+        ("q-learning taxi - 30000 q-learning.alpha=1e-6", "unusual-setting"),
         ("ppo cartpole - 50000 optimiser.learning_rate=1e-9", "policy-stands-still"),
         ("ppo cartpole - 50000 ppo.entropy_coefficient=50", "entropy-stays"),
         ("ppo cartpole - 50000 ppo.clip=inf optimiser.learning_rate=0.05 optimiser.schedule=constant", "entropy-collapsed"),
@@ -83,24 +87,36 @@ fn planted_mistakes_are_named() {
         ("trpo cartpole - 50000 trpo.step=vanilla trpo.step_size=1000", "entropy-collapsed"),
         ("dqn cartpole cleanrl 20000 dqn.learning_starts=1000000", "no-update"),
         ("dqn cartpole cleanrl 30000 dqn.exploration_final_eps=1", "still-random"),
-        ("dqn cartpole cleanrl 30000 optimiser.learning_rate=1", "forgot"),
+        ("dqn cartpole cleanrl 30000 optimiser.learning_rate=1", "unusual-setting"),
         ("dqn cartpole cleanrl 50000 dqn.gamma=1 dqn.target_update_interval=1 optimiser.learning_rate=0.03", "values-diverge"),
-        ("pqn cartpole cleanrl 60000 optimiser.learning_rate=10", "worse-than-random"),
+        ("pqn cartpole cleanrl 60000 optimiser.learning_rate=10", "unusual-setting"),
         (
             "td3 pendulum - 6000 td3.learning_starts=200 optimiser.learning_rate=0.03 td3.tau=1 td3.gamma=1 network.hidden=[32,32]",
             "value-loss-grows",
         ),
         ("ppo cartpole - 50000 ppo.clip=0.0001", "clipped"),
-        ("ppo taxi - 64 envs=1 ppo.rollout_steps=32 ppo.minibatch_size=32", "no-episode"),
+        ("ppo taxi - 160 envs=1 ppo.rollout_steps=8 ppo.minibatch_size=8", "no-episode"),
         ("grpo copy - 20000 text.max_new_tokens=2", "completions-cut"),
         ("grpo target-sum - 30000 optimiser.learning_rate=0.1", "groups-equal"),
         ("grpo target-sum - 30000 text.max_new_tokens=1", "one-return"),
         ("q-learning taxi - 50000 q-learning.epsilon=1", "still-random"),
+        // found by a reader who typed what people type
+        ("dqn cartpole - 30000 optimiser.learning_rate=1", "unusual-setting"),
+        ("dqn cartpole - 30000 dqn.target_update_interval=1000000", "unusual-setting"),
+        ("dqn cartpole - 20000 dqn.learning_starts=19990", "few-updates"),
+        ("ppo cartpole - 100000 ppo.value_coefficient=0", "unusual-setting"),
+        ("q-learning frozen-lake - 50000 q-learning.epsilon=0", "unusual-setting"),
+        ("ppo cartpole - 100000 optimiser.max_grad_norm=1e-9", "gradients-cut"),
+        ("ppo cartpole - 100000 ppo.gamma=0.5", "gamma-too-small"),
+        ("reinforce cartpole - 100000 optimiser.learning_rate=1e-7", "unusual-setting"),
+        ("reinforce short-corridor - 100000", "greedy-fails"),
+        ("off-policy-monte-carlo cliff-walking - 100000", "greedy-fails"),
         ("q-learning frozen-lake-8x8 - 20000 q-learning.epsilon=0 q-learning.initial=-1", "one-return"),
     ];
     let runs: Vec<(String, u64)> = planted.iter().map(|(line, _)| ((*line).to_owned(), 1)).collect();
     let found = symptoms(&runs);
-    let missed: Vec<_> = planted.iter().zip(&found).filter(|((_, expected), found)| !found.iter().any(|name| name == expected)).collect();
+    let missed: Vec<_> =
+        planted.iter().zip(&found).filter(|((_, expected), found)| !found.iter().any(|name| name.starts_with(expected))).collect();
     assert!(missed.is_empty(), "{missed:?}");
 }
 
