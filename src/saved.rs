@@ -35,7 +35,7 @@ pub(crate) const REWARD_PREFIX: &str = "reward_model.";
 /// Returns the error for a path that is no run folder, because it has no file called `missing`.
 fn no_run(path: &Path, missing: &str) -> Error {
     let got = if path.join(COMPARISON).exists() {
-        format!("a comparison, whose policies are in {}", path.join(POLICIES).display())
+        format!("a comparison, whose policies are files in {}, such as AGENT-ENVIRONMENT-SEED.safetensors", path.join(POLICIES).display())
     } else if path.is_file() {
         "a file".into()
     } else {

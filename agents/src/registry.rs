@@ -356,7 +356,8 @@ pub fn find(name: &str) -> Result<Entry, RegistryError> {
 }
 
 /// Names that people give to settings of an agent, and what to type instead.
-const VARIANTS: [(&[&str], &str); 5] = [
+const VARIANTS: [(&[&str], &str); 6] = [
+    (&["vpg", "pg", "policygradient"], "reinforce"),
     (&["ddqn", "doubledqn"], "dqn --set dqn.double=true"),
     (&["duelingdqn", "duellingdqn"], "dqn --set dqn.dueling=true"),
     (&["per", "prioritiseddqn", "prioritizeddqn"], "dqn --set dqn.priority_exponent=0.6"),

@@ -1,6 +1,6 @@
 //! The nearest valid name, for error messages.
 
-/// Returns the candidate most similar to `name`, if any is similar enough (Jaro-Winkler similarity above 0.7).
+/// Returns the candidate most similar to `name`, if any is similar enough (Jaro-Winkler similarity above 0.75).
 ///
 /// ```
 /// assert_eq!(gradus_envs::names::nearest("cartpol", ["cartpole", "bandit"]), Some("cartpole"));
@@ -11,12 +11,12 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .map(|candidate| (strsim::jaro_winkler(&wanted, &candidate.to_lowercase()), candidate))
-        .filter(|(similarity, _)| *similarity > 0.7)
+        .filter(|(similarity, _)| *similarity > 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns the candidate whose last part is most similar to the last part of `name` (Jaro-Winkler similarity above 0.75). Parts end at `separator`. Of
+/// Returns the candidate whose last part is most similar to the last part of `name` (Jaro-Winkler similarity above 0.85). Parts end at `separator`. Of
 /// equally similar candidates, the first that begins like `name` is meant.
 ///
 /// ```
@@ -30,7 +30,7 @@ pub fn nearest_key<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>
     }
     let (place, last) = parts(name, separator);
     let last = last.to_lowercase();
-    let mut best = (0.75, false, None);
+    let mut best = (0.85, false, None);
     for candidate in candidates {
         let (other, end) = parts(candidate, separator);
         let (similarity, is_here) = (strsim::jaro_winkler(&last, &end.to_lowercase()), place == other);

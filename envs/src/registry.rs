@@ -303,6 +303,9 @@ pub fn find(name: &str) -> Result<World, EnvError> {
     if let Some(world) = worlds.iter().find(is_named).or_else(|| worlds.iter().find(is_typed)) {
         return Ok(world.clone());
     }
+    if names::spelled(name) == "frozenlake4x4" {
+        return find("frozen-lake");
+    }
     if let Some(hint) = elsewhere(name) {
         return Err(EnvError::Unknown { name: name.into(), hint });
     }
@@ -348,6 +351,7 @@ const ELSEWHERE: [(&[&str], &str); 4] = [
 /// Returns what to do instead of using an environment that is known, but not here.
 fn elsewhere(name: &str) -> Option<String> {
     let wanted = names::without_version(name);
-    let (_, near) = ELSEWHERE.iter().find(|(known, _)| known.contains(&wanted.as_str()))?;
+    let wanted = ["noframeskip", "deterministic"].iter().find_map(|end| wanted.strip_suffix(end)).unwrap_or(&wanted);
+    let (_, near) = ELSEWHERE.iter().find(|(known, _)| known.contains(&wanted))?;
     Some(format!("{near}; the command `new` makes a crate for an environment of your own"))
 }

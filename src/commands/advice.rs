@@ -1,27 +1,36 @@
 //! What to type instead of arguments that the parser refuses.
 
 use crate::agents::registry as agents;
+use crate::config::effect::covers;
 use crate::config::settings::explain;
 use crate::envs::registry;
 use crate::{Config, program_name};
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
 /// Options of `train` in other programs, and what they are called here, with the place of the value.
-const OPTIONS: [(&[&str], &str); 10] = [
-    (&["timesteps", "total-timesteps", "num-steps", "n-timesteps", "frames", "total-steps"], "--steps {}"),
+const OPTIONS: [(&[&str], &str); 13] = [
+    (&["timesteps", "total-timesteps", "n-timesteps", "frames", "total-steps"], "--steps {}"),
     (&["num-envs", "n-envs"], "--envs {}"),
     (&["seeds", "n-seeds", "num-seeds"], "--seed 1: a run has one seed; `compare` trains several seeds"),
     (&["lr"], "--set optimiser.learning_rate={}"),
     (&["algo", "agent", "env", "env-id", "environment"], "the names without an option, such as `train ppo cartpole`"),
-    (&["render", "render-mode", "gif", "video"], "the command `play`, which shows the policy of a run"),
-    (&["log-dir", "logdir", "output", "save", "save-path", "dir"], "--out {}"),
+    (&["render", "render-mode", "gif", "video", "capture-video", "record"], "the command `play`, which shows the policy of a run"),
+    (&["log-dir", "logdir", "log-folder", "log-path", "output", "save", "save-path", "dir"], "--out {}"),
+    (&["tensorboard-log", "tensorboard", "tb-log"], "not needed: TensorBoard's files are always in the run folder"),
+    (&["track", "wandb", "wandb-project-name"], "not an option: after the training, scripts/to_wandb.py sends a run to Weights and Biases"),
+    (&["hidden", "hidden-size"], "--set network.hidden=[{}, {}]"),
     (&["cuda", "gpu"], "--device cuda, in a program with the feature `tch`"),
     (&["eval-freq", "eval-every", "evaluate-every"], "--set evaluate_every={}"),
-    (&["verbose"], "nothing: the progress is shown unless --quiet is given"),
+    (&["verbose"], "not needed: the progress is shown unless --quiet is given"),
 ];
 
 /// Commands of other programs, and what they are called here.
-const COMMANDS: [(&[&str], &str); 6] = [
+const COMMANDS: [(&[&str], &str); 11] = [
+    (&["resume", "continue"], "train --resume DIR"),
+    (&["record-video", "gif"], "play DIR --gif FILE"),
+    (&["init", "create"], "new"),
+    (&["algos", "agents", "envs", "environments", "algorithms"], "list"),
+    (&["tensorboard"], "train, whose run folders have files for TensorBoard: tensorboard --logdir runs"),
     (&["learn", "fit", "run", "start"], "train"),
     (&["evaluate", "test", "score"], "eval"),
     (&["render", "enjoy", "show", "view", "record"], "play"),
@@ -63,10 +72,24 @@ pub(super) fn advice(error: &Error, words: &[String]) -> Option<String> {
         None if first == "train" && invalid.contains('=') => Some(format!("did you mean --set {invalid}?")),
         None if matches!(first, "play" | "eval" | "explain" | "values" | "export" | "plot") && is_agent(second) => {
             let program = program_name();
-            Some(format!(
-                "{first} needs the folder of a run: type {program} train {second} {invalid}, then {program} {first} runs/{second}-{invalid}-1"
-            ))
+            let fits =
+                Config::preset(second, invalid, None).and_then(|config| config.build(&config.world()?).map(|_| config).map_err(Into::into));
+            let to = if first == "export" { " --hub DIR" } else { "" };
+            Some(match fits {
+                Ok(config) => {
+                    let (agent, world) = (&config.agent, &config.environment);
+                    format!(
+                        "{first} needs the folder of a run: type {program} train {agent} {world} --out runs/first, then {program} {first} runs/first{to}"
+                    )
+                }
+                Err(_) => format!("{first} needs the folder of a run"),
+            })
         }
+        None if first == "compare" => Some("a comparison has one file, and its folder with --out; `guide commands` has an example".into()),
+        None if first == "train" && invalid.parse::<u64>().is_ok() => Some(match words.iter().any(|word| word == "--seed") {
+            true => "a run has one seed; `compare` trains several seeds".into(),
+            false => format!("type --steps {invalid}"),
+        }),
         None => None,
     }
 }
@@ -88,21 +111,40 @@ fn of_option(option: &str, words: &[String], has_tip: bool) -> Option<String> {
     if first == "compare" && matches!(option, "seed" | "seeds" | "steps" | "timesteps" | "agent" | "env" | "set") {
         return Some("agents, environments, steps and seeds of a comparison are in its file".into());
     }
-    if !matches!(first, "train" | "bench") {
-        return None;
+    match (first, option) {
+        ("eval" | "play", "deterministic" | "greedy") => {
+            return Some("it is not needed: actions are the most probable ones unless --sampled is given".into());
+        }
+        ("eval" | "play", "stochastic" | "sample") => return Some("type --sampled".into()),
+        ("eval", "n-eval-episodes" | "n-episodes" | "num-episodes" | "n") => return Some("type --episodes".into()),
+        ("play", "episodes" | "n-episodes") => return Some("one episode is played, which --seed chooses; `eval` plays many".into()),
+        ("train" | "bench", _) => {}
+        _ => return None,
     }
     let value = words.iter().skip_while(|word| word.trim_start_matches('-').replace('_', "-") != option).nth(1);
     let value = value.filter(|value| !value.starts_with("--")).map_or("VALUE", String::as_str);
     if let Some((_, typed)) = OPTIONS.iter().find(|(names, _)| names.contains(&option)) {
-        return Some(format!("type {}", typed.replace("{}", value)));
+        let typed = typed.replace("{}", value);
+        return Some(if typed.starts_with("--") { format!("type {typed}") } else { format!("here it is {typed}") });
     }
     let [_, agent, env, ..] = words else { return None };
-    // the name of a setting
+    // the name of a setting, here or elsewhere
     let config = Config::preset(agent, env, None).or_else(|_| Config::preset(env, agent, None)).ok()?;
     let is_meant = |key: &&str| key.rsplit('.').next().is_some_and(|name| name.replace('_', "-") == option);
+    let foreign = config.world().map(|world| config.foreign(&world)).unwrap_or_default();
     let settings = explain(&config);
-    let key = settings.iter().map(|(key, ..)| key.as_str()).find(is_meant);
+    // of several sections that have the name, the first that this agent reads
+    let is_read = |key: &&str| !foreign.iter().any(|(own, _)| covers(own, key));
+    if let Some(key) = settings.iter().map(|(key, ..)| key.as_str()).filter(is_meant).find(is_read) {
+        return Some(format!("type --set {key}={value}"));
+    }
+    let elsewhere = match config.clone().with_setting(&format!("{}={value}", option.replace('-', "_"))) {
+        Err(crate::Error::Unknown { hint, .. }) if hint.starts_with("here it is called `") => {
+            Some(hint.replacen("here it is called", "type --set", 1).replacen('`', "", 1).replacen('`', &format!("={value}"), 1))
+        }
+        _ => None,
+    };
     let listed = || format!("settings are given with --set KEY=VALUE; {} list {} shows them", program_name(), config.agent);
     // a word that is neither may be a misspelt option, which the parser names
-    key.map(|key| format!("type --set {key}={value}")).or_else(|| (!has_tip).then(listed))
+    elsewhere.or_else(|| (!has_tip).then(listed))
 }

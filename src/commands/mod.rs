@@ -131,10 +131,10 @@ enum Command {
 #[derive(Args)]
 struct Train {
     /// Agent, such as ppo.
-    #[arg(required_unless_present = "resume")]
+    #[arg(required_unless_present_any = ["resume", "config"])]
     agent: Option<String>,
     /// Environment, such as cartpole or CartPole-v1.
-    #[arg(required_unless_present = "resume")]
+    #[arg(required_unless_present_any = ["resume", "config"])]
     env: Option<String>,
     /// Total environment steps (text tasks: tokens), such as 500k or 2m [default: the preset's]
     #[arg(long, allow_hyphen_values = true)]
@@ -154,7 +154,7 @@ struct Train {
     /// Preset; `gradus list` shows them [default: default]
     #[arg(long)]
     preset: Option<String>,
-    /// TOML file of settings, applied after the preset.
+    /// TOML file of settings, applied after the preset; it may name the agent and the environment.
     #[arg(long)]
     config: Option<PathBuf>,
     /// One setting, applied after the preset and the --config file; may be repeated. `gradus list --settings` explains all settings.
@@ -335,7 +335,11 @@ fn train(arguments: &Train) -> Result<u8, Error> {
             None => Run::resume(dir),
         },
         None => {
-            let (agent, env) = (arguments.agent.as_deref().unwrap_or_default(), arguments.env.as_deref().unwrap_or_default());
+            let in_file = arguments.config.as_deref().filter(|_| arguments.env.is_none()).map(named_in).transpose()?;
+            let (agent, env) = match &in_file {
+                Some((agent, env)) => (arguments.agent.as_deref().unwrap_or(agent), env.as_str()),
+                None => (arguments.agent.as_deref().unwrap_or_default(), arguments.env.as_deref().unwrap_or_default()),
+            };
             // `train cartpole ppo` is understood, too
             let is_reversed = agents::find(agent).is_err() && agents::find(env).is_ok() && registry::find(agent).is_ok();
             let (agent, env) = if is_reversed { (env, agent) } else { (agent, env) };
@@ -451,6 +455,18 @@ fn unchanged(key: &str, named: &str, got: &str) -> Result<(), ConfigError> {
     ConfigError::unless(named == got, key, &format!("{named}, as on the command line"), got)
 }
 
+/// Returns the agent and the environment that a file of settings names.
+fn named_in(path: &std::path::Path) -> Result<(String, String), Error> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Io { action: "read", path: path.into(), source })?;
+    let table: toml::Table = text.parse().unwrap_or_default();
+    let name = |key: &str| table.get(key).and_then(toml::Value::as_str).map(str::to_owned);
+    let missing = || {
+        let expected = "an agent and an environment, on the command line or in the file of --config".into();
+        Error::Parse { what: "train".into(), expected, got: format!("{} without them", path.display()) }
+    };
+    name("agent").zip(name("environment")).ok_or_else(missing)
+}
+
 fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error> {
     let mut config = Config::preset(agent, env, arguments.preset.as_deref())?;
     if let Some(path) = &arguments.config {
@@ -536,13 +552,31 @@ fn list(what: Option<&str>) -> Result<u8, Error> {
             let name = what.unwrap_or_default();
             return match (agents::find(name), registry::find(name)) {
                 (Ok(agent), _) => list_settings(Some(agent.name)),
-                (_, Ok(world)) => list_presets(Some(&world.name)),
+                (_, Ok(world)) => list_world(&world),
                 _ => {
                     let expected = "agents, environments, presets, settings, or the name of an agent or an environment".into();
                     Err(Error::Parse { what: "list".into(), expected, got: name.into() })
                 }
             };
         }
+    }
+    Ok(0)
+}
+
+/// Lists the presets for an environment, and the agents that learn in it with the settings of `Config::default`.
+fn list_world(world: &crate::envs::World) -> Result<u8, Error> {
+    list_presets(Some(&world.name))?;
+    let presets = agents::presets();
+    let kind = if world.text.is_some() { "text" } else { "any" };
+    let has_preset =
+        |name: &str| presets.iter().any(|preset| preset.agent == name && [world.name.as_str(), kind].contains(&preset.environment));
+    let accepts = |name: &str| {
+        let config = Config::preset(name, &world.name, None);
+        config.is_ok_and(|config| config.world().is_ok_and(|world| config.build(&world).is_ok()))
+    };
+    let others: Vec<&str> = agents::all().iter().map(|entry| entry.name).filter(|name| !has_preset(name) && accepts(name)).collect();
+    if !others.is_empty() {
+        say_wrapped("without a preset: ", &others.join(", "));
     }
     Ok(0)
 }
@@ -595,8 +629,16 @@ fn list_presets(of: Option<&str>) -> Result<u8, Error> {
         of.map(|name| agents::find(name).map(|agent| agent.name.to_owned()).or_else(|_| registry::find(name).map(|world| world.name)));
     let of = found.transpose()?;
     let kind = of.as_deref().and_then(|name| registry::find(name).ok()).map(|world| if world.text.is_some() { "text" } else { "any" });
-    let is_meant =
-        |preset: &Preset| of.as_deref().is_none_or(|of| of == preset.agent || of == preset.environment || kind == Some(preset.environment));
+    // a preset for any environment is one for those that its agent accepts
+    let accepts = |agent: &str, environment: &str| {
+        let config = Config::preset(agent, environment, None);
+        config.is_ok_and(|config| config.world().is_ok_and(|world| config.build(&world).is_ok()))
+    };
+    let is_meant = |preset: &Preset| match of.as_deref() {
+        Some(of) if of == preset.agent || of == preset.environment => true,
+        Some(of) => kind == Some(preset.environment) && accepts(preset.agent, of),
+        None => true,
+    };
     for preset in agents::presets().into_iter().filter(is_meant) {
         say(format!("{} on {}: {}", preset.agent, preset.environment, preset.name));
         say_wrapped("    ", &preset.about());

@@ -243,7 +243,9 @@ impl Config {
         let mut known = Vec::new();
         flatten("", &table, &mut known);
         if !known.iter().any(|(name, _)| name == key) {
-            let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+            let foreign = self.world().map(|world| self.foreign(&world)).unwrap_or_default();
+            let is_read = |name: &&str| !foreign.iter().any(|(own, _)| effect::covers(own, name));
+            let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).filter(is_read).collect();
             return Err(Error::Unknown { what: "setting", name: key.into(), hint: names::hint(key, &self.agent, &names) });
         }
         let got = value.to_string();
@@ -279,9 +281,12 @@ impl Config {
         if let Some(Value::Table(inputs)) = table.get_mut("inputs") {
             inputs.remove(key);
         }
+        let names = if kind == "a name" { choices(table.clone(), key) } else { None };
+        let kind =
+            if key.ends_with(".ent_coef") && got == "\"auto\"" { "a number; sac.auto_ent_coef says whether it is learned" } else { kind };
         table.try_into().map_err(|error: toml::de::Error| Error::Parse {
             what: key.into(),
-            expected: names_in(error.message()).map_or(kind.into(), |names| names.replace('`', "").replace('\n', " ")),
+            expected: names_in(error.message()).or(names.as_deref()).map_or(kind.into(), |names| names.replace('`', "").replace('\n', " ")),
             got,
         })
     }
@@ -594,6 +599,16 @@ pub fn parse_steps(text: &str) -> Result<u64, String> {
     // 1.001 x 1000 is a little less than 1001
     let steps = if (exact - exact.round()).abs() < 1e-12 * exact { exact.round() } else { exact };
     if steps >= 1.0 && steps.fract() == 0.0 && steps <= 9e15 { Ok(steps as u64) } else { Err(error()) }
+}
+
+/// Returns the names that a setting accepts, if it is one of names.
+fn choices(mut table: Table, key: &str) -> Option<String> {
+    let mut parts: Vec<&str> = key.split('.').collect();
+    let last = parts.pop()?;
+    let inner = parts.into_iter().try_fold(&mut table, |table, part| table.get_mut(part).and_then(Value::as_table_mut))?;
+    // a word that is none of them
+    inner.insert(last.into(), Value::String("?".into()));
+    names_in(table.try_into::<Config>().err()?.message()).map(str::to_owned)
 }
 
 /// Extracts the valid names from the TOML parser's message about an invalid name.

@@ -6,7 +6,10 @@ use crate::files::format;
 
 /// The names of Stable-Baselines3, CleanRL and TRL, each with our names for the same thing. `AGENT` stands for the agent's section. Of several names,
 /// the first that the configuration has is meant.
-const FOREIGN: [(&str, &[&str]); 72] = [
+const FOREIGN: [(&str, &[&str]); 91] = [
+    ("act_noise", &["AGENT.action_noise_std"]),
+    ("action_noise", &["AGENT.action_noise"]),
+    ("action_sigma", &["AGENT.action_noise_std"]),
     ("adam_epsilon", &["optimiser.epsilon"]),
     ("advantage_normalization", &["AGENT.normalise_advantages"]),
     ("alpha", &["AGENT.ent_coef"]),
@@ -24,9 +27,19 @@ const FOREIGN: [(&str, &[&str]); 72] = [
     ("entropy_coef", &["AGENT.entropy_coefficient"]),
     ("env", &["environment"]),
     ("env_id", &["environment"]),
+    ("eps_decay", &["AGENT.exploration_fraction", "AGENT.epsilon_fraction"]),
+    ("eps_end", &["AGENT.exploration_final_eps", "AGENT.epsilon"]),
+    ("eps_start", &["AGENT.exploration_initial_eps", "AGENT.first_epsilon"]),
+    ("epsilon_decay", &["AGENT.exploration_fraction", "AGENT.epsilon_fraction"]),
     ("epsilon_high", &["AGENT.clip_high"]),
     ("eval_freq", &["evaluate_every"]),
+    ("expl_noise", &["AGENT.action_noise_std"]),
+    ("exploration_noise", &["AGENT.action_noise_std"]),
+    ("grad_clip", &["optimiser.max_grad_norm"]),
+    ("grad_norm_clip", &["optimiser.max_grad_norm"]),
     ("gradient_steps", &["AGENT.updates_per_step"]),
+    ("hidden_size", &["network.hidden"]),
+    ("hidden_sizes", &["network.hidden"]),
     ("init_kl_coef", &["reference.coefficient"]),
     ("kl_coef", &["reference.coefficient"]),
     ("lam", &["AGENT.gae_lambda"]),
@@ -48,7 +61,10 @@ const FOREIGN: [(&str, &[&str]); 72] = [
     ("n_stack", &["wrappers.frame_stack"]),
     ("n_steps", &["AGENT.rollout_steps", "AGENT.episodes_per_env"]),
     ("net_arch", &["network.hidden"]),
+    ("noise", &["AGENT.action_noise"]),
     ("noise_clip", &["AGENT.target_noise_clip"]),
+    ("noise_std", &["AGENT.action_noise_std"]),
+    ("noise_type", &["AGENT.action_noise"]),
     ("norm_adv", &["AGENT.normalise_advantages"]),
     ("norm_obs", &["wrappers.normalise_observations"]),
     ("norm_reward", &["wrappers.normalise_rewards"]),
@@ -63,12 +79,14 @@ const FOREIGN: [(&str, &[&str]); 72] = [
     ("num_steps", &["AGENT.rollout_steps", "AGENT.episodes_per_env"]),
     ("num_timesteps", &["steps"]),
     ("ortho_init", &["network.orthogonal"]),
+    ("pi_lr", &["optimiser.learning_rate"]),
     ("policy_frequency", &["AGENT.policy_delay"]),
     ("policy_noise", &["AGENT.target_policy_noise"]),
     ("q_lr", &["optimiser.critic_learning_rate_ratio"]),
     ("rms_prop_eps", &["optimiser.epsilon"]),
     ("sde_sample_freq", &["network.gsde_sample_every"]),
     ("start_e", &["AGENT.exploration_initial_eps"]),
+    ("start_steps", &["AGENT.learning_starts"]),
     ("sub_sampling_factor", &["AGENT.fisher_stride"]),
     ("target_kl", &["AGENT.target_kl", "AGENT.max_kl"]),
     ("target_network_frequency", &["AGENT.target_update_interval"]),
@@ -76,9 +94,22 @@ const FOREIGN: [(&str, &[&str]); 72] = [
     ("total_timesteps", &["steps"]),
     ("train_freq", &["AGENT.rollout_steps"]),
     ("train_frequency", &["AGENT.rollout_steps"]),
+    ("update_after", &["AGENT.learning_starts"]),
     ("update_epochs", &["AGENT.epochs"]),
     ("use_sde", &["network.gsde"]),
     ("vf_coef", &["AGENT.value_coefficient"]),
+];
+
+/// What a foreign name means in another unit or kind: its name, ours, and the difference.
+const OTHERWISE: [(&str, &str, &str); 8] = [
+    ("batch_size", "minibatches", "a number of minibatches"),
+    ("clip_vloss", "clip_value", "a range, such as 0.2; inf for none"),
+    ("eps_decay", "exploration_fraction", "the share of the steps over which epsilon falls"),
+    ("epsilon_decay", "exploration_fraction", "the share of the steps over which epsilon falls"),
+    ("gradient_steps", "updates_per_step", "for each environment step: gradient_steps / (train_freq x envs)"),
+    ("num_minibatches", "minibatch_size", "the size of one: envs x rollout_steps / num_minibatches"),
+    ("q_lr", "critic_learning_rate_ratio", "a multiple of the learning rate"),
+    ("vf_coef", "value_coefficient", "it multiplies half the squared error, so that it is twice Stable-Baselines3's"),
 ];
 
 /// Short names that mean different things in papers and in settings, each with the settings that may be meant.
@@ -134,7 +165,15 @@ pub(super) fn hint(name: &str, agent: &str, known: &[&str]) -> String {
         ours.into_iter().find(|key| known.contains(&key.as_str()))
     });
     if let Some(ours) = foreign {
-        return format!("here it is called `{ours}`");
+        let is_other = |(theirs, name, _): &&(&str, &str, &str)| *theirs == last && ours.ends_with(name);
+        let note = OTHERWISE.iter().find(is_other).map_or_else(String::new, |(_, _, note)| format!(": {note}"));
+        return format!("here it is called `{ours}`{note}");
+    }
+    // a word of a name, such as `noise` of `action_noise_std`
+    let has_word = |key: &&&str| key.rsplit('.').next().is_some_and(|end| end.contains('_') && end.split('_').any(|word| word == last));
+    let with_word: Vec<String> = known.iter().filter(has_word).map(|key| format!("`{key}`")).collect();
+    if (1..=3).contains(&with_word.len()) {
+        return format!("did you mean {}?", with_word.join(" or "));
     }
     if let Some(key) = known.iter().find(|key| is_other_spelling(key.rsplit('.').next().unwrap_or(key))) {
         return format!("did you mean `{key}`?");
