@@ -6,6 +6,65 @@ use toml::{Table, Value};
 use crate::Error;
 use crate::compare::Comparison;
 
+/// Where a claim comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) enum Evidence {
+    /// It is a part of the publication's main sentence, which stands at this place.
+    Main(String),
+    /// The publication says it at this place.
+    Quoted(String),
+    /// It is ours.
+    Ours,
+    /// It is computed from the model, and is true of it whatever an agent learns.
+    Construction,
+}
+
+impl TryFrom<String> for Evidence {
+    type Error = String;
+
+    /// Reads `main: PLACE`, `quoted: PLACE`, `ours` or `construction`.
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.split_once(": ") {
+            Some(("main", place)) => Ok(Evidence::Main(place.into())),
+            Some(("quoted", place)) => Ok(Evidence::Quoted(place.into())),
+            None if text == "ours" => Ok(Evidence::Ours),
+            None if text == "construction" => Ok(Evidence::Construction),
+            _ => Err(format!("expected main: PLACE, quoted: PLACE, ours or construction, got {text}")),
+        }
+    }
+}
+
+impl Evidence {
+    /// Returns the kind in one word.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Evidence::Main(_) => "main",
+            Evidence::Quoted(_) => "quoted",
+            Evidence::Ours => "ours",
+            Evidence::Construction => "construction",
+        }
+    }
+
+    /// Returns the place in the publication; empty if it is not there.
+    pub(super) fn place(&self) -> &str {
+        match self {
+            Evidence::Main(place) | Evidence::Quoted(place) => place,
+            Evidence::Ours | Evidence::Construction => "",
+        }
+    }
+
+    /// Returns the kind and the place, as a page shows them.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Evidence::Main(place) => format!("main sentence, {place}"),
+            Evidence::Quoted(place) => place.clone(),
+            Evidence::Ours => "ours".into(),
+            Evidence::Construction => "by construction".into(),
+        }
+    }
+}
+
 /// An experiment file, in TOML.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,6 +75,10 @@ pub(super) struct Experiment {
     pub(super) source: String,
     /// What the publication says, in one or two sentences.
     pub(super) says: String,
+    /// The main sentence of the publication, which the verdict is about.
+    pub(super) main: String,
+    /// For each claim, where it comes from.
+    pub(super) evidence: Vec<Evidence>,
     /// What of the publication is in the figure, and how it was read.
     pub(super) published: String,
     /// What differs from the publication: worlds, sizes, budgets.

@@ -1,5 +1,6 @@
 //! What a reproduction finds: claims, each with an interval that decides it, and a verdict on all of them.
 
+use super::experiment::Evidence;
 use crate::figure::Figure;
 use crate::nets::math::ln;
 use crate::statistics::csv::quoted;
@@ -37,18 +38,20 @@ impl Answer {
     }
 }
 
-/// A claim of the publication, and our estimate of the quantity that it is about.
+/// A claim, and our estimate of the quantity that it is about.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Claim {
     /// The claim in words; our number follows.
     pub(super) text: String,
     pub(super) estimate: Estimate,
     pub(super) test: Test,
+    /// Where the claim comes from; the file of the experiment says it.
+    pub(super) evidence: Evidence,
 }
 
 impl Claim {
     pub(super) fn new(text: impl Into<String>, estimate: Estimate, test: Test) -> Self {
-        Self { text: text.into(), estimate, test }
+        Self { text: text.into(), estimate, test, evidence: Evidence::Ours }
     }
 
     /// A claim about a number without an error, such as one that is computed from a model.
@@ -162,39 +165,44 @@ fn student_quantile(z: f64, nu: f64) -> f64 {
     terms.iter().rev().fold(0.0, |sum, term| (sum + term) / nu) + z
 }
 
-/// Returns how many claims hold, are undecided, and do not hold.
+/// Returns how many claims of the publication's main sentence hold, are undecided, and do not hold.
 pub(super) fn counts(claims: &[Claim]) -> [usize; 3] {
-    [Answer::Holds, Answer::Undecided, Answer::Fails].map(|wanted| claims.iter().filter(|claim| claim.answer() == wanted).count())
+    let main = || claims.iter().filter(|claim| matches!(claim.evidence, Evidence::Main(_)));
+    [Answer::Holds, Answer::Undecided, Answer::Fails].map(|wanted| main().filter(|claim| claim.answer() == wanted).count())
 }
 
-/// The verdict on all claims: it holds if all hold, holds partly if some do, does not hold here if none does because all are on the other side, and is
-/// undecided otherwise.
+/// The verdict on the publication's main sentence: it holds if all of its claims hold, and holds partly if some do. If none does, it does not hold here if one is on the other
+/// side, and is undecided otherwise. No other claim has a say.
 pub(super) fn verdict(claims: &[Claim]) -> &'static str {
     match counts(claims) {
-        [_, 0, 0] => "Holds",
-        [0, 0, _] => "Does not hold here",
+        [0, _, fail] if fail > 0 => "Does not hold here",
         [0, ..] => "Undecided here",
+        [_, 0, 0] => "Holds",
         _ => "Holds partly",
     }
 }
 
-/// Returns the verdict in one sentence, with the number of every claim.
-pub(super) fn sentence(claims: &[Claim]) -> String {
-    let part = |claim: &Claim| match claim.answer() {
-        Answer::Holds => format!("{}: {}", claim.text, claim.number()),
-        other => format!("{} ({}): {}", claim.text, other.word(), claim.number()),
+/// Returns the verdict on the main sentence, with the number of every claim.
+pub(super) fn sentence(main: &str, claims: &[Claim]) -> String {
+    let part = |claim: &Claim| {
+        let kind = claim.evidence.kind();
+        match claim.answer() {
+            Answer::Holds => format!("{} ({kind}): {}", claim.text, claim.number()),
+            other => format!("{} ({kind}, {}): {}", claim.text, other.word(), claim.number()),
+        }
     };
     let [hold, open, fail] = counts(claims);
     format!(
-        "{} ({hold} hold, {open} undecided, {fail} do not hold): {}.",
+        "{}: {} (of its claims {hold} hold, {open} are undecided, {fail} do not hold.) {}.",
         verdict(claims),
+        main,
         claims.iter().map(part).collect::<Vec<_>>().join("; ")
     )
 }
 
 /// Returns `verdict.csv`.
 pub(super) fn verdict_csv(claims: &[Claim]) -> String {
-    let mut text = String::from("claim,text,point,low,high,holds_if,answer,holds,undecided,fails\n");
+    let mut text = String::from("claim,text,point,low,high,holds_if,answer,holds,undecided,fails,evidence,place\n");
     for (claim, number) in claims.iter().zip(1..) {
         let condition = match claim.test {
             Test::Above(least) => format!("above {least}"),
@@ -206,8 +214,12 @@ pub(super) fn verdict_csv(claims: &[Claim]) -> String {
         // the last columns count
         let is = |other: Answer| u8::from(answer == other);
         let (holds, undecided, fails) = (is(Answer::Holds), is(Answer::Undecided), is(Answer::Fails));
-        let cells =
-            format!("{number},{},{point},{low},{high},{condition},{},{holds},{undecided},{fails}", quoted(&claim.text), answer.word());
+        let (kind, place) = (claim.evidence.kind(), quoted(claim.evidence.place()));
+        let cells = format!(
+            "{number},{},{point},{low},{high},{condition},{},{holds},{undecided},{fails},{kind},{place}",
+            quoted(&claim.text),
+            answer.word()
+        );
         text += &(cells + "\n");
     }
     text
@@ -218,7 +230,7 @@ mod tests {
     use super::*;
 
     fn claim(low: f64, high: f64, test: Test) -> Claim {
-        Claim::new("a", Estimate { point: (low + high) / 2.0, low, high }, test)
+        Claim { evidence: Evidence::Main("p. 1".into()), ..Claim::new("a", Estimate { point: (low + high) / 2.0, low, high }, test) }
     }
 
     #[test]
@@ -271,10 +283,12 @@ mod tests {
         assert_eq!(of(&[&holds, &fails]), "Holds partly");
         assert_eq!(of(&[&open, &open]), "Undecided here");
         assert_eq!(of(&[&fails, &fails]), "Does not hold here");
-        assert_eq!(of(&[&open, &fails]), "Undecided here");
+        assert_eq!(of(&[&open, &fails]), "Does not hold here");
+        let other = Claim { evidence: Evidence::Ours, ..fails };
+        assert_eq!((of(&[&holds, &other]), of(&[&open, &other])), ("Holds", "Undecided here"), "only the main sentence decides");
         assert_eq!(
-            sentence(&[holds, open]),
-            "Holds partly (1 hold, 1 undecided, 0 do not hold): a: 0.15 [0.10, 0.20]; a (undecided): 0.00 [-0.10, 0.10]."
+            sentence("A is b.", &[holds, open]),
+            "Holds partly: A is b. (of its claims 1 hold, 1 are undecided, 0 do not hold.) a (main): 0.15 [0.10, 0.20]; a (main, undecided): 0.00 [-0.10, 0.10]."
         );
     }
 }

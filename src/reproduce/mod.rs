@@ -115,7 +115,11 @@ impl Reproduction {
     pub(crate) fn run(&self, dir: &Path, is_quick: bool) -> Result<Written, Error> {
         let experiment = Experiment::parse(self.name, self.text, is_quick)?;
         expect_own(dir, (&["experiment.toml"], "experiment.toml"), "a new folder, or one of a reproduction")?;
-        let Findings { claims, figures, tables } = (self.make)(&experiment)?;
+        let Findings { mut claims, figures, tables } = (self.make)(&experiment)?;
+        assert_eq!(claims.len(), experiment.evidence.len(), "{}: every claim has its evidence", self.name);
+        for (claim, evidence) in claims.iter_mut().zip(&experiment.evidence) {
+            claim.evidence = evidence.clone();
+        }
         let drawn = figures.iter().flat_map(|(name, _)| Format::USUAL.map(|format| format!("{name}.{}", format.ending())));
         let names: Vec<String> =
             tables.iter().map(|(name, _)| name.to_string()).chain(drawn).chain(["verdict.csv".into(), "README.md".into()]).collect();
@@ -135,7 +139,7 @@ impl Reproduction {
         write("verdict.csv", &findings::verdict_csv(&claims))?;
         let names: Vec<&str> = figures.iter().map(|(name, _)| *name).collect();
         write("README.md", &page::page(self, &experiment, &claims, &names, is_quick))?;
-        let verdict = findings::sentence(&claims);
+        let verdict = findings::sentence(&experiment.main, &claims);
         let verdict = if is_quick { format!("quick version, which decides nothing: {verdict}") } else { verdict };
         Ok(Written { verdict, differs: experiment.differs.trim().into(), figure: dir.join("figure.png") })
     }

@@ -15,13 +15,14 @@ fn queries(claim: &Claim, number: usize, folder: &str) -> String {
     columns.iter().map(query).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns how many claims hold, in words with queries.
-fn summary(found: &[Claim]) -> String {
+/// Returns the main sentence of the publication, and how many of its claims hold, in words with queries.
+fn summary(main: &str, found: &[Claim]) -> String {
     let [hold, open, fail] = counts(found);
+    let of = "in verdict.csv where evidence=main";
+    let exempt = main.trim_end_matches('.').replace([';', '|'], ",");
     format!(
-        "Of {} claims, {hold} hold, {open} are undecided, and {fail} do not hold.<!--= count in verdict.csv; sum holds in verdict.csv; sum undecided in verdict.csv; \
-         sum fails in verdict.csv -->",
-        found.len()
+        "> {main}<!-- not data: {exempt} -->\n\nOf {} claims of this sentence, {hold} hold, {open} are undecided, and {fail} do not hold.<!--= count {of}; sum holds {of}; sum undecided {of}; sum fails {of} -->",
+        hold + open + fail
     )
 }
 
@@ -33,11 +34,12 @@ fn claims(claims: &[Claim], folder: &str) -> String {
             Answer::Holds => "",
             other => &format!(" ({})", other.word()),
         };
+        let evidence = claim.evidence.shown();
         // a phrase ends at a semicolon
         let exempt: String = claim.text.replace([';', '|'], ",");
         writeln!(
             text,
-            "- {exempt}{answer}: {}<!--= {} --><!-- not data: {exempt} -->",
+            "- {exempt}{answer}: {}<!--= {} --> *({evidence})*<!-- not data: {exempt}; ({evidence}) -->",
             claim.number().replace('-', "−"),
             queries(claim, number, folder)
         )
@@ -48,7 +50,7 @@ fn claims(claims: &[Claim], folder: &str) -> String {
 
 /// Returns the page of a reproduction. `figures` are the names of its figures.
 pub(super) fn page(reproduction: &Reproduction, experiment: &Experiment, found: &[Claim], figures: &[&str], is_quick: bool) -> String {
-    let Experiment { title, source, says, published, differs, .. } = experiment;
+    let Experiment { title, source, says, main, published, differs, .. } = experiment;
     let images: String = figures.iter().map(|name| format!("![{title}]({name}.png)\n\n")).collect();
     let told = |heading: &str, text: &str| {
         let text = text.trim();
@@ -62,7 +64,7 @@ pub(super) fn page(reproduction: &Reproduction, experiment: &Experiment, found: 
          without an interval is exact.<!-- not data: confidence of about 95 % -->\n",
         reproduction.name,
         if is_quick { "Quick version, which decides nothing" } else { verdict(found) },
-        summary(found),
+        summary(main, found),
         claims(found, ""),
     )
 }
@@ -75,10 +77,11 @@ pub(super) fn row(reproduction: &Reproduction, experiment: &Experiment, folder: 
     let start = page.find("\n## ").map_or(page.len(), |at| at + 4);
     let (verdict, rest) = page[start..].split_once('\n').unwrap_or_default();
     let claims: String = rest.lines().filter(|line| line.starts_with("- ")).map(|line| format!("{line}\n")).collect();
+    let main = rest.lines().find_map(|line| line.strip_prefix("> ")).unwrap_or_default();
     let claims = claims.replace(" in verdict.csv", &format!(" in {name}/verdict.csv"));
     Ok(format!(
         "<!-- unchecked: the publication -->\n\n### [{}]({name}/README.md)\n\n{}\n\n<a href=\"{name}/README.md\"><img src=\"{name}/figure.png\" width=\"480\" alt=\"{}\"></a>\n\n<!-- checked -->\n\n\
-         **{verdict}.** `gradus reproduce {name}`\n\n{claims}\n",
+         **{verdict}:** {main} `gradus reproduce {name}`\n\n{claims}\n",
         experiment.title, experiment.source, experiment.title
     ))
 }
@@ -87,8 +90,9 @@ pub(super) fn row(reproduction: &Reproduction, experiment: &Experiment, folder: 
 pub(super) fn gallery(rows: &[String]) -> String {
     format!(
         "# Published figures, redrawn\n\nEach figure below is made by one command, which trains, computes and draws it again, with the published numbers laid over ours where there are any. A verdict \
-         follows from intervals alone: a claim *holds* if its whole interval is on the claim's side, *does not hold* if the whole interval is on the other side, and is *undecided* otherwise. The intervals \
-         of one figure together have a confidence of 95 %.<!-- not data: confidence of 95 % -->\n\n```sh\ngradus reproduce list                # all figures\ngradus reproduce NAME --out DIR      # one of them\n```\n\n{}",
+         is about the main sentence of the publication, and follows from intervals alone: a claim *holds* if its whole interval is on the claim's side, *does not hold* if the whole interval is on the other \
+         side, and is *undecided* otherwise. The sentence holds if all of its claims do, and partly if some do; if none does, it does not hold here if one is on the other side, and is undecided otherwise. \
+         Behind every claim stands its place in the publication, or that it is ours, or true by construction; these have no say in the verdict. The intervals of one figure together have a confidence of 95 %.<!-- not data: confidence of 95 % -->\n\n```sh\ngradus reproduce list                # all figures\ngradus reproduce NAME --out DIR      # one of them\n```\n\n{}",
         rows.concat()
     )
 }

@@ -104,7 +104,7 @@ pub(in crate::reproduce) fn testbed(experiment: &Experiment) -> Result<Findings,
             Test::Within(28.0, 40.0),
         ),
         Claim::new(
-            "ε = 0.1 never selects it more than 91 % of the time (by construction): last 100 steps, in percent",
+            "ε = 0.1 never selects it more than 91 % of the time: last 100 steps, in percent",
             interval(percent(late(&outcomes[2].optimal))),
             Test::Below(91.0),
         ),
