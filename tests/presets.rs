@@ -837,3 +837,43 @@ fn undeclared_and_wrong_differences_are_found() {
     let message = wrong(&Preset { text: text.leak(), ..*zoo }, claim("cartpole-ppo-zoo"), &settings(zoo));
     assert_eq!(message, ["ppo.gama: declared as a difference, but is not compared"]);
 }
+
+/// The tables of docs/coming-from-sb3.md have the defaults of an environment without presets of its own: the first value of a cell is that of the table's first agent.
+#[test]
+fn the_defaults_beside_stable_baselines3_are_the_ones_here() {
+    let page = std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/coming-from-sb3.md")).unwrap();
+    let (mut agent, mut checked) = (String::new(), BTreeMap::<String, usize>::new());
+    let next = page.lines().skip(1).chain([""]);
+    for (line, next) in page.lines().zip(next).filter(|(line, _)| line.starts_with("| ")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [first, there, settings, here] = cells[..] else { continue };
+        if next.starts_with("| ---") {
+            let named = first.split([',', ' ']).next().unwrap_or_default().to_lowercase();
+            agent = if there == "default in SB3" { named } else { String::new() };
+            continue;
+        }
+        let Ok(entry) = registry::find(&agent) else { continue };
+        let world = if ["sac", "td3", "ddpg"].contains(&entry.name) { "pendulum" } else { "frozen-lake" };
+        // an agent without a preset for any environment has the defaults of its settings
+        let config = Config::preset(entry.name, world, Some("any")).or_else(|_| Config::preset(entry.name, "frozen-lake", None)).unwrap();
+        let known: BTreeMap<String, String> = config.settings().into_iter().collect();
+        let key = settings.trim_matches('`').split('`').next().unwrap_or_default();
+        let Some(own) = known.get(key) else { continue };
+        let said = here.replace(['*', '`', '"', '\u{a0}'], "").replace('\u{2212}', "-").replace("[256, 256]", "[256,256]");
+        let said = said.split([';', ':']).next().unwrap_or_default().trim_end_matches('.');
+        // `1 000 000`; then what follows is a word
+        let digits = said.replace(' ', "");
+        let said = if digits.parse::<f64>().is_ok() { digits } else { said.split([',', ' ']).next().unwrap_or_default().to_owned() };
+        let own = own.replace(['"', ' '], "");
+        let equal = match (said.parse::<f64>(), own.parse::<f64>()) {
+            (Ok(said), Ok(own)) => said == own || (said - own).abs() <= 1e-6 * own.abs(),
+            _ => said == own || here.replace(' ', "").contains(&own),
+        };
+        assert!(equal, "{agent}: {key} is {own}, and the page says {here}");
+        *checked.entry(agent.clone()).or_default() += 1;
+    }
+    assert!(
+        ["ppo", "a2c", "trpo", "dqn", "sac", "td3"].iter().all(|agent| checked.get(*agent).is_some_and(|rows| *rows >= 4)),
+        "{checked:?}"
+    );
+}

@@ -10,7 +10,7 @@ settings! {
     /// The settings that agents with a replay buffer, an actor and critics share. Most names are those of Stable-Baselines3.
     #[derive(Clone, Debug, PartialEq)]
     pub struct ActorLearnerConfig {
-        /// How far the target networks move towards the networks after an update, above 0, to 1.
+        /// Rate of the soft update of the target networks, above 0, to 1.
         pub tau: f32 = 0.005,
         ..
         /// The settings that agents with a replay buffer share.

@@ -4,7 +4,7 @@
 //!
 //! > y = r + gamma Q_target(s', mu_target(s'))
 //!
-//! Nothing follows the last reward of a terminated episode. A truncated one is followed by its final observation. The actor mu(s) stands for
+//! After a termination y = r; after a truncation s' is the final observation. The actor mu(s) stands for
 //! the maximum over actions: its loss is -Q(s, mu(s)), and the gradient goes through the action (equation 6, the deterministic policy
 //! gradient). The target networks of actor and critic follow slowly: p' <- tau p + (1 - tau) p'. The collector adds noise to the actions.
 //!

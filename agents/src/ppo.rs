@@ -92,7 +92,7 @@ settings! {
         pub normalise_advantages: bool = true,
         /// Scope of the normalisation: minibatch or rollout.
         pub normalise_over: NormaliseOver = NormaliseOver::Minibatch,
-        /// Whether the rewards of each rollout are scaled to sample standard deviation 1 about their mean, which is kept.
+        /// Whether the rewards of each rollout are scaled to standard deviation 1; their mean is kept.
         pub whiten_rewards: bool = false,
         /// Whether values and advantages are recomputed before every epoch, not only before the first.
         pub recompute_advantages: bool = false,

@@ -14,7 +14,7 @@ settings! {
     pub struct QLearnerConfig {
         /// Environment steps between two updates of the target network.
         pub target_update_interval: u64 = 500,
-        /// How far the target network moves towards the network in such an update, above 0, to 1: a copy.
+        /// Rate of the soft update of the target network, above 0, to 1; 1 is a copy.
         pub tau: f32 = 1.0,
         /// Fraction of the training in which epsilon, the probability of a random action, changes linearly, 0 to 1.
         pub exploration_fraction: f64 = 0.2,

@@ -9,7 +9,8 @@
 //! - With `auto_ent_coef`, log alpha minimises -log alpha (log pi(a|s) + H), so that the entropy stays near the target H (equation 18; the
 //!   logarithm instead of alpha as in the authors' program and in Stable-Baselines3).
 //!
-//! Nothing follows the last reward of a terminated episode. A truncated one is followed by its final observation.
+//! After a termination y = r; after a truncation s' is the final observation. With n rewards in a target (`n_step`), y is the sum of gamma^k r_k and gamma^n times the bracket: the
+//! entropies of the states between are left out, as in Stable-Baselines3.
 //!
 //! log pi is the density of actions that are scaled to -1 to 1, as in Stable-Baselines3.
 
@@ -28,7 +29,7 @@ settings! {
     pub struct SacConfig {
         /// Number of critics, 1 to 16.
         pub n_critics: usize = 2,
-        /// The temperature alpha; with `auto_ent_coef`, at the beginning.
+        /// Temperature alpha: fixed, or the initial one if it is learned.
         pub ent_coef: f32 = 1.0,
         /// Whether alpha is learned.
         pub auto_ent_coef: bool = true,

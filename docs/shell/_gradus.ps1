@@ -57,7 +57,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads; does not affect the results [default: all cores]')
             [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'Device: cpu; with the feature `tch` also torch-cpu, cuda, cuda:N or mps [default: cpu]')
             [CompletionResult]::new('--preset', '--preset', [CompletionResultType]::ParameterName, 'Preset; `gradus list` shows them [default: default]')
-            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'TOML file of settings, applied after the preset')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'TOML file of settings, applied after the preset; it may name the agent and the environment')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'One setting, applied after the preset and the --config file; may be repeated. `gradus list --settings` explains all settings')
             [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Run folder [default: the first free runs/AGENT-ENV-N]')
             [CompletionResult]::new('--resume', '--resume', [CompletionResultType]::ParameterName, 'Resume the run in this folder; with --steps, train until this number of steps is done in all, even if the run is finished')

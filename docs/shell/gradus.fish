@@ -55,7 +55,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand train" -l envs -d 'Number 
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l threads -d 'Number of threads; does not affect the results [default: all cores]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l device -d 'Device: cpu; with the feature `tch` also torch-cpu, cuda, cuda:N or mps [default: cpu]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l preset -d 'Preset; `gradus list` shows them [default: default]' -r
-complete -c gradus -n "__fish_gradus_using_subcommand train" -l config -d 'TOML file of settings, applied after the preset' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand train" -l config -d 'TOML file of settings, applied after the preset; it may name the agent and the environment' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l set -d 'One setting, applied after the preset and the --config file; may be repeated. `gradus list --settings` explains all settings' -r
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l out -d 'Run folder [default: the first free runs/AGENT-ENV-N]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l resume -d 'Resume the run in this folder; with --steps, train until this number of steps is done in all, even if the run is finished' -r -F

@@ -11,9 +11,25 @@ use super::plot::warn_of_letters;
 use super::signals::Signals;
 use super::{complain, number_within, quoted, say};
 
+/// A comparison file, for the help.
+const EXAMPLE: &str = "\
+Example of a file:
+  environments = [\"cartpole\"]
+  seeds = 10
+  steps = \"100k\"
+
+  [[agents]]
+  agent = \"ppo\"
+
+  [[agents]]
+  name = \"A2C, slower\"
+  agent = \"a2c\"
+  settings = { learning_rate = 0.0003 }";
+
 #[derive(Args)]
+#[command(after_help = EXAMPLE)]
 pub(super) struct Compare {
-    /// TOML file of agents, environments and seeds; docs/commands.md and the documentation of `gradus::compare` describe its format.
+    /// TOML file of agents, environments and seeds.
     file: PathBuf,
     /// Results folder [default: runs/NAME, where NAME is the file's name without its extension]
     #[arg(long, value_name = "DIR")]

@@ -167,7 +167,7 @@ struct Train {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["agent", "env", "seed", "envs", "preset", "config", "settings", "device", "out"])]
     resume: Option<PathBuf>,
     /// Approximate seconds between checkpoints.
-    #[arg(long, default_value = "1", allow_hyphen_values = true)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", allow_hyphen_values = true)]
     checkpoint_every: String,
     /// Show a dashboard in the terminal: the learning curve, episodes and metrics. Needs the feature `watch`.
     #[arg(long, conflicts_with = "quiet")]

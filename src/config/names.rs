@@ -125,14 +125,15 @@ fn unclear(name: &str, agent: &str, known: &[&str]) -> Vec<String> {
     meant.map(|key| key.replace("AGENT", agent)).filter(|key| known.contains(&key.as_str())).collect()
 }
 
-/// Returns the only key of `known` that `name` names without its section, such as `ppo.clip` for `clip`.
+/// Returns the key of `known` that `name` names without its section, such as `ppo.clip` for `clip`: the agent's, or else the only one.
 pub(super) fn without_section<'a>(name: &str, agent: &str, known: &[&'a str]) -> Option<&'a str> {
     if unclear(name, agent, known).len() > 1 {
         return None;
     }
+    let own = format!("{agent}.{name}");
     match ends_with(name, known)[..] {
         [only] => Some(only),
-        _ => None,
+        ref several => several.iter().copied().find(|key| *key == own),
     }
 }
 
@@ -235,6 +236,11 @@ mod tests {
         assert_eq!(without_section("clip", "ppo", &known), Some("ppo.clip"));
         assert_eq!(without_section("epsilon", "ppo", &known), None, "the clip range or Adam's constant");
         assert_eq!(without_section("steps", "ppo", &known), None, "it is a key itself");
+        assert_eq!(
+            without_section("epochs", "ppo", &["reward_model.epochs", "ppo.epochs"]),
+            Some("ppo.epochs"),
+            "the agent's own comes first"
+        );
         assert_eq!(
             hint("learning_rate", "x", &["a.learning_rate", "b.learning_rate"]),
             "did you mean `a.learning_rate` or `b.learning_rate`?"

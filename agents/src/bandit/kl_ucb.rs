@@ -15,7 +15,7 @@ use gradus_nets::math::{ln, powi};
 pub fn bernoulli_kl(p: f64, q: f64) -> f64 {
     let d = q - p;
     if d.abs() < 0.05 * p.min(1.0 - p) {
-        // close to each other the logarithms cancel: the series of -p ln(1 + d / p) - (1 - p) ln(1 - d / (1 - p)), whose terms of first order do
+        // close to each other the logarithms cancel: the series of -p ln(1 + d / p) - (1 - p) ln(1 - d / (1 - p)), whose first-order terms cancel
         let series = |share: f64, x: f64| (2..10).map(|k| share * powi(-x, k) / f64::from(k)).sum::<f64>();
         return series(p, d / p) + series(1.0 - p, -d / (1.0 - p));
     }

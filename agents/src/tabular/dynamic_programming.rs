@@ -83,7 +83,7 @@ impl AgentConfig for PolicyIterationConfig {
     }
 }
 
-/// Evaluates the greedy policy until no value changes by more than 1e-10, or for 1000 sweeps if it never ends an episode, then acts greedily on the new values
+/// Evaluates the greedy policy until no value changes by more than 1e-10, or for 1000 sweeps if this policy never ends an episode, then acts greedily on the new values
 /// (section 4.3).
 struct PolicyIteration {
     model: Arc<dyn Tabular>,
