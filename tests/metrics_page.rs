@@ -78,6 +78,8 @@ fn logged() -> BTreeSet<String> {
     let learned = ["reward_model.pairs=20", "reference.coefficient=0.1"];
     logged.extend(columns("ppo", "target-sum", &penalties).unwrap());
     logged.extend(columns("grpo", "preference", &learned).unwrap());
+    logged.extend(columns("grpo", "cartpole", &["grpo.sampling_rounds=2"]).unwrap());
+    logged.extend(columns("grpo", "target-sum", &["grpo.sampling_rounds=2", "grpo.mask_truncated_completions=true"]).unwrap());
     logged.extend(columns("grpo", "chain-sum", &["reward_model.pairs=20", "reward_model.supervision=process"]).unwrap());
     for world in registry::all() {
         if let Some(text) = &world.text {
