@@ -96,7 +96,7 @@ fn an_environment_that_cannot_be_made_is_named() {
 fn an_observation_of_the_wrong_length_is_found() {
     let trained = Trainer::in_world(config("ppo", 1), world(Fault::None, 0, 0)).unwrap();
     let short = |step, seed| {
-        format!("observation[2] of environment 0 is unwritten, expected 3 numbers (step {step} of the episode with seed {seed})")
+        format!("failing: observation[2] of environment 0 is unwritten, expected 3 numbers (step {step} of the episode with seed {seed})")
     };
     let long = "source slice length (4) does not match destination slice length (3)";
     for (fault, at) in [(Fault::ShortReset, 0), (Fault::ShortRow, 1)] {

@@ -36,8 +36,10 @@ pub enum EnvError {
         got: usize,
     },
     /// An environment returned NaN or an infinity.
-    #[error("{what} of environment {env} is {got}, expected a finite number (step {step} of the episode with seed {seed})")]
+    #[error("{world}: {what} of environment {env} is {got}, expected a finite number (step {step} of the episode with seed {seed})")]
     NotFinite {
+        /// Name of the environment.
+        world: String,
         /// `reward` or `observation[i]`.
         what: String,
         /// Index of the environment in the run.
@@ -50,8 +52,10 @@ pub enum EnvError {
         seed: u64,
     },
     /// An environment could not compute a reward or an observation.
-    #[error("environment {env}: {fault} (step {step} of the episode with seed {seed})")]
+    #[error("{world}, environment {env}: {fault} (step {step} of the episode with seed {seed})")]
     Fault {
+        /// Name of the environment.
+        world: String,
         /// The environment's own explanation, see [`Env::fault`](crate::Env::fault).
         fault: String,
         /// Index of the environment in the run.
@@ -62,8 +66,12 @@ pub enum EnvError {
         seed: u64,
     },
     /// An environment left a number of an observation unwritten.
-    #[error("observation[{i}] of environment {env} is unwritten, expected {width} numbers (step {step} of the episode with seed {seed})")]
+    #[error(
+        "{world}: observation[{i}] of environment {env} is unwritten, expected {width} numbers (step {step} of the episode with seed {seed})"
+    )]
     Unwritten {
+        /// Name of the environment.
+        world: String,
         /// Index of the first number that was not written.
         i: usize,
         /// Index of the environment in the run.
@@ -116,8 +124,12 @@ pub enum EnvError {
         problem: String,
     },
     /// The action mask of a running episode marks no action.
-    #[error("action mask of environment {env}: expected at least one action, got none (step {step} of the episode with seed {seed})")]
+    #[error(
+        "{world}: action mask of environment {env}: expected at least one action, got none (step {step} of the episode with seed {seed})"
+    )]
     Mask {
+        /// Name of the environment.
+        world: String,
         /// Index of the environment in the run.
         env: usize,
         /// The step within the episode, counted from 1; 0 is the reset.

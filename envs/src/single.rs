@@ -228,15 +228,15 @@ impl SingleEnv {
     fn check(&self, reward: f64) -> Result<(), EnvError> {
         let (env, step, seed) = (0, self.length, self.episode_seed);
         if let Some(i) = unwritten(&self.observation) {
-            return Err(EnvError::Unwritten { i, env, width: self.observation.len(), step, seed });
+            return Err(EnvError::Unwritten { world: self.world.clone(), i, env, width: self.observation.len(), step, seed });
         }
         let number = self.observation.iter().enumerate().find(|(_, x)| !x.is_finite());
         let number = number.map(|(i, x)| (format!("observation[{i}]"), f64::from(*x)));
         match (!reward.is_finite()).then(|| ("reward".into(), reward)).or(number) {
             None => Ok(()),
             Some((what, got)) => Err(match self.env.fault() {
-                Some(fault) => EnvError::Fault { fault, env, step, seed },
-                None => EnvError::NotFinite { what, env, got, step, seed },
+                Some(fault) => EnvError::Fault { world: self.world.clone(), fault, env, step, seed },
+                None => EnvError::NotFinite { world: self.world.clone(), what, env, got, step, seed },
             }),
         }
     }
@@ -246,7 +246,7 @@ impl SingleEnv {
         mask.fill(true);
         if self.guarded(|env, _| env.action_mask(&mut mask))? {
             if !mask.contains(&true) {
-                return Err(EnvError::Mask { env: 0, step: self.length, seed: self.episode_seed });
+                return Err(EnvError::Mask { world: self.world.clone(), env: 0, step: self.length, seed: self.episode_seed });
             }
             self.mask = Some(mask);
         }

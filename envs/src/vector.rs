@@ -228,7 +228,7 @@ impl VecEnv {
                 self.batch.action_mask(env, mask);
                 if !mask.contains(&true) {
                     let (env, step, seed) = (self.ids.start + env, self.lengths[env], self.seeds[env]);
-                    return Err(EnvError::Mask { env, step, seed });
+                    return Err(EnvError::Mask { world: self.world.clone(), env, step, seed });
                 }
             }
         }
@@ -409,6 +409,7 @@ impl VecEnv {
     fn check_finite(&self, envs: Range<usize>) -> Result<(), EnvError> {
         for env in envs {
             let error = |what: String, got: f32| EnvError::NotFinite {
+                world: self.world.clone(),
                 what,
                 env: self.ids.start + env,
                 got: f64::from(got),
@@ -418,12 +419,12 @@ impl VecEnv {
             let row = &self.observations[env * self.width..(env + 1) * self.width];
             if let Some(i) = unwritten(row) {
                 let (env, step, seed) = (self.ids.start + env, self.lengths[env], self.seeds[env]);
-                return Err(EnvError::Unwritten { i, env, width: self.width, step, seed });
+                return Err(EnvError::Unwritten { world: self.world.clone(), i, env, width: self.width, step, seed });
             }
             let is_finite = self.transition.rewards[env].is_finite() && row.iter().all(|number| number.is_finite());
             if !is_finite && let Some(fault) = self.batch.fault(env) {
                 let (env, step, seed) = (self.ids.start + env, self.lengths[env], self.seeds[env]);
-                return Err(EnvError::Fault { fault, env, step, seed });
+                return Err(EnvError::Fault { world: self.world.clone(), fault, env, step, seed });
             }
             if !self.transition.rewards[env].is_finite() {
                 return Err(error("reward".into(), self.transition.rewards[env]));

@@ -120,9 +120,9 @@ fn faults_of_an_environment_are_errors() {
         error.split(" (").next().unwrap().to_string()
     };
     assert!(third("panic").starts_with("faulty: panicked at step 3 of episode 1"));
-    assert_eq!(third("observation"), "observation[1] of environment 0 is NaN, expected a finite number");
-    assert_eq!(third("reward"), "reward of environment 0 is inf, expected a finite number");
-    assert_eq!(third("mask"), "action mask of environment 0: expected at least one action, got none");
+    assert_eq!(third("observation"), "faulty: observation[1] of environment 0 is NaN, expected a finite number");
+    assert_eq!(third("reward"), "faulty: reward of environment 0 is inf, expected a finite number");
+    assert_eq!(third("mask"), "faulty: action mask of environment 0: expected at least one action, got none");
     let mut env = make("cartpole", 1).unwrap();
     let wrong = env.step(Action::Discrete(2)).unwrap_err().to_string();
     assert_eq!(wrong, "action of environment 0: expected Discrete(2), that is 0 to 1, got Discrete(2)");

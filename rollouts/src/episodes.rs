@@ -124,7 +124,7 @@ impl<'a> Episodes<'a> {
         let fault = self.envs[row].fault();
         self.current = None;
         if let Some(fault) = fault {
-            return Err(EnvError::Fault { fault, env: self.first + id, step: 0, seed: self.seeds[id] });
+            return Err(EnvError::Fault { world: self.world.into(), fault, env: self.first + id, step: 0, seed: self.seeds[id] });
         }
         self.check_observation(row, id)
     }
@@ -133,7 +133,7 @@ impl<'a> Episodes<'a> {
         let observation = &self.observations[row * self.width..(row + 1) * self.width];
         if let Some(i) = unwritten(observation) {
             let (env, step, seed) = (self.first + id, self.played[id].rewards.len() as u32, self.seeds[id]);
-            return Err(EnvError::Unwritten { i, env, width: self.width, step, seed });
+            return Err(EnvError::Unwritten { world: self.world.into(), i, env, width: self.width, step, seed });
         }
         match observation.iter().position(|x| !x.is_finite()) {
             Some(i) => self.check(&format!("observation[{i}]"), observation[i], id),
@@ -147,7 +147,7 @@ impl<'a> Episodes<'a> {
             return Ok(());
         }
         let (env, step, seed) = (self.first + id, self.played[id].rewards.len() as u32, self.seeds[id]);
-        Err(EnvError::NotFinite { what: what.into(), env, got: f64::from(got), step, seed })
+        Err(EnvError::NotFinite { world: self.world.into(), what: what.into(), env, got: f64::from(got), step, seed })
     }
 }
 
@@ -184,7 +184,7 @@ impl Environments for Episodes<'_> {
                 && let Some(fault) = self.envs[row].fault()
             {
                 let (env, step, seed) = place;
-                return Err(EnvError::Fault { fault, env, step, seed });
+                return Err(EnvError::Fault { world: self.world.into(), fault, env, step, seed });
             }
             if step.done() {
                 let (env, episode) = (&self.envs[row], &mut self.played[id]);

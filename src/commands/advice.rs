@@ -72,8 +72,7 @@ pub(super) fn advice(error: &Error, words: &[String]) -> Option<String> {
         None if first == "train" && invalid.contains('=') => Some(format!("did you mean --set {invalid}?")),
         None if matches!(first, "play" | "eval" | "explain" | "values" | "export" | "plot") && is_agent(second) => {
             let program = program_name();
-            let fits =
-                Config::preset(second, invalid, None).and_then(|config| config.build(&config.world()?).map(|_| config));
+            let fits = Config::preset(second, invalid, None).and_then(|config| config.build(&config.world()?).map(|_| config));
             let to = if first == "export" { " --hub DIR" } else { "" };
             Some(match fits {
                 Ok(config) => {

@@ -87,7 +87,7 @@ fn a_failing_verifier_ends_the_run_with_a_one_line_error() {
     let with = |verdict| Own { verdict, prompt: |_| vec![1, 0], ..Own::right() }.fault();
     let line = |what: &str| {
         let seed = episode_seed(1, 0, 0);
-        format!("environment 0: task `own`: prompt `ba`, completion `a`: {what} (step 2 of the episode with seed {seed})")
+        format!("own, environment 0: task `own`: prompt `ba`, completion `a`: {what} (step 2 of the episode with seed {seed})")
     };
     assert_eq!(with(|| Err("no compiler\nfound".into())), line("no compiler found"));
     assert_eq!(with(|| Ok(Verdict::new(f64::NAN, false))), line("expected a finite reward and finite scores, got NaN"));
@@ -165,7 +165,7 @@ fn an_invalid_problem_ends_the_run_with_a_one_line_error() {
     let seed = episode_seed(1, 0, 0);
     assert_eq!(
         error,
-        format!("environment 0: task `growing`: prompt `abb`: expected at most 2 tokens, got 3 (step 0 of the episode with seed {seed})")
+        format!("growing, environment 0: task `growing`: prompt `abb`: expected at most 2 tokens, got 3 (step 0 of the episode with seed {seed})")
     );
 }
 

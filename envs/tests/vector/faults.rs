@@ -65,13 +65,13 @@ fn errors_of_numbers_that_are_not_finite_name_environment_step_and_seed() {
                 }
                 let error = envs.step(Actions::Discrete(&[0, 0])).unwrap_err().to_string();
                 let place = format!("(step {at} of the episode with seed {seed})");
-                assert_eq!(error, format!("{what} of environment 4 is {got}, expected a finite number {place}"));
+                assert_eq!(error, format!("environment: {what} of environment 4 is {got}, expected a finite number {place}"));
             }
         }
     }
     let error = faulty(0, false, f64::NAN).err().expect("an error").to_string();
     let place = format!("(step 0 of the episode with seed {seed})");
-    assert_eq!(error, format!("observation[1] of environment 4 is NaN, expected a finite number {place}"));
+    assert_eq!(error, format!("environment: observation[1] of environment 4 is NaN, expected a finite number {place}"));
 }
 
 #[test]

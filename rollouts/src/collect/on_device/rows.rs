@@ -16,6 +16,8 @@ use crate::normaliser::Normaliser;
 
 /// The environments of a run on a device.
 pub struct Rows {
+    /// Name of the environment, for errors.
+    world: String,
     worlds: Worlds,
     seed: u64,
     /// Steps of each environment in a rollout.
@@ -70,7 +72,7 @@ impl Rows {
         let worlds = Worlds::new(world, envs, seed, policy).map_err(NotThere::Failed)?;
         let mut running = vec![Running::default(); envs];
         running.iter_mut().enumerate().for_each(|(env, episode)| episode.begin(seed, env));
-        Ok(Self { worlds, seed, steps, width: world.env().observation_space().width(), running })
+        Ok(Self { world: world.name.clone(), worlds, seed, steps, width: world.env().observation_space().width(), running })
     }
 
     /// Collects the next rollout. Also returns the episodes that ended in it, in the order in which they ended. If the device fails, the
@@ -110,7 +112,14 @@ impl Rows {
                 episode.length += 1;
                 if !reward.is_finite() {
                     let Running { seed, length: step, .. } = *episode;
-                    return Err(EnvError::NotFinite { what: "reward".into(), env, got: f64::from(reward), step, seed });
+                    return Err(EnvError::NotFinite {
+                        world: self.world.clone(),
+                        what: "reward".into(),
+                        env,
+                        got: f64::from(reward),
+                        step,
+                        seed,
+                    });
                 }
                 if !ending.done() {
                     continue;

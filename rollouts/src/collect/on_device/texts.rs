@@ -83,7 +83,14 @@ impl Texts {
                 let (length, reward, is_cut) = (lengths[env], text_rewards[env], is_cut[env]);
                 let seed = episode_seed(self.starts.seed, self.starts.group_of(env) as u64, first + i as u64);
                 if !reward.is_finite() {
-                    return Err(EnvError::NotFinite { what: "reward".into(), env, got: f64::from(reward), step: length as u32, seed });
+                    return Err(EnvError::NotFinite {
+                        world: self.world.name.clone(),
+                        what: "reward".into(),
+                        env,
+                        got: f64::from(reward),
+                        step: length as u32,
+                        seed,
+                    });
                 }
                 let truncated = is_cut && self.text.options.length_bootstraps;
                 let end = if truncated { End::Truncated { successor: n + after.len() } } else { End::Terminated };
