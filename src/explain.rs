@@ -45,6 +45,9 @@ pub(crate) struct Record {
     actions: Option<f64>,
     /// Whether the agent has a table instead of a network.
     is_table: bool,
+    /// The number of state-action pairs of a table.
+    pairs: Option<usize>,
+    is_text: bool,
     /// Whether observations tell states apart.
     sees_states: bool,
     /// Whether no episode of the greedy policy ended before the time limit.
@@ -65,7 +68,7 @@ fn table(path: &Path, needed: &str) -> Result<Vec<Vec<String>>, Error> {
     // no episode has ended yet
     let is_empty = text.is_empty();
     if !is_empty && !header.iter().any(|name| name == needed) {
-        let (what, expected) = (format!("{}: line 1", path.display()), format!("a table with the column {needed}"));
+        let (what, expected) = (format!("{}: line 1", path.display()), format!("the table of a run of `train`, with the column {needed}"));
         return Err(Error::Parse { what, expected, got: header.join(",") });
     }
     if let Some(row) = rows.iter().position(|row| row.len() != header.len()) {
@@ -155,11 +158,28 @@ impl Record {
         };
         let greedy = evaluated.greedy.as_ref().map(|last| (last.mean, last.error()));
         let is_table = config.foreign(world).iter().any(|(key, _)| key == "network.");
+        let pairs = world.model().filter(|_| is_table).map(|model| model.table().states() * model.table().actions());
+        let is_text = world.text.is_some();
         let sees_states = !matches!(world.env().observation_space(), Space::Discrete(1));
         let limit = world.max_episode_steps.unwrap_or(u32::MAX);
         let is_endless = evaluated.greedy.as_ref().is_some_and(|last| last.lengths.iter().all(|length| *length >= limit));
         let levels = evaluated.levels;
-        Ok(Self { config, columns, returns, lengths, truncated, actions, is_table, sees_states, is_endless, infinite, greedy, levels })
+        Ok(Self {
+            config,
+            columns,
+            returns,
+            lengths,
+            truncated,
+            actions,
+            is_table,
+            pairs,
+            is_text,
+            sees_states,
+            is_endless,
+            infinite,
+            greedy,
+            levels,
+        })
     }
 
     /// Returns the numbers of the first of these columns that has any.
@@ -212,8 +232,15 @@ impl Record {
     /// Returns everything that looks sick, the clearest first.
     pub(crate) fn symptoms(&self) -> Vec<Symptom> {
         // each of these explains everything else
-        let alone: [fn(&Self) -> Option<Symptom>; 5] =
-            [Self::no_update, Self::not_finite, Self::few_updates, Self::no_episode, Self::gamma_is_zero];
+        let alone: [fn(&Self) -> Option<Symptom>; 7] = [
+            Self::no_update,
+            Self::not_finite,
+            Self::nothing_to_learn,
+            Self::few_updates,
+            Self::no_episode,
+            Self::gamma_is_zero,
+            Self::wrong_values,
+        ];
         if let Some(symptom) = alone.iter().find_map(|check| check(self)) {
             return vec![symptom];
         }
@@ -282,7 +309,7 @@ impl Record {
 
     fn gamma_is_zero(&self) -> Option<Symptom> {
         let gamma = self.setting(&format!("{}.gamma", self.config.agent)).filter(|gamma| self.is_short_sighted(*gamma))?;
-        (!self.lengths.is_empty() && !self.is_good()).then(|| Symptom {
+        (!self.lengths.is_empty() && (predicts(&self.config.agent) || !self.is_good())).then(|| Symptom {
             name: "gamma-too-small",
             seen: format!("gamma is {gamma}, and an episode has {} steps on average", short(mean(&self.lengths))),
             advice: format!(
@@ -514,8 +541,9 @@ impl Record {
             name: "forgot",
             seen: format!("the mean return was {} and is {} at the end", short(best), short(end)),
             advice: format!(
-                "The policy was better and has collapsed. {}, and keep the best policy by evaluations (evaluate_every).",
-                self.smaller_steps()
+                "The policy was better and has collapsed. {}, and keep the best policy by evaluations{}.",
+                self.smaller_steps(),
+                self.by_evaluations()
             ),
             page: "metrics#what-healthy-and-sick-curves-look-like",
         })
@@ -523,7 +551,7 @@ impl Record {
 
     /// The greedy policy is much worse than the training, which explored.
     fn greedy_policy_fails(&self) -> Option<Symptom> {
-        let ((greedy, error), end, (random, _)) = (self.greedy?, self.at_end()?, self.levels?.random);
+        let ((greedy, error), end, (random, _)) = (self.greedy?, mean(last(&self.returns, 10)), self.levels?.random);
         // texts are sampled
         if self.columns.contains_key("reward/mean") {
             return None;
@@ -532,7 +560,7 @@ impl Record {
         let (gained, lost) = (end - random, end - greedy);
         // episodes of the training end, those of the greedy policy do not
         let goes_in_circles = self.is_endless && self.truncated.contains(&false);
-        let fails = self.is_improved() && gained > 0.0 && lost > 0.4 * gained && lost > 6.0 * noise;
+        let fails = self.returns.len() >= 20 && self.is_improved() && gained > 0.0 && lost > 0.4 * gained && lost > 6.0 * noise;
         (fails || goes_in_circles).then(|| Symptom {
             name: "greedy-fails",
             seen: match fails {
@@ -545,12 +573,18 @@ impl Record {
                     .into(),
                 false => format!(
                     "The final parameters are worse than those of the steps before, as happens to value-based agents, or the policy needs its random actions (evaluate it with --sampled). \
-                     {}, or keep the best policy by evaluations (evaluate_every).",
-                    self.smaller_steps()
+                     {}, or keep the best policy by evaluations{}.",
+                    self.smaller_steps(),
+                    self.by_evaluations()
                 ),
             },
             page: "metrics#what-healthy-and-sick-curves-look-like",
         })
+    }
+
+    /// How to make evaluations, if there are none.
+    fn by_evaluations(&self) -> &'static str {
+        if self.config.evaluate_every == 0 { " (evaluate_every)" } else { "" }
     }
 
     /// No symptom says why, but the policy is no good.
@@ -564,7 +598,16 @@ impl Record {
                 format!("{}{}", if to < goal { ", and the goal is " } else { ", as good as " }, short(goal))
             })
         };
-        let probe = format!("`gradus probe {}` tries the agent where the right answer is known.", self.config.agent);
+        let probe = match self.is_text {
+            true => String::new(),
+            false => format!("`gradus probe {}` tries the agent where the right answer is known.", self.config.agent),
+        };
+        // too few episodes to say that it is below the optimum
+        let is_near =
+            |(levels, (greedy, error)): (Levels, (f64, f64))| levels.optimum.is_some_and(|optimum| greedy >= optimum - 2.0 * error);
+        if self.levels.zip(self.greedy).is_some_and(is_near) {
+            return None;
+        }
         if let Some((levels, (greedy, error))) = self.levels.zip(self.greedy) {
             // an error of 0 may be one of rare rewards that were not met
             let margin = self.goal().map_or(0.0, |goal| 0.05 * (goal - levels.random.0).max(0.0));

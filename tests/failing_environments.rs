@@ -189,8 +189,12 @@ fn a_verifier_that_panics_is_named_with_prompt_and_completion() {
     let evaluated = evaluate(trained.policy(), &world, 1, 1, Mode::Greedy).unwrap_err();
     for error in [train(config, world).unwrap_err(), evaluated] {
         let error = error.to_string();
-        let parts =
-            ["environment ", ": task `careless`: prompt `ab`, completion `", "`: the verifier panicked: no rule for ", " tokens (step "];
+        let parts = [
+            "careless, environment ",
+            ": task `careless`: prompt `ab`, completion `",
+            "`: the verifier panicked: no rule for ",
+            " tokens (step ",
+        ];
         assert!(error.starts_with(parts[0]) && parts.iter().all(|part| error.contains(part)), "{error}");
     }
 }

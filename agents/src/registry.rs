@@ -356,7 +356,8 @@ pub fn find(name: &str) -> Result<Entry, RegistryError> {
 }
 
 /// Names that people give to settings of an agent, and what to type instead.
-const VARIANTS: [(&[&str], &str); 6] = [
+const VARIANTS: [(&[&str], &str); 7] = [
+    (&["td", "td0", "td(0)", "tdlearning"], "td-lambda --set td-lambda.lambda=0"),
     (&["vpg", "pg", "policygradient"], "reinforce"),
     (&["ddqn", "doubledqn"], "dqn --set dqn.double=true"),
     (&["duelingdqn", "duellingdqn"], "dqn --set dqn.dueling=true"),

@@ -8,11 +8,10 @@ use crate::{Config, program_name};
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
 /// Options of `train` in other programs, and what they are called here, with the place of the value.
-const OPTIONS: [(&[&str], &str); 13] = [
+const OPTIONS: [(&[&str], &str); 12] = [
     (&["timesteps", "total-timesteps", "n-timesteps", "frames", "total-steps"], "--steps {}"),
     (&["num-envs", "n-envs"], "--envs {}"),
     (&["seeds", "n-seeds", "num-seeds"], "--seed 1: a run has one seed; `compare` trains several seeds"),
-    (&["lr"], "--set optimiser.learning_rate={}"),
     (&["algo", "agent", "env", "env-id", "environment"], "the names without an option, such as `train ppo cartpole`"),
     (&["render", "render-mode", "gif", "video", "capture-video", "record"], "the command `play`, which shows the policy of a run"),
     (&["log-dir", "logdir", "log-folder", "log-path", "output", "save", "save-path", "dir"], "--out {}"),
@@ -51,8 +50,13 @@ pub(super) fn advice(error: &Error, words: &[String]) -> Option<String> {
     if let (ErrorKind::InvalidSubcommand, Some(name)) = (error.kind(), text(ContextKind::InvalidSubcommand)) {
         let (program, wanted) = (program_name(), name.to_lowercase());
         if first == "help" {
-            let what = [is_agent(name), is_world(name)].contains(&true);
-            return what.then(|| format!("type {program} guide {name}, or {program} list {name}"));
+            let has_page = super::guide::has_page(name);
+            return match (is_agent(name) || is_world(name), has_page) {
+                (true, true) => Some(format!("type {program} guide {name}, or {program} list {name}")),
+                (true, false) => Some(format!("type {program} list {name}")),
+                (false, true) => Some(format!("type {program} guide {name}")),
+                (false, false) => None,
+            };
         }
         let known =
             COMMANDS.iter().find(|(names, _)| names.contains(&wanted.as_str())).map(|(_, command)| format!("type {program} {command}"));

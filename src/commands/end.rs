@@ -73,13 +73,15 @@ pub(super) fn in_words(evaluation: &Evaluation) -> String {
 pub(super) fn verdict(last: &Evaluation, levels: &Levels) -> String {
     let error = last.error();
     let who = if last.problems.is_some() { "an untrained policy has" } else { "random actions have" };
-    let random = format!("{who} {}", with_error(levels.random.0, levels.random.1));
+    let about = if levels.random.1 > 0.0 { "about " } else { "" };
+    let random = format!("{who} {about}{}", with_error(levels.random.0, levels.random.1));
     let is_random = levels.is_random(last.mean, error);
     if let Some(optimum) = levels.optimum {
         let shown = short((optimum * 100.0).round() / 100.0);
         let is_best = last.mean >= optimum - 2.0 * error - 1e-9;
         return match (is_best, is_random) {
-            (true, _) => format!("the optimum, {shown}, within two standard errors; {random}"),
+            (true, _) if error == 0.0 => format!("the optimum, {shown}; {random}"),
+            (true, _) => format!("within two standard errors of the optimum, {shown}; {random}"),
             (false, true) => format!("not learned, {random}, and the optimum is {shown}"),
             (false, false) => format!("below the optimum, {shown}; {random}"),
         };

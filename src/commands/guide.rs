@@ -85,6 +85,12 @@ pub(super) fn run(arguments: &Guide) -> Result<u8, Error> {
     Ok(0)
 }
 
+/// Whether there is a page for `name`: one of its name or, of an agent with a table, the page that they share.
+pub(super) fn has_page(name: &str) -> bool {
+    let is_tabular = || agents::find(name).is_ok_and(|entry| entry.help.iter().any(|(setting, _)| *setting == "gamma"));
+    PAGES.iter().any(|(page, _)| names::spelled(page) == names::spelled(name)) || is_tabular()
+}
+
 fn headings<'a>(text: &'a str, level: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines().filter_map(move |line| line.strip_prefix(level))
 }

@@ -146,6 +146,9 @@ impl Comparison {
     fn parse_in(text: &str, (stem, dir): (&str, &Path), tries_out: bool) -> Result<Self, String> {
         // checks the format first, because a newer file may have keys that are unknown to this version
         let mut table = toml::from_str::<Table>(text).unwrap_or_default();
+        if table.get("agent").is_some_and(Value::is_array) && !table.contains_key("agents") {
+            return Err("unknown key `agent`; did you mean `[[agents]]`?".into());
+        }
         if table.contains_key("agent") && !table.contains_key("agents") {
             return Err("expected a comparison, with `environments` and `[[agents]]`, got the settings of a run".into());
         }

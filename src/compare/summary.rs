@@ -181,7 +181,7 @@ impl Analysis<'_> {
         let list = |what: &str, names: Vec<&str>| if names.is_empty() { String::new() } else { format!(" {what}: {}.", names.join("; ")) };
         let (name, value) = (&self.table.agents[best], short(points(&best)[0]));
         let others = [
-            list("Tied with it (the interval of P(X > Y) lies within 0.4 to 0.6)", named("tie")),
+            list("Tied with it (the interval of P(X > Y) contains 0.5 and lies within 0.4 to 0.6)", named("tie")),
             list("Undecided (the interval contains 0.5 and is wider, or the runs are few)", named("undecided")),
             list("Below it", named("below")),
             list("Below it by the interval, but not significant after Holm's correction", named("perhaps")),
@@ -313,7 +313,7 @@ impl Analysis<'_> {
             if what.ends_with("all environments") { format!(" {}", self.left_out()).trim_end().to_owned() } else { String::new() };
         let note = format!(
             "Probability that the {returns} of a run of X is higher than that of a run of Y. p: Mann-Whitney test; p (Holm): corrected \
-             for all pairs in this table. Tie: the interval lies within 0.4 to 0.6.{}{left_out}",
+             for all pairs in this table. Tie: the interval contains 0.5 and lies within 0.4 to 0.6.{}{left_out}",
             self.on_few_runs()
         );
         let rows = pairs.iter().map(|pair| self.pair_row(pair, (0.5, TIE))).collect();
@@ -330,7 +330,7 @@ impl Analysis<'_> {
             shared.map_or_else(|| "the seeds".into(), |problems| format!("both the seeds and the {problems} problems that all runs share"));
         let note = format!(
             "{returns} of X minus those of Y with the same seed; the interval resamples {resampled}. p: sign-flip test over the seeds, exact up \
-             to 20 seeds; p (Holm): corrected for all pairs in this table. Tie: the interval lies within {} of 0, a twentieth of the range of all \
+             to 20 seeds; p (Holm): corrected for all pairs in this table. Tie: the interval contains 0 and lies within {} of it, a twentieth of the range of all \
              returns.{}",
             short(self.small(at)),
             self.on_few_runs()

@@ -6,7 +6,7 @@ use crate::files::format;
 
 /// The names of Stable-Baselines3, CleanRL and TRL, each with our names for the same thing. `AGENT` stands for the agent's section. Of several names,
 /// the first that the configuration has is meant.
-const FOREIGN: [(&str, &[&str]); 91] = [
+const FOREIGN: [(&str, &[&str]); 97] = [
     ("act_noise", &["AGENT.action_noise_std"]),
     ("action_noise", &["AGENT.action_noise"]),
     ("action_sigma", &["AGENT.action_noise_std"]),
@@ -22,11 +22,14 @@ const FOREIGN: [(&str, &[&str]); 91] = [
     ("clip_range_vf", &["AGENT.clip_value"]),
     ("clip_vloss", &["AGENT.clip_value"]),
     ("cuda", &["device"]),
+    ("discount", &["AGENT.gamma"]),
+    ("discount_factor", &["AGENT.gamma"]),
     ("end_e", &["AGENT.exploration_final_eps"]),
     ("ent_coef", &["AGENT.entropy_coefficient"]),
     ("entropy_coef", &["AGENT.entropy_coefficient"]),
     ("env", &["environment"]),
     ("env_id", &["environment"]),
+    ("episodes", &["steps"]),
     ("eps_decay", &["AGENT.exploration_fraction", "AGENT.epsilon_fraction"]),
     ("eps_end", &["AGENT.exploration_final_eps", "AGENT.epsilon"]),
     ("eps_start", &["AGENT.exploration_initial_eps", "AGENT.first_epsilon"]),
@@ -45,10 +48,11 @@ const FOREIGN: [(&str, &[&str]); 91] = [
     ("lam", &["AGENT.gae_lambda"]),
     ("lambda", &["AGENT.gae_lambda", "AGENT.q_lambda"]),
     ("layers", &["network.hidden", "transformer.layers"]),
+    ("learning_rate", &["optimiser.learning_rate", "AGENT.alpha"]),
     ("line_search_max_iter", &["AGENT.line_search_steps"]),
     ("line_search_shrinking_factor", &["AGENT.line_search_shrink"]),
     ("loss_type", &["AGENT.aggregation", "AGENT.loss"]),
-    ("lr", &["optimiser.learning_rate"]),
+    ("lr", &["optimiser.learning_rate", "AGENT.alpha"]),
     ("lr_scheduler_type", &["optimiser.schedule"]),
     ("max_completion_length", &["text.max_new_tokens"]),
     ("max_kl", &["AGENT.max_kl", "AGENT.target_kl"]),
@@ -87,6 +91,8 @@ const FOREIGN: [(&str, &[&str]); 91] = [
     ("sde_sample_freq", &["network.gsde_sample_every"]),
     ("start_e", &["AGENT.exploration_initial_eps"]),
     ("start_steps", &["AGENT.learning_starts"]),
+    ("step_size", &["AGENT.alpha", "optimiser.learning_rate"]),
+    ("stepsize", &["AGENT.alpha", "optimiser.learning_rate"]),
     ("sub_sampling_factor", &["AGENT.fisher_stride"]),
     ("target_kl", &["AGENT.target_kl", "AGENT.max_kl"]),
     ("target_network_frequency", &["AGENT.target_update_interval"]),
@@ -101,11 +107,12 @@ const FOREIGN: [(&str, &[&str]); 91] = [
 ];
 
 /// What a foreign name means in another unit or kind: its name, ours, and the difference.
-const OTHERWISE: [(&str, &str, &str); 8] = [
+const OTHERWISE: [(&str, &str, &str); 9] = [
     ("batch_size", "minibatches", "a number of minibatches"),
     ("clip_vloss", "clip_value", "a range, such as 0.2; inf for none"),
     ("eps_decay", "exploration_fraction", "the share of the steps over which epsilon falls"),
     ("epsilon_decay", "exploration_fraction", "the share of the steps over which epsilon falls"),
+    ("episodes", "steps", "a run has a number of environment steps"),
     ("gradient_steps", "updates_per_step", "for each environment step: gradient_steps / (train_freq x envs)"),
     ("num_minibatches", "minibatch_size", "the size of one: envs x rollout_steps / num_minibatches"),
     ("q_lr", "critic_learning_rate_ratio", "a multiple of the learning rate"),
@@ -114,7 +121,7 @@ const OTHERWISE: [(&str, &str, &str); 8] = [
 
 /// Short names that mean different things in papers and in settings, each with the settings that may be meant.
 const UNCLEAR: [(&str, &[&str]); 3] = [
-    ("eps", &["AGENT.clip", "AGENT.exploration_final_eps", "optimiser.epsilon"]),
+    ("eps", &["AGENT.epsilon", "AGENT.clip", "AGENT.exploration_final_eps", "optimiser.epsilon"]),
     ("epsilon", &["AGENT.clip", "AGENT.exploration_final_eps", "optimiser.epsilon"]),
     ("horizon", &["AGENT.rollout_steps", "reference.horizon"]),
 ];

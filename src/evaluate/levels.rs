@@ -15,7 +15,7 @@ const EPISODES: usize = 100;
 /// Returns to compare a return with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Levels {
-    /// Mean return of uniformly random allowed actions, or of a text task's untrained network, in 100 episodes, and its standard error; of a transition table it is exact, without an error.
+    /// Mean return of uniformly random allowed actions, or of a text task's untrained network, which is greedy, in 100 episodes, and its standard error; of a transition table it is exact, without an error.
     pub random: (f64, f64),
     /// Mean return at which the environment counts as solved, if it says so.
     pub solved: Option<f64>,
@@ -30,7 +30,7 @@ impl Levels {
     pub fn of(config: &Config, world: &World) -> Result<Self, Error> {
         let exact = of_table(world);
         let evaluation = || match is_text(world) {
-            true => evaluate(config.policy(world)?.as_ref(), world, EPISODES, 1, Mode::Sampled),
+            true => evaluate(config.policy(world)?.as_ref(), world, EPISODES, 1, Mode::Greedy),
             false => evaluate(&Uniform::in_world(world), world, EPISODES, 1, Mode::Sampled),
         };
         let random = match exact {

@@ -1,6 +1,8 @@
 //! Settings that explain a bad run, and advice that this run can follow.
 
-use super::{Record, Symptom, mean};
+use super::{Record, Symptom, first, mean};
+use crate::Config;
+use crate::config::effect::predicts;
 use crate::numbers::short;
 
 /// Learning rates that networks learn with, by a wide margin.
@@ -20,10 +22,41 @@ impl Record {
             let what = if rate > 0.05 { "a policy jumps with every step" } else { "a policy hardly moves" };
             say(format!("optimiser.learning_rate is {rate}, with which {what}"), "Most agents learn with 0.0001 to 0.01.");
         }
-        if let Some(alpha) = self.setting(&own("alpha")).filter(|alpha| self.is_table && *alpha < 0.001) {
+        let alpha = self.setting(&own("alpha")).filter(|_| self.is_table);
+        if let Some(alpha) = alpha.filter(|alpha| *alpha < 0.001) {
             say(format!("{} is {alpha}, with which values hardly change", own("alpha")), "0.01 to 0.5 is usual.");
         }
-        let greedy_table = self.is_table && is("epsilon", 0.0);
+        if let Some(alpha) = alpha.filter(|alpha| *alpha > 0.5) {
+            say(
+                format!("{} is {alpha}, with which a value forgets all but the last outcomes", own("alpha")),
+                "Where outcomes are random, 0.01 to 0.2 is usual, or a step size that falls.",
+            );
+        }
+        let gamma = self.setting(&own("gamma")).filter(|_| self.is_table && !predicts(&self.config.agent));
+        if let Some(gamma) = gamma.filter(|gamma| *gamma < 0.9) {
+            say(format!("{} is {gamma}, and the return that counts here is not discounted", own("gamma")), "Use 0.95 to 1.");
+        }
+        let temperature = self.setting("transformer.temperature").filter(|t| self.is_text && !(0.2..=3.0).contains(t));
+        if let Some(temperature) = temperature {
+            say(
+                format!("transformer.temperature is {temperature}"),
+                "Use 1: far below it completions are copies of each other, far above it they are noise.",
+            );
+        }
+        if let Some(beta) = self.setting("dpo.beta").filter(|beta| !(0.005..=5.0).contains(beta)) {
+            say(
+                format!("dpo.beta is {beta}"),
+                "0.01 to 0.5 is usual: a large one keeps the policy at the reference, a small one lets it go anywhere.",
+            );
+        }
+        // optimistic initial values explore, too: an agent may have no epsilon by default
+        let defaults = Config::preset(&self.config.agent, &self.config.environment, None);
+        let is_default = |name: &str| {
+            defaults
+                .as_ref()
+                .is_ok_and(|defaults| defaults.settings().into_iter().any(|(key, value)| key == own(name) && value.parse() == Ok(0.0)))
+        };
+        let greedy_table = self.is_table && is("epsilon", 0.0) && !is_default("epsilon");
         let greedy_network = is("exploration_initial_eps", 0.0) && is("exploration_final_eps", 0.0);
         let is_far = self.progress().map_or(!self.is_learning(), |progress| progress < 0.5);
         if (greedy_table || greedy_network) && is_far {
@@ -50,11 +83,40 @@ impl Record {
         const FEW: f64 = 10.0;
         let rows = self.columns.get("time/total_timesteps").map_or(0, Vec::len) as f64;
         let updates = self.any(&["train/n_updates"]).last().copied().unwrap_or(rows);
-        (!self.is_table && rows > 0.0 && updates < FEW && !self.is_good()).then(|| Symptom {
+        let (least, of) = match self.pairs {
+            Some(pairs) => (FEW * pairs as f64, format!(", and the table has {pairs} values")),
+            None => (FEW, String::new()),
+        };
+        let is_known = !self.is_table || self.pairs.is_some();
+        (is_known && rows > 0.0 && updates < least && !self.is_good()).then(|| Symptom {
             name: "few-updates",
-            seen: format!("the run made {updates} updates"),
+            seen: format!("the run made {updates} updates{of}"),
             advice: "That is too few to learn from. Train for more steps.".into(),
             page: "metrics#which-to-look-at-first",
+        })
+    }
+
+    /// No policy is better than random actions.
+    pub(super) fn nothing_to_learn(&self) -> Option<Symptom> {
+        let levels = self.levels.filter(|_| !predicts(&self.config.agent))?;
+        let optimum = levels.optimum.filter(|optimum| (optimum - levels.random.0).abs() < 1e-9)?;
+        Some(Symptom {
+            name: "nothing-to-learn",
+            seen: format!("the best return that is possible, {}, is that of random actions", short(optimum)),
+            advice: "No action matters. Check that the goal can be reached, and that rewards differ.".into(),
+            page: "your-own-environment",
+        })
+    }
+
+    /// The values of a prediction have not come closer to the exact ones.
+    pub(super) fn wrong_values(&self) -> Option<Symptom> {
+        let errors = self.any(&["train/value_error"]);
+        let (begin, end) = (*errors.first()?, *errors.last()?);
+        (predicts(&self.config.agent) && errors.len() >= 5 && end > 0.5 * begin && end > 0.02).then(|| Symptom {
+            name: "values-stay-wrong",
+            seen: format!("the error of the values is {} at the end, and was {} at the beginning", short(end), short(begin)),
+            advice: "Train for more steps, or change the step size: a large one keeps values moving with every outcome, a small one hardly moves them.".into(),
+            page: "metrics#value-function",
         })
     }
 
@@ -89,7 +151,8 @@ impl Record {
 
     /// Whether gamma lets rewards count for far fewer steps than an episode has.
     pub(super) fn is_short_sighted(&self, gamma: f64) -> bool {
-        let length = mean(&self.lengths);
+        // a policy that has learned nothing may have learned to end at once
+        let length = mean(&self.lengths).max(mean(first(&self.lengths, 10)));
         length > 2.0 && (gamma < 0.3 || gamma < 0.8 && 1.0 / (1.0 - gamma) < 0.05 * length)
     }
 }

@@ -16,7 +16,7 @@ use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u
 use gradus_nets::{Behaviour, Device, Policy, Worlds, threads};
 use gradus_rollouts::{Collector, Episode, NotThere};
 
-use crate::config::{EarlierSteps, RewardConfig, inputs, is_text};
+use crate::config::{EarlierSteps, RewardConfig, effect, inputs, is_text};
 use crate::evaluate::{Mode, evaluate};
 use crate::memory;
 use crate::numbers::{mean_and_error, with_error};
@@ -236,10 +236,13 @@ impl Trainer {
             });
             std::iter::once(("optimiser.learning_rate".to_string(), f64::from(learning_rate))).chain(own).collect::<Vec<_>>()
         };
+        let foreign = config.foreign(&self.world);
         let pairs = scheduled(before, last, done.saturating_sub(1)).into_iter().zip(scheduled(now, done, done));
         // a line is not a jump: epsilon moves a little with every step
         let is_jump = |before: f64, now: f64| (before - now).abs() > 1e-3 * before.abs().max(now.abs());
-        pairs.map(|((name, before), (_, now))| (name, before, now)).filter(|(_, before, now)| is_jump(*before, *now)).collect()
+        let is_read = |name: &str| !foreign.iter().any(|(own, _)| effect::covers(own, name));
+        let all = pairs.map(|((name, before), (_, now))| (name, before, now));
+        all.filter(|(name, before, now)| is_jump(*before, *now) && is_read(name)).collect()
     }
 
     /// Returns the iterations so far.

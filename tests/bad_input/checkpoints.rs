@@ -145,7 +145,10 @@ fn an_environment_that_returns_nan_stops_the_run_and_keeps_the_last_checkpoint()
     let mut run = Run::create_in_world(config, world(), &folder).unwrap();
     run.checkpoint_every(std::time::Duration::ZERO);
     let error = run.train(Show::Nothing).unwrap_err().to_string();
-    assert!(error.starts_with("breaks: reward of environment 0 is NaN, expected a finite number (step 10 of the episode with seed "), "{error}");
+    assert!(
+        error.starts_with("breaks: reward of environment 0 is NaN, expected a finite number (step 10 of the episode with seed "),
+        "{error}"
+    );
     drop(run);
     let run = Run::resume_in_world(&folder, world()).unwrap();
     assert_eq!(run.trainer().steps(), 6 * 64, "expected the checkpoint of the last whole iteration");

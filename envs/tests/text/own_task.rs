@@ -165,7 +165,9 @@ fn an_invalid_problem_ends_the_run_with_a_one_line_error() {
     let seed = episode_seed(1, 0, 0);
     assert_eq!(
         error,
-        format!("growing, environment 0: task `growing`: prompt `abb`: expected at most 2 tokens, got 3 (step 0 of the episode with seed {seed})")
+        format!(
+            "growing, environment 0: task `growing`: prompt `abb`: expected at most 2 tokens, got 3 (step 0 of the episode with seed {seed})"
+        )
     );
 }
 

@@ -106,6 +106,7 @@ fn a_running_episode_without_a_valid_action_is_an_error_that_names_it() {
     let mut envs = World::new("stuck", || Stuck(LastMove(0))).vec_env(4..6, 1).unwrap();
     let message = envs.step(Actions::Discrete(&[0, 0])).unwrap_err().to_string();
     let seed = episode_seed(1, 4, 0);
-    let expected = format!("stuck: action mask of environment 4: expected at least one action, got none (step 1 of the episode with seed {seed})");
+    let expected =
+        format!("stuck: action mask of environment 4: expected at least one action, got none (step 1 of the episode with seed {seed})");
     assert_eq!(message, expected);
 }
