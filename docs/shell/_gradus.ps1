@@ -48,6 +48,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('guide', 'guide', [CompletionResultType]::ParameterValue, 'Print a page of the documentation, such as metrics or ppo')
             [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Show libtorch, CUDA and the available devices, and how to fix what does not work')
             [CompletionResult]::new('bench', 'bench', [CompletionResultType]::ParameterValue, 'Measure speed')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print the help of a command')
             break
         }
         'gradus;train' {
@@ -369,6 +370,11 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         }
         'gradus;bench;cartpole' {
             [CompletionResult]::new('--envs', '--envs', [CompletionResultType]::ParameterName, 'Number of environments in lockstep')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;help' {
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

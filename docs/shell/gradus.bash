@@ -43,6 +43,9 @@ _gradus() {
             gradus,guide)
                 cmd="gradus__subcmd__guide"
                 ;;
+            gradus,help)
+                cmd="gradus__subcmd__help"
+                ;;
             gradus,inspect)
                 cmd="gradus__subcmd__inspect"
                 ;;
@@ -122,7 +125,7 @@ _gradus() {
 
     case "${cmd}" in
         gradus)
-            opts="-h -V --help --version train eval play probe values explain export sft reward-model inspect sample compare plot bandit reproduce pages check new verify list guide doctor bench"
+            opts="-h -V --help --version train eval play probe values explain export sft reward-model inspect sample compare plot bandit reproduce pages check new verify list guide doctor bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -665,6 +668,20 @@ _gradus() {
             ;;
         gradus__subcmd__guide)
             opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__help)
+            opts="-h --help train eval play probe values explain export sft reward-model inspect sample compare plot bandit reproduce pages check new verify list guide doctor bench"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -49,6 +49,7 @@ complete -c gradus -n "__fish_gradus_needs_command" -f -a "list" -d 'List agents
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "guide" -d 'Print a page of the documentation, such as metrics or ppo'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "doctor" -d 'Show libtorch, CUDA and the available devices, and how to fix what does not work'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "bench" -d 'Measure speed'
+complete -c gradus -n "__fish_gradus_needs_command" -f -a "help" -d 'Print the help of a command'
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l steps -d 'Total environment steps (text tasks: tokens), such as 500k or 2m [default: the preset\'s]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l seed -d 'Random seed [default: 1]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l envs -d 'Number of environments in lockstep [default: the preset\'s]' -r
@@ -272,3 +273,4 @@ complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_sub
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from env" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from cartpole" -l envs -d 'Number of environments in lockstep' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from cartpole" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand help" -s h -l help -d 'Print help'

@@ -180,6 +180,10 @@ struct Train {
 /// Runs the command that the arguments of the process name, unless `prepared` is an error. Returns the exit code.
 pub(crate) fn main(prepared: Result<(), Error>, presets: Result<(), Error>) -> ExitCode {
     let arguments = Arguments::try_parse().unwrap_or_else(|error| {
+        if error.kind() == ErrorKind::DisplayVersion && program_name() != "gradus" {
+            say(format!("{}, with gradus {}", program_name(), env!("CARGO_PKG_VERSION")));
+            std::process::exit(0);
+        }
         if !error.use_stderr() {
             written(error.print());
             std::process::exit(0);

@@ -128,7 +128,7 @@ fn panel(Map { map, looks }: &Map) -> Panel {
         };
         Cell { value, text, arrows: best.iter().filter_map(|action| arrow(*map.steps.get(*action)?)).collect() }
     };
-    let grid = Grid { columns: map.columns, cells: looks.iter().map(cell).collect(), value_label: "value".into() };
+    let grid = Grid { columns: map.columns, cells: looks.iter().map(cell).collect(), value_label: "value".into(), ..Grid::default() };
     Panel { title: map.title.clone(), chart: Chart::Grid(grid) }
 }
 
@@ -147,9 +147,10 @@ fn figure_of(config: &Config, world: &World, drawn: &Drawn) -> Figure {
         }
         Drawn::Plane([x, y], looks) => {
             let cell = |look: &Look| Cell { value: look.best_value(), ..Cell::default() };
-            let grid = Grid { columns: CELLS, cells: looks.iter().map(cell).collect(), value_label: "value".into() };
+            let grid = Grid { columns: CELLS, cells: looks.iter().map(cell).collect(), value_label: "value".into(), ..Grid::default() };
             let action = |look: &Look| Cell { value: look.best_actions().first().map(|action| *action as f64), ..Cell::default() };
-            let actions = Grid { columns: CELLS, cells: looks.iter().map(action).collect(), value_label: "best action".into() };
+            let actions =
+                Grid { columns: CELLS, cells: looks.iter().map(action).collect(), value_label: "best action".into(), ..Grid::default() };
             let names = ["value", "best action"].into_iter().zip([grid, actions]);
             let panels: Vec<Panel> = names.map(|(title, grid)| Panel { title: title.into(), chart: Chart::Grid(grid) }).collect();
             let has_actions = looks.iter().any(|look| !look.best_actions().is_empty());

@@ -49,6 +49,8 @@ pub struct Grid {
     pub cells: Vec<Cell>,
     /// Label of the values, with their unit.
     pub value_label: String,
+    /// The values of the lightest and the darkest shade, if they are not those of the cells.
+    pub range: Option<(f64, f64)>,
 }
 
 impl Grid {
@@ -69,7 +71,8 @@ impl Grid {
     }
 
     fn axis(&self) -> Axis {
-        let (low, high) = extremes(self.numbers().map(|(_, value, _)| value)).unwrap_or((0.0, 1.0));
+        let of_cells = || extremes(self.numbers().map(|(_, value, _)| value));
+        let (low, high) = self.range.or_else(of_cells).unwrap_or((0.0, 1.0));
         if high > low { Axis::new(low, high, 5) } else { Axis::new(low - 0.5, low + 0.5, 2) }
     }
 
@@ -80,12 +83,21 @@ impl Grid {
     pub(super) fn draw(&self, rect: Rect, brush: &mut impl Brush) -> Result<(), String> {
         let ([columns, rows], axis) = (self.shape(), self.axis());
         let side = (rect.width() / columns).min(rect.height() / rows);
+        let part_of = |cell: &Cell| cell.value.map(|value| axis.part(value).clamp(0.0, 1.0));
+        for (row, cells) in self.cells.chunks(self.columns.max(1)).enumerate() {
+            // neighbours of one shade are one area
+            let mut column = 0;
+            for same in cells.chunk_by(|a, b| part_of(a) == part_of(b)) {
+                let (x, y, width) = (rect.left + column as f64 * side, rect.top + row as f64 * side, same.len() as f64 * side);
+                let corners = [[x, y], [x + width, y], [x + width, y + side], [x, y + side]];
+                brush.area(&corners, part_of(&same[0]).map_or(BLANK, shade), 1.0)?;
+                column += same.len();
+            }
+        }
         for (number, cell) in self.cells.iter().enumerate() {
             let (row, column) = (number / self.columns.max(1), number % self.columns.max(1));
             let [x, y] = [rect.left + column as f64 * side, rect.top + row as f64 * side];
-            let corners = [[x, y], [x + side, y], [x + side, y + side], [x, y + side]];
-            let part = cell.value.map(|value| axis.part(value).clamp(0.0, 1.0));
-            brush.area(&corners, part.map_or(BLANK, shade), 1.0)?;
+            let part = part_of(cell);
             let ink = if part.is_some_and(|part| part > 0.55) { WHITE } else { TEXT };
             let middle = [x + side / 2.0, y + side / 2.0];
             // one arrow is centred; several point outwards from a point that leaves room for the text
@@ -95,7 +107,9 @@ impl Grid {
             let em = (0.28 * side).min(TICK_EM);
             let text = fonts::shorten(&cell.text, em, (side - 4.0) / SLACK);
             let baseline = if cell.arrows.is_empty() { middle[1] + 0.36 * em } else { y + side - 0.5 * em };
-            brush.write(text, em, [middle[0], baseline], HPos::Center, ink)?;
+            if !text.is_empty() {
+                brush.write(text, em, [middle[0], baseline], HPos::Center, ink)?;
+            }
         }
         let (right, bottom) = (rect.left + columns * side, rect.top + rows * side);
         for column in 0..=columns as usize {

@@ -160,7 +160,8 @@ fn every_kind_of_chart_is_drawn_with_the_same_bytes_each_time() {
     let intervals = Intervals { rows: vec![row("a"), row("b")], reference: Some(0.5), ..Intervals::default() };
     let violins = Violins { violins: vec![Violin::normal("1", 0.3, 1.0, 3.0)], reference: Some(0.0), ..Violins::default() };
     let field = |value: Option<f64>| Cell { value, text: "x".into(), arrows: vec![Arrow::Up, Arrow::Left] };
-    let grid = Grid { columns: 2, cells: vec![field(Some(1.0)), field(None), field(Some(3.0))], value_label: "value".into() };
+    let grid =
+        Grid { columns: 2, cells: vec![field(Some(1.0)), field(None), field(Some(3.0))], value_label: "value".into(), ..Grid::default() };
     let shapes = vec![gradus_envs::Shape::Disc { centre: [0.0, 0.0], radius: 3.0, ink: gradus_envs::Ink::Body }];
     let scene = gradus_envs::Scene { x: [-2.0, 2.0], y: [-1.0, 1.0], shapes };
     let frames = vec![gradus_drawing::Frame { scene, step: 0, return_so_far: 0.0 }; 3];

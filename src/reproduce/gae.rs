@@ -104,7 +104,7 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
         shown.push(head(format!("γ = {gamma}")));
         shown.extend(row.iter().map(cell));
     }
-    let grid = Grid { columns: lambdas.len() + 1, cells: shown, value_label: "return".into() };
+    let grid = Grid { columns: lambdas.len() + 1, cells: shown, value_label: "return".into(), ..Grid::default() };
     let panels = vec![
         lines("γ = 0.99", "iterations", "return", series),
         Panel { title: format!("after {iterations} iterations"), chart: Chart::Grid(grid) },

@@ -45,7 +45,7 @@ fn grid(title: String, label: &str, has_ace: bool, number: impl Fn(usize) -> (Op
         Cell { value, text, ..Cell::default() }
     };
     let cells = SUMS.rev().flat_map(|sum| (1..=10).map(move |dealer| (sum, dealer))).map(|(sum, dealer)| cell(sum, dealer)).collect();
-    Panel { title, chart: Chart::Grid(Grid { columns: 10, cells, value_label: label.into() }) }
+    Panel { title, chart: Chart::Grid(Grid { columns: 10, cells, value_label: label.into(), ..Grid::default() }) }
 }
 
 #[derive(Deserialize)]

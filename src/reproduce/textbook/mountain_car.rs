@@ -126,7 +126,7 @@ pub(in crate::reproduce) fn cost_to_go(experiment: &Experiment) -> Result<Findin
         let costs = &found[0].0[stage];
         all.iter().zip(costs).for_each(|([x, v], cost)| writeln!(csv, "{episode},{x:.4},{v:.5},{cost:.4}").expect("a string"));
         let cells = costs.iter().map(|cost| Cell { value: Some(*cost), ..Cell::default() }).collect();
-        let grid = Grid { columns: CELLS, cells, value_label: "cost to go, steps".into() };
+        let grid = Grid { columns: CELLS, cells, value_label: "cost to go, steps".into(), ..Grid::default() };
         panels.push(Panel { title: format!("episode {episode}"), chart: Chart::Grid(grid) });
     }
     let note = "columns: position from -1.2 to 0.6; rows: velocity from 0.07 (top) to -0.07; one run".replace('-', "−");
