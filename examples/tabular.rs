@@ -248,7 +248,7 @@ fn map(columns: usize, values: &[f64], best: &[Vec<usize>], arrows: [Arrow; 4], 
             Cell { value: Some(value), text: text(value), arrows: best[state].iter().map(|action| arrows[*action]).collect() }
         }
     };
-    Chart::Grid(Grid { columns, cells: (0..values.len()).map(cell).collect(), value_label: "value".into() })
+    Chart::Grid(Grid { columns, cells: (0..values.len()).map(cell).collect(), value_label: "value".into(), ..Grid::default() })
 }
 
 fn maps() -> Result<(), Error> {

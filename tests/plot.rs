@@ -60,6 +60,9 @@ fn seeds_are_one_line_with_a_band() {
         assert!(panels.contains(text), "{text}");
     }
 
+    let limited = drawn(folder.path(), &[&seeds[..], &["--y", "0,100", "--x", "log"]].concat());
+    assert!(limited.contains(">\n100\n</text>") && !limited.contains(">\n400\n</text>") && !limited.contains("solved at"), "{limited}");
+
     // a run that ended early ends the line, and is named
     let path = folder.path().join("ppo-cartpole-3/episodes.csv");
     let episodes = std::fs::read_to_string(&path).unwrap();
@@ -85,7 +88,8 @@ fn seeds_are_one_line_with_a_band() {
             "--label: expected 2, one for each of `ppo-cartpole-1`, `a2c-cartpole-1`, got 1",
         ),
         (vec!["ppo-cartpole-1", "--window", "0"], "--window: expected a whole number from 1 up, got 0"),
-        (vec!["ppo-cartpole-1", "--x", "hours"], "invalid value 'hours' for '--x <X>'; [possible values: steps, time]"),
+        (vec!["ppo-cartpole-1", "--x", "hours"], "invalid value 'hours' for '--x <X>'; [possible values: steps, time, log]"),
+        (vec!["ppo-cartpole-1", "--y", "3,1"], "--y: expected two numbers, the second above the first, such as -100,0, got 3,1"),
         (vec!["ppo-cartpole-1", "--each", "--mean"], "the argument '--each' cannot be used with '--mean'"),
     ] {
         let output = gradus(folder.path(), &[&["plot"], &arguments[..]].concat());

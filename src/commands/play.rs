@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::envs::random::episode_seed;
 use crate::envs::text::Split;
-use crate::evaluate::play::{Played, play, write_gif};
+use crate::evaluate::play::{Played, play, steps_per_second, write_gif};
 use crate::evaluate::record::write_episode;
 use crate::evaluate::trace::RecordedAction;
 use crate::nets::{Behaviour, Look};
@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &Play) -> Result<u8, Error> {
         if !std::io::stdout().is_terminal() {
             notes.iter().enumerate().for_each(|(step, note)| say(format!("step {step}: {note}")));
         }
-        written(draw::play_with_notes(&played.frames, &notes));
+        written(draw::play_with_notes(&played.frames, &notes, steps_per_second(&world)));
     }
     say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), short(played.episode_return), played.steps));
     for path in arguments.gif.iter().chain(&arguments.record) {

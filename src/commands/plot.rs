@@ -25,9 +25,12 @@ pub(super) struct Draw {
     /// Length of the trailing mean, in episodes or, with --metric, in updates [default: 100 episodes, or a fiftieth of the updates]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     window: Option<String>,
-    /// The x axis: environment steps, or seconds of training.
+    /// The x axis: environment steps, seconds of training, or steps on a logarithmic axis.
     #[arg(long, value_enum, default_value_t = X::Steps)]
     x: X,
+    /// The ends of the y axis, such as -100,0 [default: those of the lines, without extremes]
+    #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    y: Option<String>,
     /// Show the mean over seeds instead of the interquartile mean.
     #[arg(long)]
     mean: bool,
@@ -53,6 +56,7 @@ fn format(text: &str) -> Result<Format, String> {
 enum X {
     Steps,
     Time,
+    Log,
 }
 
 pub(super) fn run(mut arguments: Draw) -> Result<u8, Error> {
@@ -80,16 +84,32 @@ pub(super) fn run(mut arguments: Draw) -> Result<u8, Error> {
         Some(out) => vec![out.clone()],
         None => arguments.formats().iter().map(|format| folder.join(format!("{stem}.{}", format.ending()))).collect(),
     };
-    let Draw { metrics, labels, dirs, x, .. } = arguments;
+    let Draw { metrics, labels, dirs, x, y, .. } = arguments;
     let names = dirs.iter().map(|dir| dir.display().to_string()).collect::<String>();
     let names = if labels.is_empty() && dirs.len() > 1 { names } else { labels.concat() };
-    let plot = Plot { metrics, labels, window: window.map(|window| window as usize), over_seconds: x == X::Time, seeds };
+    let y_range = y.as_deref().map(range).transpose()?;
+    let window = window.map(|window| window as usize);
+    let plot = Plot { metrics, labels, window, over_seconds: x == X::Time, log_x: x == X::Log, y_range, seeds };
     for missing in plot_runs(&dirs, &plot, &files)? {
         complain(format!("warning: {missing}"));
     }
     files.iter().for_each(|file| say(file.display().to_string()));
     warn_of_letters(&names, &files);
     Ok(0)
+}
+
+/// Reads two numbers, the second above the first.
+fn range(text: &str) -> Result<(f64, f64), Error> {
+    let numbers: Option<Vec<f64>> =
+        text.split(',').map(|part| part.trim().parse().ok().filter(|number: &f64| number.is_finite())).collect();
+    match numbers.as_deref() {
+        Some([low, high]) if low < high => Ok((*low, *high)),
+        _ => Err(Error::Parse {
+            what: "--y".into(),
+            expected: "two numbers, the second above the first, such as -100,0".into(),
+            got: text.into(),
+        }),
+    }
 }
 
 impl Draw {
@@ -110,7 +130,7 @@ pub(super) fn warn_of_letters(text: &str, files: &[PathBuf]) {
 
 /// Draws the figures of a table of results.
 fn draw_table(arguments: &Draw, table: &Path) -> Result<u8, Error> {
-    let Draw { dirs, metrics, labels, window, x, each, .. } = arguments;
+    let Draw { dirs, metrics, labels, window, x, y, each, .. } = arguments;
     let got = table.display().to_string();
     let wrong = |what: &str, expected: &str| Err(Error::Parse { what: what.into(), expected: expected.into(), got: got.clone() });
     if dirs.len() > 1 {
@@ -120,7 +140,8 @@ fn draw_table(arguments: &Draw, table: &Path) -> Result<u8, Error> {
     if !metrics.is_empty() {
         return wrong("--metric", "run folders, because a table of results has no metrics");
     }
-    for (option, is_given) in [("--label", !labels.is_empty()), ("--window", window.is_some()), ("--x", *x != X::Steps), ("--each", *each)]
+    for (option, is_given) in
+        [("--label", !labels.is_empty()), ("--window", window.is_some()), ("--x", *x != X::Steps), ("--y", y.is_some()), ("--each", *each)]
     {
         if is_given {
             return wrong(option, "run folders, because the comparison's file determines its figures");

@@ -202,9 +202,12 @@ fn scene(maps: &[Map], low: f64, high: f64) -> Scene {
             };
             let share = look.best_value().map_or(0.0, |value| ((value - low) / (high - low)).clamp(0.0, 1.0));
             shapes.push(Shape::Disc { centre, radius: 0.04 + 0.42 * share.sqrt(), ink: Ink::Body });
-            if let Some([down, right]) = look.best_actions().first().and_then(|action| map.steps.get(*action)) {
-                let end = [x + 0.45 * *right as f64, y - 0.45 * *down as f64];
-                shapes.push(Shape::Line { from: centre, to: end, width: 0.08, ink: Ink::Limb });
+            // an arrow for each of the best actions, as in the figure
+            for [down, right] in look.best_actions().iter().filter_map(|action| map.steps.get(*action)) {
+                let (across, up) = (*right as f64, -(*down as f64));
+                let at = |along: f64, aside: f64| [x + along * across - aside * up, y + along * up + aside * across];
+                shapes.push(Shape::Line { from: centre, to: at(0.36, 0.0), width: 0.07, ink: Ink::Limb });
+                shapes.push(Shape::Polygon { corners: vec![at(0.48, 0.0), at(0.3, 0.12), at(0.3, -0.12)], ink: Ink::Limb });
             }
         }
         left += map.columns as f64 + 1.0;
@@ -260,7 +263,7 @@ fn animate(config: Config, path: &Path) -> Result<(), Error> {
     let values = || stages.iter().flat_map(|(_, _, maps)| maps).flat_map(|map| map.looks.iter().flatten()).filter_map(Look::best_value);
     let (low, high) = values().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
     let high = if high > low { high } else { low + 1.0 };
-    let every = stages.len().div_ceil(PICTURES);
+    let every = (stages.len() / PICTURES).max(1);
     let last = stages.len() - 1;
     let frames: Vec<Frame> = stages
         .iter()

@@ -20,18 +20,19 @@ pub fn show(env: &mut SingleEnv) -> Result<(), Error> {
         // starts at the upper left corner, and clears the rest of each line and then the rest of the screen
         let line = format!("step {}, return {}", env.length(), short(env.episode_return()));
         let _ = write!(out, "\x1b[H{picture}{text}\x1b[K\n{line}\x1b[J\n");
-        sleep(STEP);
+        sleep(Duration::from_millis(20));
     }
     Ok(())
 }
 
-/// Plays the frames of an episode in the terminal, at fifty frames per second. If standard output is not a terminal, prints only the last one.
-pub fn play_in_terminal(frames: &[Frame]) -> io::Result<()> {
-    play_with_notes(frames, &[])
+/// Plays the frames of an episode in the terminal, at `per_second` frames per second. If standard output is not a terminal, prints only the last one.
+pub fn play_in_terminal(frames: &[Frame], per_second: u32) -> io::Result<()> {
+    play_with_notes(frames, &[], per_second)
 }
 
 /// As [`play_in_terminal`], with a line below the picture for each frame, at two frames per second so that it can be read.
-pub fn play_with_notes(frames: &[Frame], notes: &[String]) -> io::Result<()> {
+pub fn play_with_notes(frames: &[Frame], notes: &[String], per_second: u32) -> io::Result<()> {
+    let pause = Duration::from_secs(1) / if notes.is_empty() { per_second.max(1) } else { 2 };
     let mut out = io::stdout();
     if !out.is_terminal() {
         return frames.last().map_or(Ok(()), |frame| writeln!(out, "{}", picture(&frame.scene).join("\n")));
@@ -44,13 +45,10 @@ pub fn play_with_notes(frames: &[Frame], notes: &[String]) -> io::Result<()> {
         if !notes.is_empty() {
             let _ = writeln!(out, "{}\x1b[K", notes.get(i).map_or("", String::as_str));
         }
-        sleep(if notes.is_empty() { STEP } else { 25 * STEP });
+        sleep(pause);
     }
     Ok(())
 }
-
-/// The time between two frames in the terminal.
-const STEP: Duration = Duration::from_millis(20);
 
 /// Draws a scene in the size of the terminal, with room for the line that shows step and return, and for the cursor.
 fn picture(scene: &Scene) -> Vec<String> {

@@ -116,7 +116,13 @@ impl Environments for Shown<'_> {
     }
 }
 
-/// Plays the episode of `seed` and writes it as an animated GIF at 50 steps per second, which is CartPole's real speed.
+/// Returns the steps per second at which an episode is shown: 4 in worlds with a transition table, where each step is a move, and otherwise 50, which is CartPole's real speed.
+pub fn steps_per_second(world: &World) -> u32 {
+    let plain = gradus_envs::registry::find(&world.name).ok();
+    if world.model().is_some() || plain.is_some_and(|plain| plain.model().is_some()) { 4 } else { 50 }
+}
+
+/// Plays the episode of `seed` and writes it as an animated GIF at the [speed](steps_per_second) of the environment.
 #[cfg(feature = "gif")]
 pub fn write_gif(policy: &dyn Behaviour, world: &World, seed: u64, path: impl AsRef<std::path::Path>) -> Result<Played, crate::Error> {
     use crate::draw::{Animation, write_gif};
@@ -126,9 +132,11 @@ pub fn write_gif(policy: &dyn Behaviour, world: &World, seed: u64, path: impl As
         let problem = format!("expected an environment with pictures, got {title}, which has none");
         return Err(crate::Error::folder(path.as_ref(), problem));
     }
-    // every other frame, and always the last one
-    let last = played.frames.len().saturating_sub(1);
-    let frames: Vec<Frame> = played.frames.iter().enumerate().filter(|(i, _)| i % 2 == 0 || *i == last).map(|(_, f)| f.clone()).collect();
-    write_gif(&Animation { title, frames: &frames, frames_per_second: 25 }, path.as_ref())?;
+    // of fast ones every other frame, and always the last one
+    let (last, rate) = (played.frames.len().saturating_sub(1), steps_per_second(world));
+    let every = if rate > 25 { 2 } else { 1 };
+    let is_shown = |i: &usize| i.is_multiple_of(every) || *i == last;
+    let frames: Vec<Frame> = (0..=last).filter(is_shown).map(|i| played.frames[i].clone()).collect();
+    write_gif(&Animation { title, frames: &frames, frames_per_second: rate / every as u32 }, path.as_ref())?;
     Ok(played)
 }

@@ -108,14 +108,19 @@ impl Record {
         })
     }
 
-    /// The values of a prediction have not come closer to the exact ones.
+    /// The values of a prediction have not come closer to the exact ones, with a step size that explains it.
     pub(super) fn wrong_values(&self) -> Option<Symptom> {
         let errors = self.any(&["train/value_error"]);
         let (begin, end) = (*errors.first()?, *errors.last()?);
+        let alpha = self.setting(&format!("{}.alpha", self.config.agent)).filter(|alpha| !(0.001..=0.5).contains(alpha))?;
         (predicts(&self.config.agent) && errors.len() >= 5 && end > 0.5 * begin && end > 0.02).then(|| Symptom {
             name: "values-stay-wrong",
-            seen: format!("the error of the values is {} at the end, and was {} at the beginning", short(end), short(begin)),
-            advice: "Train for more steps, or change the step size: a large one keeps values moving with every outcome, a small one hardly moves them.".into(),
+            seen: format!(
+                "the error of the values is {} at the end, and was {} at the beginning, with a step size of {alpha}",
+                short(end),
+                short(begin)
+            ),
+            advice: "A large step size keeps values moving with every outcome, a small one hardly moves them: 0.01 to 0.2 is usual.".into(),
             page: "metrics#value-function",
         })
     }

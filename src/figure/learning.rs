@@ -63,6 +63,7 @@ impl LearningCurves<'_> {
         };
         let last = lines.numbers().map(|(_, step, _)| step).reduce(f64::max);
         lines.x_range = last.map(|last| (0.0, last));
+        lines.leave_out_extremes();
         Figure { title: self.title.clone(), ..Figure::of(Chart::Lines(lines)) }
     }
 

@@ -74,6 +74,27 @@ pub struct Lines {
 }
 
 impl Lines {
+    /// Limits the y axis to where the lines are for most of their length, if a few numbers lie far from there, and says so in its label. The middle nine tenths of all points of lines
+    /// span a range, and the axis reaches at most as far again to either side.
+    pub(crate) fn leave_out_extremes(&mut self) {
+        let mut ys: Vec<f64> = self.series.iter().flat_map(|series| &series.points).map(|(_, y)| *y).filter(|y| y.is_finite()).collect();
+        ys.sort_unstable_by(f64::total_cmp);
+        let Some((low, high)) = extremes(self.numbers().map(|(_, _, y)| y)) else { return };
+        if ys.len() < 40 || self.y_range.is_some() {
+            return;
+        }
+        let (from, to) = (ys[ys.len() / 20], ys[ys.len() - 1 - ys.len() / 20]);
+        let span = to - from;
+        if span <= 0.0 || low >= from - span && high <= to + span {
+            return;
+        }
+        let (low, high) = (low.max(from - span), high.min(to + span));
+        let (low, high) = self.threshold.iter().fold((low, high), |(low, high), line| (low.min(line.value), high.max(line.value)));
+        let air = 0.04 * (high - low);
+        self.y_range = Some((low - air, high + air));
+        self.y_label.push_str(" (the axis leaves out extremes)");
+    }
+
     /// Returns every x and y that is drawn, with the name of its series.
     pub(super) fn numbers(&self) -> impl Iterator<Item = (&str, f64, f64)> {
         self.series.iter().flat_map(|series| {

@@ -6,7 +6,7 @@ use gradus_agents::ConfigError;
 use gradus_envs::names::nearest_key;
 
 use super::logs::{MetricTable, read_episodes, read_metrics, read_timing};
-use crate::figure::{self, Chart, Figure, Lines, Panel, Series, Threshold, smooth_over};
+use crate::figure::{self, Chart, Figure, Lines, Panel, Scale, Series, Threshold, smooth_over};
 use crate::saved::read_config;
 use crate::statistics::{Aggregate, Bootstrap, Scores};
 use crate::{Config, Error};
@@ -34,7 +34,7 @@ pub enum Seeds {
 }
 
 /// What [`plot_runs`] draws.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plot {
     /// Columns of `metrics.csv`, one panel each; empty: the return of the episodes.
     pub metrics: Vec<String>,
@@ -44,6 +44,10 @@ pub struct Plot {
     pub window: Option<usize>,
     /// Whether the x axis has seconds of training instead of steps.
     pub over_seconds: bool,
+    /// Whether the x axis is logarithmic.
+    pub log_x: bool,
+    /// The ends of the y axis; `None`: those of the lines.
+    pub y_range: Option<(f64, f64)>,
     /// How runs that differ only in their seed are drawn.
     pub seeds: Seeds,
 }
@@ -196,7 +200,14 @@ fn figure(runs: &[Logged], groups: &[usize], labels: &[String], plot: &Plot) -> 
             let last = drawn.map(|drawn| if !plot.over_seconds && counts_steps { reach(drawn, planned) } else { drawn });
             let world = gradus_envs::registry::find(environment).ok();
             let solved_at = world.as_ref().and_then(|world| world.solved_at).filter(|_| metric.is_none());
-            let chart = Lines {
+            let solved_at = solved_at.filter(|value| plot.y_range.is_none_or(|(low, high)| low <= *value && *value <= high));
+            let x_scale = if plot.log_x { Scale::Log10 } else { Scale::Linear };
+            let first = |series: &Vec<Series>| {
+                series.iter().filter_map(|series| series.points.iter().find(|(x, _)| *x > 0.0)).map(|(x, _)| *x).reduce(f64::min)
+            };
+            let from = if plot.log_x { first(&series).unwrap_or(1.0) } else { 0.0 };
+            let series = if plot.log_x { series.into_iter().map(above_zero).collect() } else { series };
+            let mut chart = Lines {
                 x_label: match world.is_some_and(|world| world.text.is_some()) {
                     _ if plot.over_seconds => "seconds of training",
                     _ if !counts_steps => "optimiser steps",
@@ -205,12 +216,17 @@ fn figure(runs: &[Logged], groups: &[usize], labels: &[String], plot: &Plot) -> 
                 }
                 .into(),
                 y_label: if metric.is_none() { "episode return".into() } else { String::new() },
-                x_range: last.map(|last| (0.0, last)),
+                x_scale,
+                x_range: last.map(|last| (from, last)),
+                y_range: plot.y_range,
                 threshold: solved_at.map(|value| Threshold { value, label: format!("solved at {value}").replace('-', "\u{2212}") }),
                 empty: if metric.is_some() { "no values in these runs" } else { "no episode has ended yet" }.into(),
                 series,
                 ..Lines::default()
             };
+            if metric.is_none() {
+                chart.leave_out_extremes();
+            }
             panels.push(Panel { title: titles.into_iter().flatten().collect::<Vec<_>>().join(", "), chart: Chart::Lines(chart) });
         }
     }
@@ -227,6 +243,13 @@ fn figure(runs: &[Logged], groups: &[usize], labels: &[String], plot: &Plot) -> 
     let note = grouped.into_iter().chain(smoothed).collect::<Vec<_>>().join(", ");
     let title = if environments.len() == 1 { title(environments[0]) } else { String::new() };
     Ok(Figure { title, note, columns: panels.len().min(if environments.len() > 2 { 3 } else { 2 }), panels })
+}
+
+/// Returns a line without the points that a logarithmic axis cannot show.
+fn above_zero(mut series: Series) -> Series {
+    series.points.retain(|(x, _)| *x > 0.0);
+    series.band.retain(|(x, ..)| *x > 0.0);
+    series
 }
 
 /// Returns the end of an axis of steps: the `planned` steps if the last point is just before them.
