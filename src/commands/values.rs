@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::draw::{self, Animation, Frame};
 use crate::envs::tabular::StateMap;
-use crate::envs::{Ink, Scene, Shape, Space, World};
+use crate::envs::{Ink, Scene, Shape, Space, World, registry};
 use crate::figure::{self, Arrow, Cell, Chart, Figure, Format, Grid, Lines, Panel, Series};
 use crate::nets::{Behaviour, Look};
 use crate::numbers::short;
@@ -45,8 +45,42 @@ enum Drawn {
     Maps(Vec<Map>),
     /// States without a layout: the looks, in the order of the states.
     Line(Vec<Look>),
-    /// Two observed numbers: their bounds, and the looks, row by row from the largest second number.
-    Plane([(f32, f32); 2], Vec<Look>),
+    /// Two numbers: what they are, and the looks, row by row from the largest second number.
+    Plane(Plane, Vec<Look>),
+}
+
+/// A plane of states: two numbers that vary, and those that do not.
+#[derive(Clone)]
+struct Plane {
+    /// Of the columns, then of the rows.
+    names: [String; 2],
+    bounds: [(f32, f32); 2],
+    /// What the other numbers are; empty: there are none.
+    others: &'static str,
+    /// The observation of a pair of numbers.
+    observation: fn(f32, f32) -> Vec<f32>,
+}
+
+/// Planes through environments whose observations are no plane, or that have names.
+fn known_plane(name: &str) -> Option<Plane> {
+    use std::f32::consts::PI;
+    let plane = |names: [&str; 2], bounds, others, observation| Some(Plane { names: names.map(String::from), bounds, others, observation });
+    match name {
+        "mountain-car" | "mountain-car-continuous" => plane(["position", "velocity"], [(-1.2, 0.6), (-0.07, 0.07)], "", |x, v| vec![x, v]),
+        "cartpole" => plane(
+            ["pole angle in rad", "angular velocity in rad/s"],
+            [(-0.21, 0.21), (-2.0, 2.0)],
+            "cart in the middle, at rest",
+            |angle, speed| vec![0.0, 0.0, angle, speed],
+        ),
+        "pendulum" => plane(["angle in rad, 0 is upright", "angular velocity in rad/s"], [(-PI, PI), (-8.0, 8.0)], "", |angle, speed| {
+            vec![angle.cos(), angle.sin(), speed]
+        }),
+        "acrobot" => plane(["angle of the first link in rad", "of the second"], [(-PI, PI), (-PI, PI)], "at rest", |first, second| {
+            vec![first.cos(), first.sin(), second.cos(), second.sin(), 0.0, 0.0]
+        }),
+        _ => None,
+    }
 }
 
 fn look(policy: &mut dyn Behaviour, world: &World) -> Result<Drawn, Error> {
@@ -59,10 +93,17 @@ fn look_with(look: &mut dyn FnMut(&[f32]) -> Vec<Look>, world: &World) -> Result
         space => format!("{} numbers", space.width()),
     };
     let unsuited = |expected: &str| Error::Parse { what: world.name.clone(), expected: expected.into(), got: got.clone() };
-    let plane = |space: &Space| match space {
-        Space::Box { low, high } if low.len() == 2 && low.iter().chain(high).all(|bound| bound.is_finite()) => {
-            Some([(low[0], high[0]), (low[1], high[1])])
-        }
+    let space = world.env().observation_space();
+    // a wrapper may change what the numbers mean
+    let is_plain = registry::find(&world.name).is_ok_and(|plain| plain.env().observation_space() == space);
+    let plane = match &space {
+        Space::Box { .. } if is_plain && known_plane(&world.name).is_some() => known_plane(&world.name),
+        Space::Box { low, high } if low.len() == 2 && low.iter().chain(high).all(|bound| bound.is_finite()) => Some(Plane {
+            names: ["first number", "second number"].map(String::from),
+            bounds: [(low[0], high[0]), (low[1], high[1])],
+            others: "",
+            observation: |x, y| vec![x, y],
+        }),
         _ => None,
     };
     let looked = if let Some(states) = world.one_hot_states() {
@@ -84,12 +125,14 @@ fn look_with(look: &mut dyn FnMut(&[f32]) -> Vec<Look>, world: &World) -> Result
             };
             Drawn::Maps(maps.into_iter().map(map).collect())
         }
-    } else if let Some(bounds) = plane(&world.env().observation_space()) {
+    } else if let Some(plane) = plane {
         let centre = |(low, high): (f32, f32), cell: usize| low + (high - low) * (cell as f32 + 0.5) / CELLS as f32;
-        let rows = (0..CELLS).rev().flat_map(|y| (0..CELLS).flat_map(move |x| [centre(bounds[0], x), centre(bounds[1], y)]));
-        Drawn::Plane(bounds, look(&rows.collect::<Vec<f32>>()))
+        let of = |x: usize, y: usize| (plane.observation)(centre(plane.bounds[0], x), centre(plane.bounds[1], y));
+        let rows: Vec<f32> = (0..CELLS).rev().flat_map(|y| (0..CELLS).flat_map(move |x| of(x, y))).collect();
+        let looks = look(&rows);
+        Drawn::Plane(plane, looks)
     } else {
-        return Err(unsuited("discrete observations or two bounded numbers, without wrappers"));
+        return Err(unsuited("discrete observations, two bounded numbers, or a classic control task, without wrappers"));
     };
     let has_values = match &looked {
         Drawn::Maps(maps) => maps.iter().flat_map(|map| map.looks.iter().flatten()).any(|look| look.best_value().is_some()),
@@ -134,7 +177,9 @@ fn panel(Map { map, looks }: &Map) -> Panel {
 
 fn figure_of(config: &Config, world: &World, drawn: &Drawn) -> Figure {
     let (columns, note, panels) = match drawn {
-        Drawn::Maps(maps) => (maps.len().min(2), maps[0].map.axes.clone(), maps.iter().map(panel).collect()),
+        Drawn::Maps(maps) => {
+            (if maps.len() > 4 { 4 } else { maps.len().min(2) }, maps[0].map.axes.clone(), maps.iter().map(panel).collect())
+        }
         Drawn::Line(looks) => {
             let values = looks.iter().enumerate().filter_map(|(state, look)| Some((state as f64, look.best_value()?)));
             let actions = looks.iter().enumerate().filter_map(|(state, look)| Some((state as f64, *look.best_actions().first()? as f64)));
@@ -145,7 +190,7 @@ fn figure_of(config: &Config, world: &World, drawn: &Drawn) -> Figure {
             };
             (1, String::new(), vec![lines("value", values.collect()), lines("first of the best actions", actions.collect())])
         }
-        Drawn::Plane([x, y], looks) => {
+        Drawn::Plane(Plane { names: [of_columns, of_rows], bounds: [x, y], others, .. }, looks) => {
             let cell = |look: &Look| Cell { value: look.best_value(), ..Cell::default() };
             let grid = Grid { columns: CELLS, cells: looks.iter().map(cell).collect(), value_label: "value".into(), ..Grid::default() };
             let action = |look: &Look| Cell { value: look.best_actions().first().map(|action| *action as f64), ..Cell::default() };
@@ -154,7 +199,10 @@ fn figure_of(config: &Config, world: &World, drawn: &Drawn) -> Figure {
             let names = ["value", "best action"].into_iter().zip([grid, actions]);
             let panels: Vec<Panel> = names.map(|(title, grid)| Panel { title: title.into(), chart: Chart::Grid(grid) }).collect();
             let has_actions = looks.iter().any(|look| !look.best_actions().is_empty());
-            let note = format!("columns: first number, {} to {}; rows: second number, {} up to {}", x.0, x.1, y.0, y.1);
+            let others = if others.is_empty() { String::new() } else { format!("; {others}") };
+            let end = |number: f32| short(f64::from(number)).replace('-', "−");
+            let note =
+                format!("columns: {of_columns}, {} to {}; rows: {of_rows}, {} up to {}{others}", end(x.0), end(x.1), end(y.0), end(y.1));
             let panels: Vec<Panel> = panels.into_iter().take(1 + usize::from(has_actions)).collect();
             (2, note, panels)
         }
@@ -167,8 +215,8 @@ fn in_words(Map { map, looks }: &Map) -> String {
     const ARROWS: [([isize; 2], char); 8] =
         [([-1, 0], '↑'), ([1, 0], '↓'), ([0, -1], '←'), ([0, 1], '→'), ([-1, 1], '↗'), ([1, 1], '↘'), ([1, -1], '↙'), ([-1, -1], '↖')];
     let symbol = |action: usize| match (map.letters.get(action), map.steps.get(action)) {
-        (Some(letter), _) => *letter,
-        (None, Some(step)) => ARROWS.iter().find(|(own, _)| own == step).map_or('?', |(_, arrow)| *arrow),
+        (Some(letter), None) => *letter,
+        (_, Some(step)) => ARROWS.iter().find(|(own, _)| own == step).map_or('?', |(_, arrow)| *arrow),
         (None, None) => '?',
     };
     let shown: Vec<String> =
@@ -231,8 +279,7 @@ fn animate(config: Config, path: &Path) -> Result<(), Error> {
         let (steps, world) = (trainer.steps() as usize, trainer.world());
         // a copy of the policy, because looking into a network changes its workspaces
         let mut policy =
-            Trainer::with_parameters(config.clone(), crate::envs::registry::find(&config.environment)?, &trainer.policy().save())?
-                .into_policy();
+            Trainer::with_parameters(config.clone(), registry::find(&config.environment)?, &trainer.policy().save())?.into_policy();
         let Drawn::Maps(maps) = look_with(&mut |rows| policy.look(rows), &world)? else {
             let (what, expected) = ("--gif".into(), "an environment with a map".into());
             return Err(Error::Parse { what, expected, got: config.environment });

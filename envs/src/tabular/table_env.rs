@@ -19,7 +19,7 @@ pub struct StateMap {
     pub states: Vec<Option<u32>>,
     /// The step of every action on the page, rows down and columns to the right; empty if actions are no moves.
     pub steps: Vec<[isize; 2]>,
-    /// The letter of every action, if actions are no moves.
+    /// The letter of every action, if actions are no moves; a blank for one that is a move.
     pub letters: Vec<char>,
 }
 

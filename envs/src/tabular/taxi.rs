@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use super::grid::Grid;
-use super::{Outcome, Table, TableEnv, Tabular};
+use super::{Outcome, StateMap, Table, TableEnv, Tabular};
 use crate::scene::{Ink, Scene, Shape};
 use crate::{Action, Env, EnvError, Space, Step};
 
@@ -22,6 +22,8 @@ const GRID: Grid = Grid { rows: 5, columns: 5 };
 
 /// Red, green, yellow and blue.
 const PLACES: [[usize; 2]; 4] = [[0, 0], [0, 4], [4, 0], [4, 3]];
+
+const NAMES: [&str; 4] = ["red", "green", "yellow", "blue"];
 
 /// The row of each wall, and the column to the left of the wall.
 const WALLS: [[usize; 2]; 6] = [[0, 1], [1, 1], [3, 0], [4, 0], [3, 2], [4, 2]];
@@ -147,6 +149,23 @@ impl Tabular for Taxi {
 
     /// The four places are small squares and the destination is a large one. The taxi is a large disc and the passenger a small one,
     /// which is inside the taxi after the pick-up.
+    /// Eight of the twenty maps: the passenger waits at each stand and goes to the next, or is in the taxi, to each stand.
+    fn maps(&self) -> Vec<StateMap> {
+        let map = |passenger: usize, destination: usize| StateMap {
+            title: match passenger {
+                IN_TAXI => format!("in the taxi, to {}", NAMES[destination]),
+                stand => format!("waiting at {}, to {}", NAMES[stand], NAMES[destination]),
+            },
+            axes: "arrows: best moves; P: pick up, D: drop off; walls are not drawn".into(),
+            columns: 5,
+            states: (0..25).map(|taxi| Some(Ride { taxi, passenger, destination }.number())).collect(),
+            steps: STEPS.to_vec(),
+            letters: vec![' ', ' ', ' ', ' ', 'P', 'D'],
+        };
+        let waiting = (0..4).map(|stand| map(stand, (stand + 1) % 4));
+        waiting.chain((0..4).map(|stand| map(IN_TAXI, stand))).collect()
+    }
+
     fn scene(&self, state: u32) -> Option<Scene> {
         let ride = Ride::of(state as usize);
         let mut shapes: Vec<Shape> = PLACES.iter().map(|place| GRID.square(*place, 0.5, Ink::Ground)).collect();
