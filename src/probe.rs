@@ -1,6 +1,10 @@
 //! Probe worlds: environments so small that an agent that fails in one of them fails for a reason that has a name (after Andy Jones, "Debugging Reinforcement Learning
 //! Systems", 2021).
 
+mod derivatives;
+
+use std::sync::{Arc, Mutex};
+
 use crate::agents::registry as agents;
 use crate::envs::tabular::{Outcome, Table, TableEnv, Tabular};
 use crate::envs::{Action, Env, EnvError, Space, Step, World, registry};
@@ -274,9 +278,26 @@ pub(crate) fn probe(agent: &str, seed: u64, change: Change<'_>) -> Result<Vec<Ve
         // says why
         trainer(agent, DISCRETE[0].name, seed, change)?;
     }
+    let own = all.iter().find(|_| agents::is_registered(agent)).map(|(_, world)| world.clone());
     let attempt = |(probe, world): &mut (&Probe, String)| threads::with(1, || try_probe(probe, world, (agent, seed, change)));
     let verdicts = threads::with_default(|| threads::map(&mut all, |_, probe| attempt(probe)));
-    verdicts.into_iter().collect()
+    let derivatives = own.map_or(Ok(None), |world| check_derivatives(&world, (agent, seed, change)))?;
+    verdicts.into_iter().chain(derivatives.map(Ok)).collect()
+}
+
+/// Compares the derivatives of the losses of an agent of one's own with differences, in its first updates.
+fn check_derivatives(world: &str, (agent, seed, change): (&str, u64, Change<'_>)) -> Result<Option<Verdict>, Error> {
+    let found = Arc::new(Mutex::new(derivatives::Found::default()));
+    let config = trainer(agent, world, seed, change)?.config().clone();
+    let wrap = |policy| -> Box<dyn crate::nets::Policy> { Box::new(derivatives::Checked { policy, found: Arc::clone(&found) }) };
+    let Some(mut trainer) = Trainer::around(config, &wrap)? else { return Ok(None) };
+    for _ in 0..3 {
+        threads::with(1, || trainer.iterate())?;
+    }
+    let found = found.lock().map_or_else(|poisoned| poisoned.into_inner().clone(), |found| found.clone());
+    let suspect =
+        "the derivatives that the objective returns beside its loss; a factor that the loss holds constant on purpose differs, too";
+    Ok(Some(Verdict { property: "has the derivatives of its loss", suspect, found: found.verdict() }))
 }
 
 /// Steps of a training: agents with a replay buffer learn from each of them many times. A continuous action takes three times as many.

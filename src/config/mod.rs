@@ -522,6 +522,18 @@ impl Config {
         self.network.policy_on(world, self.seed, self.device, &self.torch)
     }
 
+    /// Builds the agent together with its policy, which `wrap` may put into another one. Returns `None` for an agent without an actor-critic network.
+    pub(crate) fn algorithm_around(
+        &self,
+        world: &World,
+        wrap: &dyn Fn(Box<dyn Policy>) -> Box<dyn Policy>,
+    ) -> Result<Option<Box<dyn Algorithm>>, Error> {
+        Ok(match self.build(world)? {
+            Built::OnPolicy(agent) => Some(Box::new(OnPolicy { agent, policy: wrap(self.policy(world)?) })),
+            _ => None,
+        })
+    }
+
     /// Builds the agent together with its policy. Returns an error if a setting is invalid.
     pub(crate) fn algorithm(&self, world: &World) -> Result<Box<dyn Algorithm>, Error> {
         self.algorithm_with(world, &[])

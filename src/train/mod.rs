@@ -104,6 +104,15 @@ impl Trainer {
         Ok(trainer)
     }
 
+    /// Creates a training whose policy `wrap` puts into another one; `None` for an agent without an actor-critic network.
+    pub fn around(config: Config, wrap: &dyn Fn(Box<dyn Policy>) -> Box<dyn Policy>) -> Result<Option<Self>, Error> {
+        let mut trainer = Self::new(config)?;
+        let Some(algorithm) = trainer.config.algorithm_around(&trainer.world, wrap)? else { return Ok(None) };
+        trainer.algorithm = algorithm;
+        trainer.begin()?;
+        Ok(Some(trainer))
+    }
+
     fn uninitialised(config: Config, plain_world: World, done: u64) -> Result<Self, Error> {
         config.check()?;
         plain_world.checked_env()?;
