@@ -56,6 +56,8 @@ struct State {
     steps: u64,
     total: u64,
     seconds: f64,
+    /// When the last update ended.
+    updated: Option<Instant>,
     /// Steps per second since the start of this process.
     rate: f64,
     /// The mean return of the latest episodes with its standard error.
@@ -142,6 +144,7 @@ impl Watch {
             let steps = iteration.steps as f64;
             (state.steps, state.seconds, state.recent) = (iteration.steps, update.seconds, trainer.recent_return_shown());
             state.recent_episodes = trainer.recent_episodes();
+            state.updated = Some(Instant::now());
             state.rate = (iteration.steps - self.steps_before) as f64 / self.began.elapsed().as_secs_f64().max(1e-3);
             if trainer.recent_episodes() > 0 {
                 state.add(steps, trainer.recent_return());
@@ -301,9 +304,12 @@ fn draw_head(frame: &mut Frame, area: Rect, state: &State) {
     frame.render_widget(Line::from(keys.reversed()).alignment(Alignment::Right), right);
     let part = (state.steps as f64 / state.total.max(1) as f64).clamp(0.0, 1.0);
     let remaining = (state.total.saturating_sub(state.steps)) as f64 / state.rate.max(1e-9);
+    // a long update moves nothing else
+    let waited = state.updated.map_or(0.0, |updated| updated.elapsed().as_secs_f64());
+    let updating = if waited >= 3.0 { format!(", {} in this update", clock(waited)) } else { String::new() };
     let end = match (state.is_finished, state.rate > 0.0) {
         (true, _) => format!("finished in {}", clock(state.seconds)),
-        (false, true) => format!("{} left", clock(remaining)),
+        (false, true) => format!("{} left{updating}", clock((remaining - waited).max(0.0))),
         (false, false) => "starting".to_owned(),
     };
     let speed = format!("{} {}/s", count(state.rate), state.unit);

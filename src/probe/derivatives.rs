@@ -62,7 +62,10 @@ struct CheckedObjective<'a> {
     found: &'a Mutex<Found>,
 }
 
-const OUTPUTS: [(&str, fn(&mut PolicyOutput) -> &mut f32); 5] = [
+/// The place of a number in an output.
+type Place = fn(&mut PolicyOutput) -> &mut f32;
+
+const OUTPUTS: [(&str, Place); 5] = [
     ("log_prob", |output| &mut output.log_prob),
     ("entropy", |output| &mut output.entropy),
     ("value", |output| &mut output.value),

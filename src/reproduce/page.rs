@@ -58,6 +58,8 @@ pub(super) fn page(reproduction: &Reproduction, experiment: &Experiment, found: 
     };
     let told: String =
         [("The publication says", says), ("In the figure", published), ("What differs", differs)].iter().map(|(h, t)| told(h, t)).collect();
+    let quick = "The numbers of runs and steps above are those of the whole experiment; this quick version has fewer, which are in the section `[quick]` of experiment.toml.";
+    let told = if is_quick { told + &format!("**Quick version.** {quick}\n\n") } else { told };
     format!(
         "<!-- unchecked: the publication's numbers and the settings -->\n\n# {title}\n\n{source}\n\n    gradus reproduce {}\n\n{told}<!-- checked -->\n\n## {}\n\n{}\n\n{}\n{images}\
          The intervals are over runs, by the bootstrap and widened for small numbers of runs, unless the text above says otherwise. Together they have a confidence of about 95 %. A number \
