@@ -511,7 +511,7 @@ fn few_runs_decide_nothing() {
 /// PPO plays two environments and DQN one of them: each environment compares its own agents, and nothing over both environments has DQN.
 #[test]
 fn agents_can_be_limited_to_environments() {
-    let file = "environments = [\"cartpole\", \"acrobot\"]\nsteps = { cartpole = 2000, acrobot = 1024 }\nevaluations = 2\nevaluation_episodes = 2\nseeds = 2\n\
+    let file = "environments = [\"cartpole\", \"acrobot\"]\nx = \"log\"\nfinding = \"Two of three agents play both\"\nsteps = { cartpole = 2000, acrobot = 1024 }\nevaluations = 2\nevaluation_episodes = 2\nseeds = 2\n\
                 score = { cartpole = [0, 500], acrobot = [-500, 0] }\n[[agents]]\nname = \"DQN\"\nagent = \"dqn\"\nsteps = 1000\nonly = [\"cartpole\"]\n\
                 settings = { learning_starts = 100 }\n[[agents]]\nname = \"PPO\"\nagent = \"ppo\"\n[[agents]]\nname = \"A2C\"\nagent = \"a2c\"\n";
     let dir = folder(file);
@@ -530,9 +530,15 @@ fn agents_can_be_limited_to_environments() {
     let row = |agent: &str| read("summary.tex").lines().find(|line| line.trim_start().starts_with(agent)).unwrap().to_owned();
     assert!(row("DQN").ends_with(" & -- & -- \\\\") && !row("PPO").contains("--"), "{}", row("DQN"));
     assert!(read("report.html").contains("3 agents x 2 environments x 2 seeds, not every agent in every environment: 10 runs;"));
-    assert!(read("sample_efficiency.svg").contains("DQN"));
+    let curves = read("sample_efficiency.svg");
+    assert!(curves.contains("DQN") && curves.contains("Two of three agents play both"));
     lines(dir.path(), &["verify", "out"]);
     lines(dir.path(), &["plot", "out/results.csv", "--out", "figures"]);
+    assert_eq!(
+        fs::read_to_string(dir.path().join("figures/sample_efficiency.svg")).unwrap(),
+        curves,
+        "the axis and the title are those of the file"
+    );
     let with = |only: &str| {
         fs::write(dir.path().join("bad.toml"), file.replace("only = [\"cartpole\"]", only)).unwrap();
         error(dir.path(), &["compare", "bad.toml"])

@@ -61,6 +61,10 @@ pub(super) struct Wanted {
     /// The steps that each agent was meant to have in each environment, if this is known.
     pub(super) planned: BTreeMap<(String, String), u64>,
     pub(super) parts: Parts,
+    /// Whether the axis of steps is logarithmic.
+    pub(super) log_steps: bool,
+    /// Title of the figure of the curves.
+    pub(super) finding: Option<String>,
 }
 
 impl Wanted {
@@ -71,7 +75,8 @@ impl Wanted {
             agent.configs.iter().map(of).collect::<Vec<_>>()
         };
         let planned = comparison.agents.iter().flat_map(of_agent).collect();
-        Self { statistic: *statistic, task_bootstrap: *task_bootstrap, fall: fall.clone(), planned, parts: Parts::All }
+        let (log_steps, finding) = (comparison.log_steps, comparison.finding.clone());
+        Self { statistic: *statistic, task_bootstrap: *task_bootstrap, fall: fall.clone(), planned, parts: Parts::All, log_steps, finding }
     }
 }
 
@@ -159,6 +164,8 @@ impl Solved {
 pub(super) struct Analysis<'a> {
     pub(super) table: &'a Table,
     pub(super) statistic: Statistic,
+    pub(super) log_steps: bool,
+    pub(super) finding: Option<String>,
     /// What the reader of a table must know of its steps, for each environment.
     pub(super) caveats: Vec<String>,
     /// Curves of the returns in each environment; empty if only tables are wanted.
@@ -329,6 +336,8 @@ impl<'a> Analysis<'a> {
         Ok(Self {
             table,
             statistic,
+            log_steps: wanted.log_steps,
+            finding: wanted.finding.clone(),
             caveats,
             curves,
             finals: aggregated,

@@ -97,8 +97,8 @@ impl Analysis<'_> {
 
     fn line(&self, agent: usize, curve: &Curve, seconds: bool) -> Series {
         let xs = curve.seconds.as_ref().filter(|_| seconds).unwrap_or(&curve.steps);
-        // the evaluation before training has 0 seconds, which a logarithmic axis cannot show
-        let shown = || xs.iter().zip(&curve.estimates).filter(|(x, _)| !seconds || **x > 0.0);
+        // the evaluation before training is at 0, which a logarithmic axis cannot show
+        let shown = || xs.iter().zip(&curve.estimates).filter(|(x, _)| !(seconds || self.log_steps) || **x > 0.0);
         let points = shown().map(|(x, estimate)| (*x, estimate.point)).collect();
         let band = shown().map(|(x, Estimate { low, high, .. })| (*x, *low, *high)).collect();
         Series { band, ..Series::new(&self.table.agents[agent], points) }
@@ -114,7 +114,7 @@ impl Analysis<'_> {
         let x_label = if seconds { "seconds of training, one core" } else { self.steps_name() };
         let series = curves.iter().map(|(agent, curve)| self.line(*agent, curve, seconds)).collect();
         // agents may differ tenfold in time
-        let x_scale = if seconds { Scale::Log10 } else { Scale::Linear };
+        let x_scale = if seconds || self.log_steps { Scale::Log10 } else { Scale::Linear };
         Lines { x_label: x_label.into(), y_label, x_scale, series, ..Lines::default() }
     }
 
@@ -143,7 +143,8 @@ impl Analysis<'_> {
         } else {
             let caption = "Each evaluation plays the same episodes, which training never sees, with the most probable actions. The x axis shows \
                            the steps that the policy was trained on.";
-            ("sample_efficiency", format!("Return over {}", self.steps_name()), caption)
+            let title = self.finding.clone().unwrap_or_else(|| format!("Return over {}", self.steps_name()));
+            ("sample_efficiency", title, caption)
         };
         let has_threshold = self.table.environments.iter().any(|environment| threshold(environment).is_some());
         let note = format!("{}{}", self.note(), if has_threshold { broken } else { "" });

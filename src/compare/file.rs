@@ -60,6 +60,10 @@ pub struct Comparison {
     pub fall: BTreeMap<String, f64>,
     /// Whether intervals over all environments resample the environments as well as the runs.
     pub task_bootstrap: bool,
+    /// Whether the curves have a logarithmic axis of steps.
+    pub log_steps: bool,
+    /// Title of the figure of the curves, in the place of the usual one.
+    pub finding: Option<String>,
     /// The agents.
     pub agents: Vec<Contender>,
 }
@@ -86,7 +90,19 @@ struct File {
     fall: BTreeMap<String, f64>,
     #[serde(default)]
     task_bootstrap: bool,
+    #[serde(default)]
+    x: Steps,
+    finding: Option<String>,
     agents: Vec<Entry>,
+}
+
+/// The axis of steps of the curves.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Steps {
+    #[default]
+    Linear,
+    Log,
 }
 
 fn twenty() -> i64 {
@@ -198,6 +214,8 @@ impl Comparison {
             score,
             fall,
             task_bootstrap: file.task_bootstrap,
+            log_steps: file.x == Steps::Log,
+            finding: file.finding,
             agents: Vec::new(),
             environments,
             folder: dir.into(),

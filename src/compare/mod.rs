@@ -13,6 +13,8 @@
 //! statistic = "iqm"                       # statistic over runs that the curves show: iqm or mean
 //! score = { cartpole = [0, 500] }         # returns whose normalised scores are 0 and 1
 //! fall = { cartpole = 300 }               # return below which a solved run counts as fallen [default: a score of 0.6]
+//! x = "linear"                            # axis of steps of the curves: linear or log
+//! finding = "PPO needs the fewest steps"  # title of the figure of the curves [default: Return over environment steps]
 //! task_bootstrap = false                  # whether intervals over all environments also resample the environments
 //!
 //! [[agents]]
@@ -214,13 +216,15 @@ pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
     Ok([analysis.summary_csv(), analysis.summary_md(&comparison.name)])
 }
 
-/// Draws every figure into the folder `out`, in each of `formats`, and returns the paths of the files. Does not read the comparison file, so no interval resamples
-/// the environments. Figures over seconds need a column `seconds` in the table at `path`, or a `timing.csv` next to the table.
+/// Draws every figure into the folder `out`, in each of `formats`, and returns the paths of the files. Of a comparison file beside the table it reads only the axis and the
+/// title of the curves, so no interval resamples the environments. Figures over seconds need a column `seconds` in the table at `path`, or a `timing.csv` next to the table.
 pub fn plot_results(path: &Path, out: &Path, statistic: Statistic, formats: &[Format], show: Show) -> Result<Vec<PathBuf>, Error> {
     let plot = |begin: &dyn Fn(&str)| {
         begin("reading the results");
         let table = read_table(path)?;
-        let wanted = Wanted { statistic, parts: Parts::Figures, ..Wanted::default() };
+        let beside = Comparison::read_as(&path.with_file_name(COMPARISON), false).ok();
+        let (log_steps, finding) = beside.map_or((false, None), |beside| (beside.log_steps, beside.finding));
+        let wanted = Wanted { statistic, parts: Parts::Figures, log_steps, finding, ..Wanted::default() };
         let analysis = Analysis::new(&table, &wanted, begin).map_err(|error| Error::folder(path, error.to_string()))?;
         begin("figures");
         fs::create_dir_all(out).map_err(Error::io("create", out))?;
