@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 LIMIT=92     # seconds of processor time: the aim is 90
-REFERENCE=35 # seconds of processor time for the dependencies, on the machine for which LIMIT was set
+REFERENCE=32 # seconds of processor time for the dependencies, on the machine for which LIMIT was set; 35 before they were one unit each
 CRATES=85
 
 temporary=$(mktemp -d)

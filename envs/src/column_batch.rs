@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 
-use crate::columns::{Columnar, Number, Shown, reset};
+use crate::columns::{Columnar, Number, Shown, of_lane, reset};
 use crate::random::first_units;
 use crate::simd::{Kernel, Level, dispatch};
 use crate::{Actions, Batch, Ending, Env, EnvError, Space, TimeLimit};
@@ -27,7 +27,7 @@ impl<const N: usize, const L: usize> Block<N, L> {
 
     #[inline(always)]
     fn get(&self, lane: usize) -> [f64; N] {
-        std::array::from_fn(|i| self.state[i][lane])
+        of_lane(&self.state, lane)
     }
 
     #[inline(always)]
@@ -175,11 +175,15 @@ fn step_block<T: Columnar<N, W>, const N: usize, const W: usize, const L: usize>
     rewards: &mut [f32; L],
     endings: &mut [Ending; L],
 ) {
-    let standing = (*finished != [false; L]).then(|| block.clone());
+    let mut any = false;
+    for lane in 0..L {
+        any |= finished[lane];
+    }
+    let standing = if any { Some(block.clone()) } else { None };
     let Block { state, elapsed } = block;
     let mut costs = [0.0; L];
     for lane in 0..L {
-        let (next, cost) = one.advance(std::array::from_fn(|i| state[i][lane]), actions[lane]);
+        let (next, cost) = one.advance(of_lane(state, lane), actions[lane]);
         for i in 0..N {
             state[i][lane] = next[i];
         }
@@ -187,7 +191,7 @@ fn step_block<T: Columnar<N, W>, const N: usize, const W: usize, const L: usize>
     }
     if T::SETTLES {
         for lane in 0..L {
-            let settled = T::settle(std::array::from_fn(|i| state[i][lane]));
+            let settled = T::settle(of_lane(state, lane));
             for i in 0..N {
                 state[i][lane] = settled[i];
             }
@@ -196,7 +200,7 @@ fn step_block<T: Columnar<N, W>, const N: usize, const W: usize, const L: usize>
     // local arrays: the compiler knows that they do not alias
     let (mut columns, mut paid, mut flags) = ([[0.0; L]; W], [0.0; L], [0; L]);
     for lane in 0..L {
-        let Shown { row, reward, terminated } = T::show(std::array::from_fn(|i| state[i][lane]), costs[lane]);
+        let Shown { row, reward, terminated } = T::show(of_lane(state, lane), costs[lane]);
         for i in 0..W {
             columns[i][lane] = row[i];
         }
@@ -209,7 +213,7 @@ fn step_block<T: Columnar<N, W>, const N: usize, const W: usize, const L: usize>
         flags[lane] |= u8::from(elapsed[lane] >= limit) << 1;
     }
     for lane in 0..L {
-        rows[lane] = std::array::from_fn(|i| columns[i][lane]);
+        rows[lane] = of_lane(&columns, lane);
     }
     for (ending, flag) in endings.iter_mut().zip(flags) {
         *ending = Ending::new(flag & 1 != 0, flag & 2 != 0);
@@ -248,8 +252,8 @@ impl<T: Columnar<N, W>, const N: usize, const W: usize> Kernel for Reset<'_, N, 
                 }
             }
             for (lane, env) in envs.iter().enumerate() {
-                self.blocks.set(*env, std::array::from_fn(|i| state[i][lane]), 0);
-                self.rows[*env] = std::array::from_fn(|i| rows[i][lane]);
+                self.blocks.set(*env, of_lane(&state, lane), 0);
+                self.rows[*env] = of_lane(&rows, lane);
             }
         }
     }

@@ -68,10 +68,41 @@ impl Number for f32 {
     }
 }
 
+/// Returns the numbers of one environment, from columns of the numbers of many. (`std::array::from_fn` and `map` are functions of the standard
+/// library that the compiler does not always put into their caller; a loop over lanes that calls a function has no vector instructions.)
+#[inline(always)]
+#[allow(clippy::needless_range_loop)] // `zip` is such a function, too
+pub(crate) fn of_lane<T: Copy + Default, const N: usize, const L: usize>(columns: &[[T; L]; N], lane: usize) -> [T; N] {
+    let mut numbers = [T::default(); N];
+    for i in 0..N {
+        numbers[i] = columns[i][lane];
+    }
+    numbers
+}
+
+/// Rounds numbers to f32.
+#[inline(always)]
+pub(crate) fn rounded<const N: usize>(numbers: [f64; N]) -> [f32; N] {
+    let mut rounded = [0.0; N];
+    for i in 0..N {
+        rounded[i] = numbers[i] as f32;
+    }
+    rounded
+}
+
 /// Maps `unit` from [0, 1) to [low, high).
 #[inline(always)]
 pub(crate) fn between(low: f64, high: f64, unit: f64) -> f64 {
     low + (high - low) * unit
+}
+
+/// Maps every unit from [0, 1) to [low, high).
+#[inline(always)]
+pub(crate) fn all_between<const N: usize>(low: f64, high: f64, mut units: [f64; N]) -> [f64; N] {
+    for unit in &mut units {
+        *unit = between(low, high, *unit);
+    }
+    units
 }
 
 /// Begins the episode with seed `seed` in one environment.

@@ -119,6 +119,7 @@ impl From<u64> for Starts {
 
 impl Starts {
     /// Returns the index of the group of environment `env`.
+    #[inline]
     pub fn group_of(&self, env: usize) -> usize {
         env / self.group.max(1)
     }

@@ -134,11 +134,23 @@ impl Kernel for Tally<'_> {
         self.done.clear();
         let (chunks, rest) = self.endings.as_chunks::<8>();
         for (i, chunk) in chunks.iter().enumerate() {
-            if *chunk != [Ending::Running; 8] {
-                self.done.extend((0..8).filter(|lane| chunk[*lane].done()).map(|lane| 8 * i + lane));
+            let mut any = false;
+            for ending in chunk {
+                any |= ending.done();
+            }
+            if any {
+                for (lane, ending) in chunk.iter().enumerate() {
+                    if ending.done() {
+                        self.done.push(8 * i + lane);
+                    }
+                }
             }
         }
-        self.done.extend((0..rest.len()).filter(|lane| rest[*lane].done()).map(|lane| 8 * chunks.len() + lane));
+        for (lane, ending) in rest.iter().enumerate() {
+            if ending.done() {
+                self.done.push(8 * chunks.len() + lane);
+            }
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 use rand::rand_core::{Infallible, TryRng};
 use rand_distr::{Distribution, StandardNormal};
 
+use crate::columns::of_lane;
 use crate::simd::{Kernel, Level, dispatch};
 
 /// The purpose of a stream. Streams with different purposes are independent.
@@ -291,7 +292,7 @@ impl Kernel for Blocks<'_> {
                 }
             }
             for (lane, block) in blocks.iter_mut().enumerate() {
-                *block = std::array::from_fn(|i| columns[i][lane]);
+                *block = of_lane(&columns, lane);
             }
             number += LANES as u64;
         }

@@ -16,7 +16,7 @@
 
 use std::f64::consts::PI;
 
-use crate::columns::{self, Columnar, Shown, between};
+use crate::columns::{self, Columnar, Shown, all_between, rounded};
 use crate::scene::{Ink, Scene, Shape};
 use crate::trig::{sin_cos, sin_cos_inline};
 use crate::{Action, Env, EnvError, Space, Step, state};
@@ -57,12 +57,16 @@ fn derivative([theta1, theta2, dtheta1, dtheta2]: State, torque: f64) -> State {
 /// Takes one step of the classic Runge-Kutta method of order 4.
 #[inline(always)]
 fn runge_kutta(y: State, torque: f64) -> State {
-    let moved = |dt: f64, k: State| -> State { std::array::from_fn(|i| y[i] + dt * k[i]) };
+    let moved = |dt: f64, k: State| -> State { [y[0] + dt * k[0], y[1] + dt * k[1], y[2] + dt * k[2], y[3] + dt * k[3]] };
     let k1 = derivative(y, torque);
     let k2 = derivative(moved(DT / 2.0, k1), torque);
     let k3 = derivative(moved(DT / 2.0, k2), torque);
     let k4 = derivative(moved(DT, k3), torque);
-    std::array::from_fn(|i| y[i] + DT / 6.0 * (k1[i] + 2.0 * k2[i] + 2.0 * k3[i] + k4[i]))
+    let mut next = y;
+    for i in 0..4 {
+        next[i] += DT / 6.0 * (k1[i] + 2.0 * k2[i] + 2.0 * k3[i] + k4[i]);
+    }
+    next
 }
 
 /// Reduces an angle to \[-pi, pi\] by whole turns.
@@ -110,7 +114,8 @@ impl Columnar<4, 6> for Acrobot {
 
     #[inline(always)]
     fn start(units: State) -> State {
-        units.map(|unit| f64::from(between(-0.1, 0.1, unit) as f32))
+        let [a, b, c, d] = rounded(all_between(-0.1, 0.1, units));
+        [f64::from(a), f64::from(b), f64::from(c), f64::from(d)]
     }
 
     #[inline(always)]
@@ -129,7 +134,7 @@ impl Columnar<4, 6> for Acrobot {
     fn show([theta1, theta2, dtheta1, dtheta2]: State, _cost: f64) -> Shown<6> {
         let ((sin1, cos1), (sin2, cos2)) = (sin_cos_inline(theta1), sin_cos_inline(theta2));
         let terminated = -cos1 - sin_cos_inline(theta2 + theta1).1 > 1.0;
-        let row = [cos1, sin1, cos2, sin2, dtheta1, dtheta2].map(|number| number as f32);
+        let row = rounded([cos1, sin1, cos2, sin2, dtheta1, dtheta2]);
         Shown { row, reward: if terminated { 0.0 } else { -1.0 }, terminated }
     }
 }

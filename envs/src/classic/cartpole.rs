@@ -14,7 +14,7 @@
 
 use std::f64::consts::{FRAC_PI_4, PI};
 
-use crate::columns::{self, Columnar, Shown, between};
+use crate::columns::{self, Columnar, Shown, all_between, rounded};
 use crate::scene::{Ink, Scene, Shape};
 use crate::trig::{sin_cos, sin_cos_near_zero};
 use crate::{Action, ColumnBatch, Env, EnvError, Space, Step, state};
@@ -82,7 +82,7 @@ impl Columnar<4, 4> for CartPole {
 
     #[inline(always)]
     fn start(units: State) -> State {
-        units.map(|unit| between(-0.05, 0.05, unit))
+        all_between(-0.05, 0.05, units)
     }
 
     /// The absolute angle must be at most pi/4, which holds in every unfinished episode that began with a reset.
@@ -93,7 +93,7 @@ impl Columnar<4, 4> for CartPole {
 
     #[inline(always)]
     fn show(state: State, _cost: f64) -> Shown<4> {
-        Shown { row: state.map(|number| number as f32), reward: 1.0, terminated: is_terminal(state) }
+        Shown { row: rounded(state), reward: 1.0, terminated: is_terminal(state) }
     }
 }
 

@@ -11,7 +11,7 @@
 //! The height of the road at position x is sin(3 x), apart from scale and offset. Position and velocity are clipped to their bounds, and
 //! the wall on the left stops the car. The state is f64 and the operations are in Gymnasium's order.
 
-use crate::columns::{self, Columnar, Shown, between};
+use crate::columns::{self, Columnar, Shown, between, rounded};
 use crate::scene::{Ink, Scene, Shape};
 use crate::trig::{sin_cos, sin_cos_inline};
 use crate::{Action, Env, EnvError, Space, Step, state};
@@ -77,7 +77,7 @@ impl Columnar<2, 2> for MountainCar {
     #[inline(always)]
     fn show(state: [f64; 2], _cost: f64) -> Shown<2> {
         let [position, velocity] = state;
-        Shown { row: state.map(|number| number as f32), reward: -1.0, terminated: (position >= GOAL) & (velocity >= 0.0) }
+        Shown { row: rounded(state), reward: -1.0, terminated: (position >= GOAL) & (velocity >= 0.0) }
     }
 }
 

@@ -13,7 +13,7 @@
 
 use std::f64::consts::PI;
 
-use crate::columns::{self, Columnar, Shown, between};
+use crate::columns::{self, Columnar, Shown, between, rounded};
 use crate::scene::{Ink, Scene, Shape};
 use crate::trig::{LARGEST, nearest, sin_cos_inline};
 use crate::{Action, Env, EnvError, Space, Step, state};
@@ -103,7 +103,7 @@ impl Columnar<4, 3> for Pendulum {
 
     #[inline(always)]
     fn show([_, theta_dot, sin, cos]: [f64; 4], cost: f64) -> Shown<3> {
-        Shown { row: [cos, sin, theta_dot].map(|number| number as f32), reward: -cost, terminated: false }
+        Shown { row: rounded([cos, sin, theta_dot]), reward: -cost, terminated: false }
     }
 }
 

@@ -23,12 +23,14 @@ impl Aligned {
 
 impl Deref for Aligned {
     type Target = [f32];
+    #[inline]
     fn deref(&self) -> &[f32] {
         &self.numbers[self.start..self.start + self.len]
     }
 }
 
 impl DerefMut for Aligned {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [f32] {
         &mut self.numbers[self.start..self.start + self.len]
     }
