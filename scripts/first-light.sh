@@ -41,7 +41,8 @@ exit $status
 WRAPPER
 chmod +x "$temporary/rustc"
 export FIRST_LIGHT=$temporary/times
-CARGO_INCREMENTAL=0 CARGO_TARGET_DIR=$folder RUSTC_WRAPPER=$temporary/rustc cargo build --quiet --example cartpole_ppo --locked
+# one job, because crates that are compiled at the same time slow each other down, by more on some machines than on others
+CARGO_BUILD_JOBS=1 CARGO_INCREMENTAL=0 CARGO_TARGET_DIR=$folder RUSTC_WRAPPER=$temporary/rustc cargo build --quiet --example cartpole_ppo --locked
 
 # `times` prints minutes and seconds, 0m1.250s
 awk -v limit=$LIMIT -v reference=$REFERENCE -v crates="$crates" -v most=$CRATES '
