@@ -809,7 +809,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__plot)
-            opts="-h --metric --label --window --x --mean --each --out --format --help"
+            opts="-h --metric --label --window --x --y --mean --each --out --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -828,7 +828,11 @@ _gradus() {
                     return 0
                     ;;
                 --x)
-                    COMPREPLY=($(compgen -W "steps time" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "steps time log" -- "${cur}"))
+                    return 0
+                    ;;
+                --y)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --out)

@@ -137,8 +137,10 @@ complete -c gradus -n "__fish_gradus_using_subcommand compare" -s h -l help -d '
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l metric -d 'Column of metrics.csv to draw instead of the return, such as train/approx_kl; may be repeated, for one panel per column' -r
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l label -d 'Name in the legend; repeated for each line, in the order of the folders [default: the folders\' names]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l window -d 'Length of the trailing mean, in episodes or, with --metric, in updates [default: 100 episodes, or a fiftieth of the updates]' -r
-complete -c gradus -n "__fish_gradus_using_subcommand plot" -l x -d 'The x axis: environment steps, or seconds of training' -r -f -a "steps\t''
-time\t''"
+complete -c gradus -n "__fish_gradus_using_subcommand plot" -l x -d 'The x axis: environment steps, seconds of training, or steps on a logarithmic axis' -r -f -a "steps\t''
+time\t''
+log\t''"
+complete -c gradus -n "__fish_gradus_using_subcommand plot" -l y -d 'The ends of the y axis, such as -100,0 [default: those of the lines, without extremes]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l out -d 'Figure to write, .svg, .png or .pdf [default: curve.svg and curve.png, or with --metric metrics.svg and metrics.png; these are in the run folder if only one run folder is given, otherwise in the current folder]. For a table: folder of the figures [default: the table\'s folder]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l format -d 'Formats of the figures, such as pdf or svg,pdf [default: svg,png, or the ending of --out]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l mean -d 'Show the mean over seeds instead of the interquartile mean'
