@@ -245,7 +245,12 @@ fn map(columns: usize, values: &[f64], best: &[Vec<usize>], arrows: [Arrow; 4], 
         true => Cell::default(),
         false => {
             let value = values[state];
-            Cell { value: Some(value), text: text(value), arrows: best[state].iter().map(|action| arrows[*action]).collect() }
+            Cell {
+                value: Some(value),
+                text: text(value),
+                arrows: best[state].iter().map(|action| arrows[*action]).collect(),
+                ..Cell::default()
+            }
         }
     };
     Chart::Grid(Grid { columns, cells: (0..values.len()).map(cell).collect(), value_label: "value".into(), ..Grid::default() })

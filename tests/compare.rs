@@ -178,6 +178,14 @@ fn figures_are_reproduced_from_the_table() {
     };
     assert_eq!(pictures("out").len(), 10);
     assert!(pictures("out") == pictures("again"), "expected the same bytes");
+    // so are those of another statistic, which the file beside the table names
+    let interquartile = pictures("out");
+    fs::write(dir.path().join("small.toml"), format!("statistic = \"mean\"\n{SMALL}")).unwrap();
+    lines(dir.path(), &["compare", "small.toml", "--out", "out", "--quiet"]);
+    lines(dir.path(), &["plot", "out", "--out", "again"]);
+    assert!(pictures("out") != interquartile && pictures("out") == pictures("again"), "expected those of the mean");
+    fs::write(dir.path().join("small.toml"), SMALL).unwrap();
+    lines(dir.path(), &["compare", "small.toml", "--out", "out", "--quiet"]);
     // without timing.csv there is no figure over seconds
     fs::create_dir(dir.path().join("alone")).unwrap();
     fs::copy(dir.path().join("out/results.csv"), dir.path().join("alone/results.csv")).unwrap();

@@ -186,8 +186,9 @@ fn mutated_texts_are_refused_in_one_line() {
     };
     sweep("table of a page", RESULTS.as_bytes(), table_of_page);
     let out = folder.path().join("figures");
-    let table =
-        |bytes| plot_results(&file("results.csv", bytes), &out, Statistic::Iqm, &Format::USUAL, Show::Nothing).map(|_| ()).map_err(shown);
+    let table = |bytes| {
+        plot_results(&file("results.csv", bytes), &out, Some(Statistic::Iqm), &Format::USUAL, Show::Nothing).map(|_| ()).map_err(shown)
+    };
     assert!(sweep("results", RESULTS.as_bytes(), table) > 0);
 }
 

@@ -153,7 +153,7 @@ fn draw_table(arguments: &Draw, table: &Path) -> Result<u8, Error> {
         return Err(Error::Parse { what: "--out".into(), expected, got: out.display().to_string() });
     }
     let folder = table.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let statistic = if arguments.mean { Statistic::Mean } else { Statistic::Iqm };
+    let statistic = arguments.mean.then_some(Statistic::Mean);
     let files = plot_results(table, arguments.out.as_deref().unwrap_or(folder), statistic, arguments.formats(), Show::Progress)?;
     files.iter().for_each(|file| say(file.display().to_string()));
     // the names of agents are the only words in a table that may not be English

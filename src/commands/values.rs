@@ -169,7 +169,7 @@ fn panel(Map { map, looks }: &Map) -> Panel {
             Some(value) if is_small => format!("{value:.2}"),
             _ => String::new(),
         };
-        Cell { value, text, arrows: best.iter().filter_map(|action| arrow(*map.steps.get(*action)?)).collect() }
+        Cell { value, text, arrows: best.iter().filter_map(|action| arrow(*map.steps.get(*action)?)).collect(), ..Cell::default() }
     };
     let grid = Grid { columns: map.columns, cells: looks.iter().map(cell).collect(), value_label: "value".into(), ..Grid::default() };
     Panel { title: map.title.clone(), chart: Chart::Grid(grid) }

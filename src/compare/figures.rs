@@ -3,10 +3,11 @@
 use gradus_envs::registry;
 
 use super::Statistic;
-use super::analysis::{Aggregates, Analysis, ByAgent, Curve};
+use super::analysis::{Aggregates, Analysis, ByAgent, Curve, Pair};
 use super::folder::FIGURES;
+use super::summary::ENOUGH;
 use crate::config::inputs;
-use crate::figure::{Chart, Figure, Interval, Intervals, Lines, Panel, Scale, Series, Threshold};
+use crate::figure::{Cell, Chart, Figure, Grid, Interval, Intervals, Lines, Panel, Scale, Series, Threshold, solid};
 use crate::statistics::Estimate;
 
 /// A figure with its file name and caption.
@@ -30,8 +31,12 @@ fn threshold(environment: &str) -> Option<Threshold> {
     Some(Threshold { value: solved, label: format!("solved at {solved}").replace('-', "−") })
 }
 
-/// Maximum number of pairs in a single panel.
+/// Largest number of pairs that are listed as intervals; more are a matrix.
 const ONE_LIST: usize = 6;
+/// Largest number of agents whose bands, one over the other, can still be told apart.
+const BANDS: usize = 4;
+/// Number of the palette's grey.
+const GREY: usize = 10;
 
 impl Analysis<'_> {
     pub(super) fn statistic_name(&self) -> &'static str {
@@ -99,8 +104,13 @@ impl Analysis<'_> {
         let xs = curve.seconds.as_ref().filter(|_| seconds).unwrap_or(&curve.steps);
         // the evaluation before training is at 0, which a logarithmic axis cannot show
         let shown = || xs.iter().zip(&curve.estimates).filter(|(x, _)| !(seconds || self.log_steps) || **x > 0.0);
-        let points = shown().map(|(x, estimate)| (*x, estimate.point)).collect();
-        let band = shown().map(|(x, Estimate { low, high, .. })| (*x, *low, *high)).collect();
+        let mut points: Vec<_> = shown().map(|(x, estimate)| (*x, estimate.point)).collect();
+        let mut band: Vec<_> = shown().map(|(x, Estimate { low, high, .. })| (*x, *low, *high)).collect();
+        if seconds {
+            // a slope across a logarithmic axis would show returns that nobody measured
+            points = stairs(&points, |at, (x, _)| (x, at.1));
+            band = if self.table.agents.len() > BANDS { Vec::new() } else { stairs(&band, |at, (x, ..)| (x, at.1, at.2)) };
+        }
         Series { band, ..Series::new(&self.table.agents[agent], points) }
     }
 
@@ -137,8 +147,8 @@ impl Analysis<'_> {
         let columns = columns(panels.len());
         let broken = if several { "; broken line: solved" } else { "" };
         let (name, heading, caption) = if seconds {
-            let caption = "The same curves over seconds of training, not counting evaluations. Every run had one core. Each point is drawn \
-                           at the mean time of the agent's runs.";
+            let caption = "The same evaluations over seconds of training, not counting evaluations. Every run had one core. Each evaluation is \
+                           drawn at the mean time of the agent's runs, and its return holds until the next one.";
             ("wall_clock", "Return over time".into(), caption)
         } else {
             let caption = "Each evaluation plays the same episodes, which training never sees, with the most probable actions. The x axis shows \
@@ -147,7 +157,9 @@ impl Analysis<'_> {
             ("sample_efficiency", title, caption)
         };
         let has_threshold = self.table.environments.iter().any(|environment| threshold(environment).is_some());
-        let note = format!("{}{}", self.note(), if has_threshold { broken } else { "" });
+        let banded =
+            if seconds && self.table.agents.len() > BANDS { format!("{} of {}", self.statistic_name(), self.runs()) } else { self.note() };
+        let note = format!("{banded}{}", if has_threshold { broken } else { "" });
         Named { name, caption: caption.into(), figure: Figure { title: heading, note, columns, panels } }
     }
 
@@ -168,12 +180,26 @@ impl Analysis<'_> {
 
     /// Returns a panel of one statistic; `all` is the range of all evaluations.
     fn interval_panel(&self, title: &str, x_label: &str, estimates: ByAgent<Estimate>, all: (f64, f64)) -> Panel {
-        let (low, high) = extremes(estimates.values().flat_map(|Estimate { point, low, high }| [*point, *low, *high]));
+        self.dotted_panel(title, x_label, estimates, &|_| Vec::new(), all)
+    }
+
+    /// Returns such a panel with the numbers that an agent's estimate is of.
+    fn dotted_panel(
+        &self,
+        title: &str,
+        x_label: &str,
+        estimates: ByAgent<Estimate>,
+        dots: &dyn Fn(usize) -> Vec<f64>,
+        all: (f64, f64),
+    ) -> Panel {
+        let ends = estimates.values().flat_map(|Estimate { point, low, high }| [*point, *low, *high]);
+        let (low, high) = extremes(ends.chain(estimates.keys().flat_map(|agent| dots(*agent))));
         let row = |(agent, Estimate { point, low, high }): (usize, Estimate)| Interval {
             label: self.table.agents[agent].clone(),
             point,
             low,
             high,
+            dots: dots(agent),
         };
         let rows = estimates.into_iter().map(row).collect();
         let chart = Intervals { x_label: x_label.into(), x_range: Some(roomy(low, high, all)), rows, ..Intervals::default() };
@@ -197,7 +223,13 @@ impl Analysis<'_> {
                 let of = |of: fn(&Aggregates) -> Estimate| only.iter().map(|(agent, all)| (*agent, of(all))).collect();
                 let gap = |all: &ByAgent<Aggregates>| self.gap_panel(all);
                 let points = [
-                    self.interval_panel("interquartile mean", "return", of(|aggregates| aggregates.iqm), self.returns(0)),
+                    self.dotted_panel(
+                        "interquartile mean, and every run",
+                        "return",
+                        of(|aggregates| aggregates.iqm),
+                        &|agent| self.last_returns(agent),
+                        self.returns(0),
+                    ),
                     self.interval_panel("mean", "return", of(|aggregates| aggregates.mean), self.returns(0)),
                 ];
                 points.into_iter().chain(self.overall.as_ref().map(gap)).collect()
@@ -228,6 +260,12 @@ impl Analysis<'_> {
         Named { name: "final_scores", caption, figure }
     }
 
+    /// Returns the returns of an agent's runs in the only environment at the moment that the tables show.
+    fn last_returns(&self, agent: usize) -> Vec<f64> {
+        let number = self.table.equal(agent, 0);
+        self.table.runs[agent][0].iter().map(|run| run.points[number].value).collect()
+    }
+
     fn gap_panel(&self, all: &ByAgent<Aggregates>) -> Panel {
         let (low, high) = self.scores();
         let estimates = all.iter().filter_map(|(agent, aggregates)| Some((*agent, aggregates.of_scores?[1]))).collect();
@@ -241,16 +279,20 @@ impl Analysis<'_> {
         let panel = |title: &str, of: fn(&Aggregates) -> Option<Estimate>| {
             self.interval_panel(title, "normalised score", estimates(of), self.scores())
         };
-        let panels = vec![
+        let environments = self.table.environments.len();
+        let mut panels = vec![
             panel("median", |aggregates| aggregates.of_scores.map(|[median, _]| median)),
             panel("interquartile mean", |aggregates| Some(aggregates.iqm)),
             panel("mean", |aggregates| Some(aggregates.mean)),
             self.gap_panel(overall),
         ];
-        let environments = self.table.environments.len();
+        if environments == 2 {
+            panels.remove(0); // the median of two means is their mean
+        }
         let when = self.short_moments();
         let note = format!("{when}, {environments} environments x {}, 95 % stratified bootstrap intervals", self.runs());
-        let figure = Figure { title: "Normalised scores over all environments".into(), note, columns: 2, panels };
+        let columns = columns(panels.len());
+        let figure = Figure { title: "Normalised scores over all environments".into(), note, columns, panels };
         let caption = "The statistics of Agarwal et al. (2021). Median: median of the environments' mean scores. Optimality gap: mean \
                        amount by which scores fall short of 1; scores above 1 count as 1.";
         Some(Named { name: "aggregate_scores", caption: caption.into(), figure })
@@ -258,24 +300,39 @@ impl Analysis<'_> {
 
     fn profiles(&self) -> Option<Named> {
         let (taus, profiles) = self.profiles.as_ref()?;
-        let series = profiles.iter().map(|(agent, estimates)| {
+        let series = |(agent, estimates): (&usize, &Vec<Estimate>)| {
             let points = taus.iter().zip(estimates).map(|(tau, estimate)| (*tau, estimate.point)).collect();
             let band = taus.iter().zip(estimates).map(|(tau, Estimate { low, high, .. })| (*tau, *low, *high)).collect();
             Series { band, ..Series::new(&self.table.agents[*agent], points) }
-        });
+        };
+        let all: Vec<Series> = profiles.iter().map(series).collect();
         let what = if self.table.has_scores() { "normalised score" } else { "return" };
-        let lines = Lines {
-            x_label: format!("τ: {what} {}", self.moments()),
-            y_label: format!("part of runs with {what} > τ"),
-            x_range: taus.first().copied().zip(taus.last().copied()),
-            y_range: Some((0.0, 1.0)),
-            series: series.collect(),
-            direct: false,
-            ..Lines::default()
+        let lines = |series: Vec<Series>, y_label: String| {
+            Chart::Lines(Lines {
+                x_label: format!("τ: {what} {}", self.moments()),
+                y_label,
+                x_range: taus.first().copied().zip(taus.last().copied()),
+                y_range: Some((0.0, 1.0)),
+                series,
+                ..Lines::default()
+            })
+        };
+        let y_label = format!("part of runs with {what} > τ");
+        // one panel for each agent, before the others in grey
+        let apart = |own: usize| {
+            let grey = |series: &Series| Series { label: String::new(), band: Vec::new(), style: Some(solid(GREY)), ..series.clone() };
+            let others = all.iter().enumerate().filter(|(number, _)| *number != own).map(|(_, series)| grey(series));
+            let own_line = Series { label: String::new(), style: Some(solid(0)), ..all[own].clone() };
+            Panel { title: all[own].label.clone(), chart: lines(others.chain([own_line]).collect(), "part of runs".into()) }
+        };
+        let (panels, columns) = match all.len() > BANDS {
+            true => ((0..all.len()).map(apart).collect(), columns(all.len())),
+            false => (vec![Panel { title: String::new(), chart: lines(all, y_label.clone()) }], 1),
         };
         let environments = if self.table.environments.len() == 1 { title(&self.table.environments[0]) } else { "all environments".into() };
-        let note = format!("{environments}, {}, 95 % stratified bootstrap intervals", self.runs());
-        let figure = Figure { title: "Performance profile".into(), note, ..Figure::of(Chart::Lines(lines)) };
+        let of_what = if columns > 1 { format!("{y_label}; grey: the other agents; ") } else { String::new() };
+        let note = format!("{of_what}{environments}, {}, 95 % stratified bootstrap intervals", self.runs());
+        let figure = Figure { title: "Performance profile".into(), note, columns, panels };
         let caption = "Higher is better at every τ. If one curve lies above another everywhere, its agent is stochastically dominant.";
         Some(Named { name: "performance_profile", caption: caption.into(), figure })
     }
@@ -285,35 +342,53 @@ impl Analysis<'_> {
         if self.improvements.is_empty() {
             return None;
         }
-        let panel = |title: String, rows: Vec<Interval>, plain: bool| {
-            let chart = Intervals { x_label: "P(X > Y)".into(), x_range: Some((0.0, 1.0)), rows, reference: Some(0.5), plain };
-            Panel { title, chart: Chart::Intervals(chart) }
-        };
-        let row = |label: String, Estimate { point, low, high }: Estimate| Interval { label, point, low, high };
-        let (panels, columns) = if self.improvements.len() <= ONE_LIST {
-            let rows = self.improvements.iter().map(|pair| row(format!("{} > {}", agents[pair.x], agents[pair.y]), pair.estimate));
-            (vec![panel(String::new(), rows.collect(), true)], 1)
+        let is_list = self.improvements.len() <= ONE_LIST;
+        let chart = if is_list {
+            let row = |pair: &Pair| {
+                let Estimate { point, low, high } = pair.estimate;
+                Interval { label: format!("{} > {}", agents[pair.x], agents[pair.y]), point, low, high, dots: Vec::new() }
+            };
+            let rows = self.improvements.iter().map(row).collect();
+            Chart::Intervals(Intervals { x_label: "P(X > Y)".into(), x_range: Some((0.0, 1.0)), rows, reference: Some(0.5), plain: true })
         } else {
-            // one panel for each agent X, with one row for each agent Y
             let everywhere = self.table.agents_everywhere();
-            let against = |x: usize| everywhere.iter().map(|y| row(agents[*y].clone(), self.improvement_of(x, *y))).collect();
-            (everywhere.iter().copied().map(|x| panel(format!("X: {}", agents[x]), against(x), false)).collect(), 3)
+            let (rows, columns) = (&everywhere[..everywhere.len() - 1], &everywhere[1..]);
+            // every pair once: cells below the diagonal are empty
+            let cell = |x: &usize, y: &usize| match self.improvements.iter().find(|pair| (pair.x, pair.y) == (*x, *y)) {
+                None => Cell::default(),
+                Some(pair) => {
+                    let Estimate { point, low, high } = pair.estimate;
+                    let decided = (low > 0.5 || high < 0.5) && self.runs_of(pair) >= ENOUGH;
+                    let value = Some(if decided { point } else { 0.5 });
+                    Cell { value, text: format!("{point:.2}"), note: format!("{low:.2} to {high:.2}"), ..Cell::default() }
+                }
+            };
+            Chart::Grid(Grid {
+                columns: columns.len(),
+                cells: rows.iter().flat_map(|x| columns.iter().map(move |y| cell(x, y))).collect(),
+                value_label: "P(row > column)".into(),
+                range: Some((0.0, 1.0)),
+                row_names: rows.iter().map(|x| agents[*x].clone()).collect(),
+                column_names: columns.iter().map(|y| agents[*y].clone()).collect(),
+                around: true,
+            })
         };
-        let rows = if columns > 1 { "rows are Y; " } else { "" };
         let (runs, when) = (self.runs(), self.short_moments());
-        let note = format!("how likely a run of X returns more than one of Y; {rows}{when}, {runs}, 95 % stratified bootstrap intervals");
-        let figure = Figure { title: "Probability of improvement".into(), note, columns, panels };
-        let caption = "Mann and Whitney's U divided by the number of pairs of runs, with ties counted as one half, averaged over the environments. An \
-                       interval that contains 0.5 is a tie.";
+        let note = match is_list {
+            true => format!("how likely a run of X returns more than one of Y; {when}, {runs}, 95 % stratified bootstrap intervals"),
+            false => format!("{when}, {runs}, 95 % bootstrap intervals; white: undecided"),
+        };
+        let figure = Figure { title: "Probability of improvement".into(), note, ..Figure::of(chart) };
+        let caption = "Mann and Whitney's U divided by the number of pairs of runs, with ties counted as one half, averaged over the environments. If \
+                       an interval contains 0.5, the order of the two is undecided.";
         Some(Named { name: "probability_of_improvement", caption: caption.into(), figure })
     }
+}
 
-    /// Returns the probability that X improves on Y, for either order of the stored pair; 0.5 if X is Y.
-    fn improvement_of(&self, x: usize, y: usize) -> Estimate {
-        let found = |x: usize, y: usize| self.improvements.iter().find(|pair| (pair.x, pair.y) == (x, y)).map(|pair| pair.estimate);
-        let turned = |Estimate { point, low, high }: Estimate| Estimate { point: 1.0 - point, low: 1.0 - high, high: 1.0 - low };
-        found(x, y).or_else(|| found(y, x).map(turned)).unwrap_or(Estimate { point: 0.5, low: 0.5, high: 0.5 })
-    }
+/// Lets every number hold until the next one: `hold` returns the first point at the x of the second.
+fn stairs<T: Copy>(points: &[T], hold: impl Fn(T, T) -> T) -> Vec<T> {
+    let steps = points.windows(2).flat_map(|pair| [pair[0], hold(pair[0], pair[1])]);
+    steps.chain(points.last().copied()).collect()
 }
 
 /// Returns the ends of an axis that contains `low` to `high` and spans at least a fifth of `all`, the range of all evaluations, so that
@@ -344,7 +419,14 @@ fn columns(panels: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::roomy;
+    use super::{roomy, stairs};
+
+    #[test]
+    fn a_return_holds_until_the_next_evaluation() {
+        let points = stairs(&[(1.0, 20.0), (10.0, 90.0), (20.0, 80.0)], |at, (x, _)| (x, at.1));
+        assert_eq!(points, [(1.0, 20.0), (10.0, 20.0), (10.0, 90.0), (20.0, 90.0), (20.0, 80.0)]);
+        assert!(stairs(&[] as &[(f64, f64)], |at, _| at).is_empty());
+    }
 
     #[test]
     fn axes_span_at_least_a_fifth_of_all_evaluations() {

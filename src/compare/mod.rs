@@ -216,15 +216,16 @@ pub fn summaries(dir: &Path) -> Result<[String; 2], Error> {
     Ok([analysis.summary_csv(), analysis.summary_md(&comparison.name)])
 }
 
-/// Draws every figure into the folder `out`, in each of `formats`, and returns the paths of the files. Of a comparison file beside the table it reads only the axis and the
-/// title of the curves, so no interval resamples the environments. Figures over seconds need a column `seconds` in the table at `path`, or a `timing.csv` next to the table.
-pub fn plot_results(path: &Path, out: &Path, statistic: Statistic, formats: &[Format], show: Show) -> Result<Vec<PathBuf>, Error> {
+/// Draws every figure into the folder `out`, in each of `formats`, and returns the paths of the files. The figures are those of the comparison file beside the table, if
+/// there is one, with `statistic` instead of its statistic if that is given. Figures over seconds need a column `seconds` in the table at `path`, or a `timing.csv` next to
+/// the table.
+pub fn plot_results(path: &Path, out: &Path, statistic: Option<Statistic>, formats: &[Format], show: Show) -> Result<Vec<PathBuf>, Error> {
     let plot = |begin: &dyn Fn(&str)| {
         begin("reading the results");
         let table = read_table(path)?;
         let beside = Comparison::read_as(&path.with_file_name(COMPARISON), false).ok();
-        let (log_steps, finding) = beside.map_or((false, None), |beside| (beside.log_steps, beside.finding));
-        let wanted = Wanted { statistic, parts: Parts::Figures, log_steps, finding, ..Wanted::default() };
+        let wanted = beside.as_ref().map_or_else(Wanted::default, Wanted::of);
+        let wanted = Wanted { statistic: statistic.unwrap_or(wanted.statistic), parts: Parts::Figures, ..wanted };
         let analysis = Analysis::new(&table, &wanted, begin).map_err(|error| Error::folder(path, error.to_string()))?;
         begin("figures");
         fs::create_dir_all(out).map_err(Error::io("create", out))?;

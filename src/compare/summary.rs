@@ -27,7 +27,7 @@ const TIE: f64 = 0.1;
 const SMALL: f64 = 0.05;
 
 /// Runs of an agent from which intervals and tests say something: with three, the least p-value of a test is 0.1.
-const ENOUGH: usize = 4;
+pub(super) const ENOUGH: usize = 4;
 
 /// Formats an estimate from this number of runs; a single run has no interval.
 fn with_interval(Estimate { point, low, high }: &Estimate, runs: usize) -> String {
@@ -110,7 +110,7 @@ impl Analysis<'_> {
     }
 
     /// The number of runs of an agent of a pair, of the one with fewer.
-    fn runs_of(&self, pair: &Pair) -> usize {
+    pub(super) fn runs_of(&self, pair: &Pair) -> usize {
         self.table.count(pair.x).min(self.table.count(pair.y))
     }
 

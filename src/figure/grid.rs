@@ -1,4 +1,4 @@
-//! Grids: values of a gridworld as shades, best actions as arrows.
+//! Grids: values of a gridworld as shades, best actions as arrows; matrices with names of rows and columns.
 
 use gradus_drawing::fonts;
 use plotters::prelude::RGBColor;
@@ -12,6 +12,8 @@ use super::style::{AXIS_EM, FRAME, SLACK, TEXT, TICK_EM, WHITE};
 /// Colours from low to high values: light to dark, so that the figure can be read without colour.
 const SHADES: [[f64; 3]; 3] = [[247.0, 251.0, 255.0], [107.0, 174.0, 214.0], [8.0, 48.0, 107.0]];
 const BLANK: RGBColor = RGBColor(205, 205, 205);
+/// Colours from low to high values around a middle: orange, white, blue.
+const AROUND: [[f64; 3]; 3] = [[213.0, 94.0, 0.0], [255.0, 255.0, 255.0], [0.0, 114.0, 178.0]];
 
 const MOST_HEIGHT: f64 = 600.0;
 const MOST_SIDE: f64 = 130.0;
@@ -36,6 +38,8 @@ pub struct Cell {
     pub value: Option<f64>,
     /// Text in the cell.
     pub text: String,
+    /// Smaller text below it.
+    pub note: String,
     /// The best actions.
     pub arrows: Vec<Arrow>,
 }
@@ -51,6 +55,12 @@ pub struct Grid {
     pub value_label: String,
     /// The values of the lightest and the darkest shade, if they are not those of the cells.
     pub range: Option<(f64, f64)>,
+    /// Names of the rows, from the top; empty: none.
+    pub row_names: Vec<String>,
+    /// Names of the columns, written below them; empty: none.
+    pub column_names: Vec<String>,
+    /// Whether shades go from orange over white to blue, white in the middle of the range. Cells without a value are then white.
+    pub around: bool,
 }
 
 impl Grid {
@@ -76,8 +86,19 @@ impl Grid {
         if high > low { Axis::new(low, high, 5) } else { Axis::new(low - 0.5, low + 0.5, 2) }
     }
 
-    pub(super) fn margins(&self) -> Margins {
-        Margins { left: 4.0, right: 34.0 + left_of(&self.axis()), below: 8.0 }
+    pub(super) fn margins(&self, width: f64) -> Margins {
+        let left = if self.row_names.is_empty() { 4.0 } else { widest(&self.row_names) + 14.0 };
+        let below = match self.column_names.is_empty() {
+            true => 8.0,
+            false if self.columns_lie(self.size(width - left)[0] / self.shape()[0]) => 1.6 * TICK_EM,
+            false => widest(&self.column_names) + 14.0,
+        };
+        Margins { left, right: 34.0 + left_of(&self.axis()), below }
+    }
+
+    /// Whether the names of columns fit next to each other below columns of this width. Otherwise they are written upwards.
+    fn columns_lie(&self, side: f64) -> bool {
+        widest(&self.column_names) + 8.0 <= side
     }
 
     pub(super) fn draw(&self, rect: Rect, brush: &mut impl Brush) -> Result<(), String> {
@@ -90,7 +111,7 @@ impl Grid {
             for same in cells.chunk_by(|a, b| part_of(a) == part_of(b)) {
                 let (x, y, width) = (rect.left + column as f64 * side, rect.top + row as f64 * side, same.len() as f64 * side);
                 let corners = [[x, y], [x + width, y], [x + width, y + side], [x, y + side]];
-                brush.area(&corners, part_of(&same[0]).map_or(BLANK, shade), 1.0)?;
+                brush.area(&corners, part_of(&same[0]).map_or(if self.around { WHITE } else { BLANK }, |part| self.shade(part)), 1.0)?;
                 column += same.len();
             }
         }
@@ -98,7 +119,8 @@ impl Grid {
             let (row, column) = (number / self.columns.max(1), number % self.columns.max(1));
             let [x, y] = [rect.left + column as f64 * side, rect.top + row as f64 * side];
             let part = part_of(cell);
-            let ink = if part.is_some_and(|part| part > 0.55) { WHITE } else { TEXT };
+            let dark = |part: f64| if self.around { (part - 0.5).abs() > 0.35 } else { part > 0.55 };
+            let ink = if part.is_some_and(dark) { WHITE } else { TEXT };
             let middle = [x + side / 2.0, y + side / 2.0];
             // one arrow is centred; several point outwards from a point that leaves room for the text
             let (back, lift) = if cell.arrows.len() == 1 { (0.14, 0.08) } else { (0.0, 0.17) };
@@ -106,9 +128,15 @@ impl Grid {
             cell.arrows.iter().try_for_each(|arrow| draw_arrow(*arrow, back, centre, side, ink, brush))?;
             let em = (0.28 * side).min(TICK_EM);
             let text = fonts::shorten(&cell.text, em, (side - 4.0) / SLACK);
-            let baseline = if cell.arrows.is_empty() { middle[1] + 0.36 * em } else { y + side - 0.5 * em };
+            let lift = if cell.note.is_empty() { 0.0 } else { 0.55 * em };
+            let baseline = if cell.arrows.is_empty() { middle[1] + 0.36 * em - lift } else { y + side - 0.5 * em };
             if !text.is_empty() {
                 brush.write(text, em, [middle[0], baseline], HPos::Center, ink)?;
+            }
+            if !cell.note.is_empty() {
+                let fits = (side - 6.0) / (SLACK * fonts::width(&cell.note, 1.0)).max(1e-9);
+                let em = (0.75 * em).min(fits);
+                brush.write(cell.note.clone(), em, [middle[0], middle[1] + 1.4 * em], HPos::Center, ink)?;
             }
         }
         let (right, bottom) = (rect.left + columns * side, rect.top + rows * side);
@@ -120,7 +148,24 @@ impl Grid {
             let y = rect.top + row as f64 * side;
             brush.line(&[[rect.left, y], [right, y]], 1.0, FRAME)?;
         }
+        for (row, name) in self.row_names.iter().enumerate() {
+            let y = rect.top + (row as f64 + 0.5) * side + 0.36 * TICK_EM;
+            brush.write(shortened(name), TICK_EM, [rect.left - 10.0, y], HPos::Right, TEXT)?;
+        }
+        let lie = self.columns_lie(side);
+        for (column, name) in self.column_names.iter().enumerate() {
+            let x = rect.left + (column as f64 + 0.5) * side;
+            let (at, anchor) = match lie {
+                true => ([x, bottom + 1.25 * TICK_EM], HPos::Center),
+                false => ([x + 0.36 * TICK_EM, bottom + 10.0], HPos::Right),
+            };
+            brush.text(&Text { text: shortened(name), em: TICK_EM, at, anchor, colour: TEXT, upwards: !lie })?;
+        }
         self.draw_scale(&axis, [right + 18.0, rect.top, bottom], brush)
+    }
+
+    fn shade(&self, part: f64) -> RGBColor {
+        shade(part, if self.around { AROUND } else { SHADES })
     }
 
     /// Draws the bar next to the grid that shows the value of each shade.
@@ -134,7 +179,7 @@ impl Grid {
             // every stripe extends to the top, so that no seam shows
             let low = row(stripe as f64 / STRIPES as f64);
             let middle = (stripe as f64 + 0.5) / STRIPES as f64;
-            brush.area(&[[left, top], [left + 18.0, top], [left + 18.0, low], [left, low]], shade(middle), 1.0)?;
+            brush.area(&[[left, top], [left + 18.0, top], [left + 18.0, low], [left, low]], self.shade(middle), 1.0)?;
         }
         for tick in &axis.ticks {
             let y = row(axis.part(tick.value));
@@ -147,11 +192,20 @@ impl Grid {
     }
 }
 
-fn shade(part: f64) -> RGBColor {
-    let place = part.clamp(0.0, 1.0) * (SHADES.len() - 1) as f64;
-    let from = (place as usize).min(SHADES.len() - 2);
+/// The width that the names need.
+fn widest(names: &[String]) -> f64 {
+    names.iter().map(|name| SLACK * fonts::width(&shortened(name), TICK_EM)).fold(0.0, f64::max)
+}
+
+fn shortened(name: &str) -> String {
+    fonts::shorten(name, TICK_EM, 260.0)
+}
+
+fn shade(part: f64, shades: [[f64; 3]; 3]) -> RGBColor {
+    let place = part.clamp(0.0, 1.0) * (shades.len() - 1) as f64;
+    let from = (place as usize).min(shades.len() - 2);
     let mix = |channel: usize| {
-        let (a, b) = (SHADES[from][channel], SHADES[from + 1][channel]);
+        let (a, b) = (shades[from][channel], shades[from + 1][channel]);
         (a + (place - from as f64) * (b - a)).round() as u8
     };
     RGBColor(mix(0), mix(1), mix(2))

@@ -12,7 +12,7 @@ const ROW: f64 = 44.0;
 const LABEL_LIMIT: f64 = 480.0;
 
 /// A point estimate with its interval.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Interval {
     /// Label of the row.
     pub label: String,
@@ -22,6 +22,8 @@ pub struct Interval {
     pub low: f64,
     /// The interval's upper end.
     pub high: f64,
+    /// The numbers that were estimated from, as faint dots.
+    pub dots: Vec<f64>,
 }
 
 /// Intervals, one per row. If panels side by side have the same row labels, only the first of them shows the labels.
@@ -41,7 +43,9 @@ pub struct Intervals {
 
 impl Intervals {
     pub(super) fn numbers(&self) -> impl Iterator<Item = (&str, f64, f64)> {
-        self.rows.iter().flat_map(|row| [(row.label.as_str(), row.point, row.low), (row.label.as_str(), row.point, row.high)])
+        let ends = |row: &Interval| [(row.point, row.low), (row.point, row.high)];
+        let numbers = move |row: &'_ Interval| ends(row).into_iter().chain(row.dots.iter().map(|dot| (*dot, *dot))).collect::<Vec<_>>();
+        self.rows.iter().flat_map(move |row| numbers(row).into_iter().map(|(at, value)| (row.label.as_str(), at, value)))
     }
 
     pub(super) fn height(&self) -> f64 {
@@ -54,8 +58,7 @@ impl Intervals {
     }
 
     pub(super) fn draw(&self, rect: Rect, looks: &[Look], named: bool, brush: &mut impl Brush) -> Result<(), String> {
-        let numbers = self.rows.iter().flat_map(|row| [row.point, row.low, row.high]);
-        let range = extremes(numbers.chain(self.reference));
+        let range = extremes(self.numbers().flat_map(|(_, at, value)| [at, value]).chain(self.reference));
         let axis = |most: usize| match (self.x_range, range) {
             (Some((low, high)), _) => Axis::new(low, high, most),
             (None, Some((low, high))) => Axis::with_air(low, high, most),
@@ -75,6 +78,10 @@ impl Intervals {
             brush.line(&[[low, y], [high, y]], 2.0, look.colour)?;
             for end in [low, high] {
                 brush.line(&[[end, y - 11.0], [end, y + 11.0]], 2.0, look.colour)?;
+            }
+            for (number, dot) in row.dots.iter().enumerate() {
+                // equal numbers lie one below the other
+                brush.dot([column(*dot), y + 7.0 * (number % 5) as f64 - 14.0], 3.5, look.colour, 0.45)?;
             }
             brush.dot([column(row.point), y], 6.5, look.colour, 1.0)?;
             if named {

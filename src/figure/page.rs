@@ -256,7 +256,7 @@ impl Chart {
             Chart::Lines(lines) => lines.margins(size, named),
             Chart::Intervals(intervals) => intervals.margins(named),
             Chart::Violins(violins) => violins.margins(size),
-            Chart::Grid(grid) => grid.margins(),
+            Chart::Grid(grid) => grid.margins(size[0]),
             Chart::Episodes(episodes) => episodes.margins(),
         }
     }
@@ -289,7 +289,7 @@ mod tests {
     fn looks_follow_the_name_across_panels() {
         let line = |label: &&str| Series::new(*label, vec![(0.0, 0.0)]);
         let lines = |labels: &[&str]| Chart::Lines(Lines { series: labels.iter().map(line).collect(), ..Lines::default() });
-        let row = |label: &&str| Interval { label: label.to_string(), point: 0.0, low: 0.0, high: 0.0 };
+        let row = |label: &&str| Interval { label: label.to_string(), ..Interval::default() };
         let rows = |labels: &[&str]| Chart::Intervals(Intervals { rows: labels.iter().map(row).collect(), ..Intervals::default() });
         let charts = [lines(&["A2C", "PPO"]), lines(&["PPO", "TRPO", "A2C"]), rows(&["TRPO", "A2C"]), lines(&["run", "run"])];
         let panels = charts.map(|chart| Panel { title: String::new(), chart }).into();

@@ -156,10 +156,10 @@ fn every_kind_of_chart_is_drawn_with_the_same_bytes_each_time() {
         series: vec![Series { band, ..Series::new("a", vec![(1.0, 0.5), (2.0, 1.2), (4.0, 1.0)]) }],
         ..Lines::default()
     };
-    let row = |label: &str| Interval { label: label.into(), point: 0.4, low: 0.2, high: 0.5 };
+    let row = |label: &str| Interval { label: label.into(), point: 0.4, low: 0.2, high: 0.5, dots: vec![0.3, 0.45] };
     let intervals = Intervals { rows: vec![row("a"), row("b")], reference: Some(0.5), ..Intervals::default() };
     let violins = Violins { violins: vec![Violin::normal("1", 0.3, 1.0, 3.0)], reference: Some(0.0), ..Violins::default() };
-    let field = |value: Option<f64>| Cell { value, text: "x".into(), arrows: vec![Arrow::Up, Arrow::Left] };
+    let field = |value: Option<f64>| Cell { value, text: "x".into(), arrows: vec![Arrow::Up, Arrow::Left], ..Cell::default() };
     let grid =
         Grid { columns: 2, cells: vec![field(Some(1.0)), field(None), field(Some(3.0))], value_label: "value".into(), ..Grid::default() };
     let shapes = vec![gradus_envs::Shape::Disc { centre: [0.0, 0.0], radius: 3.0, ink: gradus_envs::Ink::Body }];
@@ -167,7 +167,18 @@ fn every_kind_of_chart_is_drawn_with_the_same_bytes_each_time() {
     let frames = vec![gradus_drawing::Frame { scene, step: 0, return_so_far: 0.0 }; 3];
     let rows = vec![Episode { label: "a".into(), frames, ..Episode::default() }, Episode { text: "1+1=2".into(), ..Episode::default() }];
     let episodes = Chart::Episodes(Episodes { rows });
-    let charts = vec![Chart::Lines(study), Chart::Intervals(intervals), Chart::Violins(violins), Chart::Grid(grid), episodes];
+    let names = |names: [&str; 2]| names.map(String::from).to_vec();
+    let noted = |value: Option<f64>| Cell { value, text: "0.7".into(), note: "0.6 to 0.8".into(), ..Cell::default() };
+    let matrix = Chart::Grid(Grid {
+        columns: 2,
+        cells: vec![noted(Some(0.7)), noted(Some(0.5)), noted(None), noted(Some(0.1))],
+        range: Some((0.0, 1.0)),
+        row_names: names(["a", "b"]),
+        column_names: names(["c", "a name that is wider than its column"]),
+        around: true,
+        ..Grid::default()
+    });
+    let charts = vec![Chart::Lines(study), Chart::Intervals(intervals), Chart::Violins(violins), Chart::Grid(grid), matrix, episodes];
     let empty = vec![
         Chart::Lines(Lines::default()),
         Chart::Intervals(Intervals::default()),

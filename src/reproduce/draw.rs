@@ -41,7 +41,7 @@ pub(super) fn figure(title: &str, note: &str, columns: usize, panels: Vec<Panel>
 
 /// Returns a panel of intervals, one row each, all of one colour.
 pub(super) fn intervals(title: &str, x_label: &str, rows: Vec<(String, Estimate)>) -> Panel {
-    let row = |(label, Estimate { point, low, high }): (String, Estimate)| Interval { label, point, low, high };
+    let row = |(label, Estimate { point, low, high }): (String, Estimate)| Interval { label, point, low, high, dots: Vec::new() };
     let chart = Intervals { x_label: x_label.into(), rows: rows.into_iter().map(row).collect(), plain: true, ..Intervals::default() };
     Panel { title: title.into(), chart: Chart::Intervals(chart) }
 }

@@ -96,15 +96,14 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         Cell { value: Some(mean), text: format!("{mean:.0}"), ..Cell::default() }
     };
-    // the first row and column have the names
-    let head = |text: String| Cell { text, ..Cell::default() };
-    let mut shown: Vec<Cell> =
-        std::iter::once(head(String::new())).chain(lambdas.iter().map(|lambda| head(format!("λ = {lambda}")))).collect();
-    for (gamma, row) in gammas.iter().zip(cells.chunks(lambdas.len())) {
-        shown.push(head(format!("γ = {gamma}")));
-        shown.extend(row.iter().map(cell));
-    }
-    let grid = Grid { columns: lambdas.len() + 1, cells: shown, value_label: "return".into(), ..Grid::default() };
+    let grid = Grid {
+        columns: lambdas.len(),
+        cells: cells.iter().map(cell).collect(),
+        value_label: "return".into(),
+        row_names: gammas.iter().map(|gamma| format!("γ = {gamma}")).collect(),
+        column_names: lambdas.iter().map(|lambda| format!("λ = {lambda}")).collect(),
+        ..Grid::default()
+    };
     let panels = vec![
         lines("γ = 0.99", "iterations", "return", series),
         Panel { title: format!("after {iterations} iterations"), chart: Chart::Grid(grid) },
