@@ -46,6 +46,35 @@ fn two_calls_write_the_same_bytes_and_pages_hold() {
     }
 }
 
+/// The gallery writes pages again from their tables: a page as it was made stays the same, words that were changed become those of the experiment, and a quick version stays.
+#[test]
+fn the_gallery_writes_pages_with_the_words_of_now() {
+    let folder = temporary::tempdir().unwrap();
+    for arguments in
+        [&["sutton-barto-8.4", "--out", "all/sutton-barto-8.4"][..], &["sutton-barto-13.1", "--quick", "--out", "all/sutton-barto-13.1"]]
+    {
+        let output = gradus(folder.path(), &[&["reproduce"], arguments].concat());
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    }
+    let all = folder.path().join("all");
+    let write_gallery = || assert!(gradus(folder.path(), &["reproduce", "gallery", "--out", "all"]).status.success());
+    let of = |name: &str| contents(&all.join(name));
+    let before = ["sutton-barto-8.4", "sutton-barto-13.1"].map(of);
+    write_gallery();
+    assert_eq!(["sutton-barto-8.4", "sutton-barto-13.1"].map(of), before);
+    let [page, words] = ["README.md", "experiment.toml"].map(|name| all.join("sutton-barto-8.4").join(name));
+    fs::write(&words, fs::read_to_string(&words).unwrap().replace("wander", "stroll")).unwrap();
+    fs::write(&page, fs::read_to_string(&page).unwrap().replace("wander", "stroll")).unwrap();
+    write_gallery();
+    assert_eq!(of("sutton-barto-8.4"), before[0]);
+    // a page of other settings is not that of this experiment
+    fs::write(&words, fs::read_to_string(&words).unwrap().replace("planning = 10", "planning = 11")).unwrap();
+    fs::write(&page, fs::read_to_string(&page).unwrap().replace("wander", "stroll")).unwrap();
+    write_gallery();
+    assert!(fs::read_to_string(&page).unwrap().contains("stroll"));
+    assert!(gradus(folder.path(), &["pages", "all/README.md", "all/sutton-barto-8.4/README.md"]).status.success());
+}
+
 #[test]
 fn every_reproduction_is_listed() {
     let output = gradus(Path::new("."), &["reproduce", "list"]);

@@ -100,6 +100,11 @@ impl Experiment {
         Ok(experiment)
     }
 
+    /// Whether both have the same settings, so that one finds what the other found.
+    pub(super) fn has_settings_of(&self, other: &Self) -> bool {
+        self.settings == other.settings
+    }
+
     /// Returns the settings of an experiment that is no comparison.
     pub(super) fn settings<T: for<'a> Deserialize<'a>>(&self) -> Result<T, Error> {
         Value::Table(self.settings.clone()).try_into().map_err(|error: toml::de::Error| wrong(&self.title, error.message()))

@@ -3,7 +3,7 @@
 use super::experiment::Evidence;
 use crate::figure::Figure;
 use crate::nets::math::ln;
-use crate::statistics::csv::quoted;
+use crate::statistics::csv::{cells, quoted};
 use crate::statistics::{Aggregate, Bootstrap, Estimate, Scores};
 
 /// What makes a claim hold.
@@ -15,6 +15,29 @@ pub(super) enum Test {
     Below(f64),
     /// The whole interval is between these numbers.
     Within(f64, f64),
+}
+
+impl Test {
+    /// Returns the condition in words, such as `above 0`.
+    pub(super) fn condition(&self) -> String {
+        let short = |number: &f64| if *number != 0.0 && number.abs() < 1e-4 { format!("{number:e}") } else { number.to_string() };
+        match self {
+            Test::Above(least) => format!("above {}", short(least)),
+            Test::Below(most) => format!("below {}", short(most)),
+            Test::Within(least, most) => format!("from {} to {}", short(least), short(most)),
+        }
+    }
+
+    /// Reads what [`condition`](Test::condition) returns.
+    fn of(condition: &str) -> Option<Self> {
+        let number = |text: &str| text.parse::<f64>().ok();
+        match condition.split_once(' ')? {
+            ("above", least) => Some(Test::Above(number(least)?)),
+            ("below", most) => Some(Test::Below(number(most)?)),
+            ("from", ends) => ends.split_once(" to ").and_then(|(least, most)| Some(Test::Within(number(least)?, number(most)?))),
+            _ => None,
+        }
+    }
 }
 
 /// The answer to a claim.
@@ -125,6 +148,32 @@ pub(super) fn paired(bootstrap: Bootstrap, x: &[f64], y: &[f64]) -> Estimate {
     widened(bootstrap.paired_difference(&scores(x), &scores(y)), bootstrap.level, x.len())
 }
 
+/// Returns the share of `hits` among `n` runs, with the exact interval of Clopper and Pearson for one of `claims` claims.
+pub(super) fn share(claims: usize, hits: usize, n: usize) -> Estimate {
+    let tail = 0.025 / claims as f64;
+    // P(at most k hits) with probability p of a hit
+    let at_most = |k: usize, p: f64| {
+        let mut chance = (1.0 - p).powi(n as i32);
+        let mut sum = chance;
+        for hit in 0..k {
+            chance *= (n - hit) as f64 / (hit + 1) as f64 * p / (1.0 - p);
+            sum += chance;
+        }
+        sum
+    };
+    let solve = |is_above: &dyn Fn(f64) -> bool| {
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..60 {
+            let middle = 0.5 * (low + high);
+            if is_above(middle) { high = middle } else { low = middle }
+        }
+        0.5 * (low + high)
+    };
+    let low = if hits == 0 { 0.0 } else { solve(&|p| 1.0 - at_most(hits - 1, p) > tail) };
+    let high = if hits == n { 1.0 } else { solve(&|p| at_most(hits, p) < tail) };
+    Estimate { point: hits as f64 / n as f64, low, high }
+}
+
 /// Widens a percentile interval of `n` runs, which is too narrow if there are few: it is about z sqrt((n - 1) / n) standard errors to either side, where
 /// Student's interval has the quantile t of n - 1 degrees of freedom (Hesterberg, The American Statistician 69, 2015, section 3.2).
 fn widened(Estimate { point, low, high }: Estimate, level: f64, n: usize) -> Estimate {
@@ -175,11 +224,25 @@ pub(super) fn counts(claims: &[Claim]) -> [usize; 3] {
 /// side, and is undecided otherwise. No other claim has a say.
 pub(super) fn verdict(claims: &[Claim]) -> &'static str {
     match counts(claims) {
+        [0, 0, 0] => "Not tested here",
         [0, _, fail] if fail > 0 => "Does not hold here",
         [0, ..] => "Undecided here",
         [_, 0, 0] => "Holds",
-        _ => "Holds partly",
+        [_, _, 0] => "Holds partly, the rest is undecided",
+        _ => "Holds partly, a part does not",
     }
+}
+
+/// Returns how many claims of the main sentence have each answer, in words.
+pub(super) fn counted(claims: &[Claim]) -> String {
+    let [hold, open, fail] = counts(claims);
+    let verb = |n: usize, one: &'static str, more: &'static str| if n == 1 { one } else { more };
+    format!(
+        "{hold} {}, {open} {} undecided, and {fail} {} not hold",
+        verb(hold, "holds", "hold"),
+        verb(open, "is", "are"),
+        verb(fail, "does", "do")
+    )
 }
 
 /// Returns the verdict on the main sentence, with the number of every claim.
@@ -191,11 +254,11 @@ pub(super) fn sentence(main: &str, claims: &[Claim]) -> String {
             other => format!("{} ({kind}, {}): {}", claim.text, other.word(), claim.number()),
         }
     };
-    let [hold, open, fail] = counts(claims);
     format!(
-        "{}: {} (of its claims {hold} hold, {open} are undecided, {fail} do not hold.) {}.",
+        "{}: {} (Of its claims {}.) {}.",
         verdict(claims),
         main,
+        counted(claims),
         claims.iter().map(part).collect::<Vec<_>>().join("; ")
     )
 }
@@ -204,11 +267,7 @@ pub(super) fn sentence(main: &str, claims: &[Claim]) -> String {
 pub(super) fn verdict_csv(claims: &[Claim]) -> String {
     let mut text = String::from("claim,text,point,low,high,holds_if,answer,holds,undecided,fails,evidence,place\n");
     for (claim, number) in claims.iter().zip(1..) {
-        let condition = match claim.test {
-            Test::Above(least) => format!("above {least}"),
-            Test::Below(most) => format!("below {most}"),
-            Test::Within(least, most) => format!("from {least} to {most}"),
-        };
+        let condition = claim.test.condition();
         let Estimate { point, low, high } = claim.estimate;
         let answer = claim.answer();
         // the last columns count
@@ -223,6 +282,17 @@ pub(super) fn verdict_csv(claims: &[Claim]) -> String {
         text += &(cells + "\n");
     }
     text
+}
+
+/// Reads `verdict.csv`, except where the claims come from. `None` if it is damaged.
+pub(super) fn read_verdict(text: &str) -> Option<Vec<Claim>> {
+    let claim = |line: &str| {
+        let cells = cells(line)?;
+        let number = |place: usize| cells.get(place)?.parse::<f64>().ok();
+        let estimate = Estimate { point: number(2)?, low: number(3)?, high: number(4)? };
+        Some(Claim::new(cells.get(1)?.as_ref(), estimate, Test::of(cells.get(5)?)?))
+    };
+    text.lines().skip(1).map(claim).collect()
 }
 
 #[cfg(test)]
@@ -260,6 +330,17 @@ mod tests {
         }
     }
 
+    /// The interval of no hit is known in closed form; the others are from tables (Clopper and Pearson, 1934, and R's `binom.test`).
+    #[test]
+    fn shares_have_exact_intervals() {
+        let none = share(1, 0, 100);
+        assert!((none.high - (1.0 - 0.025_f64.powf(0.01))).abs() < 1e-9 && none.low == 0.0, "{none:?}");
+        let some = share(1, 9, 10);
+        assert!((some.low - 0.554_984).abs() < 1e-5 && (some.high - 0.997_471).abs() < 1e-5, "{some:?}");
+        assert_eq!(share(2, 10, 10).high, 1.0);
+        assert!(share(5, 9, 10).low < some.low, "wider for more claims");
+    }
+
     /// The intervals of means of ten normal numbers contain the truth as often as they promise.
     #[test]
     fn intervals_of_few_runs_are_wide_enough() {
@@ -279,16 +360,24 @@ mod tests {
         let [holds, open, fails] = [(0.1, 0.2), (-0.1, 0.1), (-0.2, -0.1)].map(|(low, high)| claim(low, high, Test::Above(0.0)));
         let of = |claims: &[&Claim]| verdict(&claims.iter().map(|claim| (*claim).clone()).collect::<Vec<_>>());
         assert_eq!(of(&[&holds, &holds]), "Holds");
-        assert_eq!(of(&[&holds, &open]), "Holds partly");
-        assert_eq!(of(&[&holds, &fails]), "Holds partly");
+        assert_eq!(of(&[&holds, &open]), "Holds partly, the rest is undecided");
+        assert_eq!(of(&[&holds, &open, &fails]), "Holds partly, a part does not");
         assert_eq!(of(&[&open, &open]), "Undecided here");
         assert_eq!(of(&[&fails, &fails]), "Does not hold here");
         assert_eq!(of(&[&open, &fails]), "Does not hold here");
         let other = Claim { evidence: Evidence::Ours, ..fails };
         assert_eq!((of(&[&holds, &other]), of(&[&open, &other])), ("Holds", "Undecided here"), "only the main sentence decides");
+        assert_eq!(of(&[&other]), "Not tested here");
+        let all = [holds.clone(), Claim { text: "b, c".into(), test: Test::Within(-1.0, 0.5), ..open.clone() }];
+        let read = read_verdict(&verdict_csv(&all)).expect("a table");
+        assert_eq!(
+            read.iter().map(|claim| (&claim.text, claim.estimate, claim.test)).collect::<Vec<_>>(),
+            all.iter().map(|claim| (&claim.text, claim.estimate, claim.test)).collect::<Vec<_>>()
+        );
+        assert_eq!(read_verdict("claim\n1,a,0,0"), None);
         assert_eq!(
             sentence("A is b.", &[holds, open]),
-            "Holds partly: A is b. (of its claims 1 hold, 1 are undecided, 0 do not hold.) a (main): 0.15 [0.10, 0.20]; a (main, undecided): 0.00 [-0.10, 0.10]."
+            "Holds partly, the rest is undecided: A is b. (Of its claims 1 holds, 1 is undecided, and 0 do not hold.) a (main): 0.15 [0.10, 0.20]; a (main, undecided): 0.00 [-0.10, 0.10]."
         );
     }
 }

@@ -145,13 +145,44 @@ impl Reproduction {
     }
 }
 
-/// Writes the gallery to `README.md` in the folder `dir`, which has folders of reproductions.
+impl Reproduction {
+    /// Writes the page in the folder `dir` again, with the words of the experiment's file as they are now and the numbers of `verdict.csv`, without the experiment itself. Pages of
+    /// quick versions, and folders with other settings or claims, stay as they are.
+    fn rewrite(&self, dir: &Path) -> Result<(), Error> {
+        let read = |name: &str| {
+            let path = dir.join(name);
+            fs::read_to_string(&path).map_err(|source| Error::Io { action: "read", path, source })
+        };
+        let write = |name: &str, text: &str| {
+            let path = dir.join(name);
+            replace(&path, text.as_bytes()).map_err(|source| Error::Io { action: "write", path, source })
+        };
+        let experiment = Experiment::parse(self.name, self.text, false)?;
+        let (page, before) = (read("README.md")?, read("experiment.toml")?);
+        let is_same = Experiment::parse(self.name, &before, false).is_ok_and(|before| before.has_settings_of(&experiment));
+        let Some(mut claims) = findings::read_verdict(&read("verdict.csv")?) else { return Ok(()) };
+        if page.contains("**Quick version.**") || !is_same || claims.len() != experiment.evidence.len() {
+            return Ok(());
+        }
+        for (claim, evidence) in claims.iter_mut().zip(&experiment.evidence) {
+            claim.evidence = evidence.clone();
+        }
+        let figures = page.lines().filter(|line| line.starts_with("![")).filter_map(|line| line.rsplit_once('(')?.1.strip_suffix(".png)"));
+        let page = page::page(self, &experiment, &claims, &figures.collect::<Vec<_>>(), false);
+        write("experiment.toml", self.text)?;
+        write("verdict.csv", &findings::verdict_csv(&claims))?;
+        write("README.md", &page)
+    }
+}
+
+/// Writes the gallery to `README.md` in the folder `dir`, which has folders of reproductions, and their pages with the words of now.
 pub(crate) fn gallery(dir: &Path) -> Result<PathBuf, Error> {
     let row = |reproduction: &Reproduction| page::row(reproduction, &Experiment::parse(reproduction.name, reproduction.text, false)?, dir);
     let made: Vec<&Reproduction> = ALL.iter().filter(|reproduction| dir.join(reproduction.name).join("README.md").exists()).collect();
     if made.is_empty() {
         return Err(Error::Folder { path: dir.into(), problem: "expected a folder with reproductions, got none".into() });
     }
+    made.iter().try_for_each(|reproduction| reproduction.rewrite(&dir.join(reproduction.name)))?;
     let rows: Vec<String> = made.into_iter().map(row).collect::<Result<_, Error>>()?;
     let path = dir.join("README.md");
     replace(&path, page::gallery(&rows).as_bytes()).map_err(|source| Error::Io { action: "write", path: path.clone(), source })?;

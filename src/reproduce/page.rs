@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Reproduction;
 use super::experiment::Experiment;
-use super::findings::{Answer, Claim, counts, verdict};
+use super::findings::{Answer, Claim, counted, counts, verdict};
 use crate::Error;
 
 /// Returns the queries of a claim's numbers for `gradus pages`.
@@ -21,8 +21,12 @@ fn summary(main: &str, found: &[Claim]) -> String {
     let of = "in verdict.csv where evidence=main";
     let exempt = main.trim_end_matches('.').replace([';', '|'], ",");
     format!(
-        "> {main}<!-- not data: {exempt} -->\n\nOf {} claims of this sentence, {hold} hold, {open} are undecided, and {fail} do not hold.<!--= count {of}; sum holds {of}; sum undecided {of}; sum fails {of} -->",
-        hold + open + fail
+        "> {main}<!-- not data: {exempt} -->\n\nOf {} of this sentence, {}.<!--= count {of}; sum holds {of}; sum undecided {of}; sum fails {of} -->",
+        match hold + open + fail {
+            1 => "1 claim".into(),
+            n => format!("{n} claims"),
+        },
+        counted(found)
     )
 }
 
@@ -30,16 +34,26 @@ fn summary(main: &str, found: &[Claim]) -> String {
 fn claims(claims: &[Claim], folder: &str) -> String {
     let mut text = String::new();
     for (claim, number) in claims.iter().zip(1..) {
+        // the sign of a difference needs no words
+        let bound = match claim.test.condition() {
+            condition if condition.ends_with(" 0") => String::new(),
+            condition => format!("holds {condition}").replace('-', "−"),
+        };
         let answer = match claim.answer() {
             Answer::Holds => "",
-            other => &format!(" ({})", other.word()),
+            other => other.word(),
+        };
+        let remark = [bound.as_str(), answer].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+        let (answer, bound) = match remark.is_empty() {
+            true => (String::new(), String::new()),
+            false => (format!(" ({remark})"), format!("; {remark}")),
         };
         let evidence = claim.evidence.shown();
         // a phrase ends at a semicolon
         let exempt: String = claim.text.replace([';', '|'], ",");
         writeln!(
             text,
-            "- {exempt}{answer}: {}<!--= {} --> *({evidence})*<!-- not data: {exempt}; ({evidence}) -->",
+            "- {exempt}{answer}: {}<!--= {} --> *({evidence})*<!-- not data: {exempt}{bound}; ({evidence}) -->",
             claim.number().replace('-', "−"),
             queries(claim, number, folder)
         )
@@ -56,8 +70,10 @@ pub(super) fn page(reproduction: &Reproduction, experiment: &Experiment, found: 
         let text = text.trim();
         format!("**{heading}.** {text}\n\n")
     };
-    let told: String =
-        [("The publication says", says), ("In the figure", published), ("What differs", differs)].iter().map(|(h, t)| told(h, t)).collect();
+    let told: String = [("The publication says, in our words", says), ("In the figure", published), ("What differs", differs)]
+        .iter()
+        .map(|(h, t)| told(h, t))
+        .collect();
     let quick = "The numbers of runs and steps above are those of the whole experiment; this quick version has fewer, which are in the section `[quick]` of experiment.toml.";
     let told = if is_quick { told + &format!("**Quick version.** {quick}\n\n") } else { told };
     format!(
@@ -92,9 +108,9 @@ pub(super) fn row(reproduction: &Reproduction, experiment: &Experiment, folder: 
 pub(super) fn gallery(rows: &[String]) -> String {
     format!(
         "# Published figures, redrawn\n\nEach figure below is made by one command, which trains, computes and draws it again, with the published numbers laid over ours where there are any. A verdict \
-         is about the main sentence of the publication, and follows from intervals alone: a claim *holds* if its whole interval is on the claim's side, *does not hold* if the whole interval is on the other \
+         is about the main sentence of the publication, which is given in our words, and follows from intervals alone: a claim *holds* if its whole interval is on the claim's side, *does not hold* if the whole interval is on the other \
          side, and is *undecided* otherwise. The sentence holds if all of its claims do, and partly if some do; if none does, it does not hold here if one is on the other side, and is undecided otherwise. \
-         Behind every claim stands its place in the publication, or that it is ours, or true by construction; these have no say in the verdict. The intervals of one figure together have a confidence of 95 %.<!-- not data: confidence of 95 % -->\n\n```sh\ngradus reproduce list                # all figures\ngradus reproduce NAME --out DIR      # one of them\n```\n\n{}",
+         Behind every claim stands where it holds, if that is not the sign of a difference, and its place in the publication, or that it is ours, or true by construction; these have no say in the verdict. The intervals of one figure together have a confidence of 95 %.<!-- not data: confidence of 95 % -->\n\n```sh\ngradus reproduce list                # all figures\ngradus reproduce NAME --out DIR      # one of them\n```\n\n{}",
         rows.concat()
     )
 }

@@ -126,6 +126,11 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
             Test::Above(0.5),
         ),
         Claim::new("with 20 seeds each the means are in the wrong order with a probability below 1 %", wrong(20)?, Test::Below(0.01)),
+        Claim::exact(
+            "a valid test seldom calls two groups of five equal runs different: share of all ways to divide ten different numbers that have p < 0.05",
+            8.0 / 252.0,
+            Test::Below(0.05),
+        ),
     ];
     let line = |place: usize, colour: usize, label: &str| Series {
         style: Some(solid(colour)),

@@ -80,7 +80,7 @@ pub(in crate::reproduce) fn testbed(experiment: &Experiment) -> Result<Findings,
         let testbed = Testbed::new(0..problems, arms, mean, seed);
         let best: Vec<f64> =
             (0..problems).map(|problem| testbed.values(problem).iter().copied().fold(f64::NEG_INFINITY, f64::max)).collect();
-        super::super::findings::mean(bootstrap(7), &best)
+        super::super::findings::mean(bootstrap(10), &best)
     };
     // the mean over the last hundred steps; its error is at most that of a single step
     let late = |averages: &[Average]| {
@@ -88,11 +88,25 @@ pub(in crate::reproduce) fn testbed(experiment: &Experiment) -> Result<Findings,
         let mean = |number: &dyn Fn(&Average) -> f64| last.iter().map(number).sum::<f64>() / 100.0;
         (mean(&|average| average.mean), mean(&|average| average.error))
     };
-    let interval = |(point, error): (f64, f64)| Estimate { point, low: point - width(7) * error, high: point + width(7) * error };
+    let interval = |(point, error): (f64, f64)| Estimate { point, low: point - width(10) * error, high: point + width(10) * error };
     let percent = |(share, error): (f64, f64)| (100.0 * share, 100.0 * error);
-    let minus = |a: &Outcome, b: &Outcome| paired(bootstrap(7), &a.of_problems, &b.of_problems);
+    let minus = |a: &Outcome, b: &Outcome| paired(bootstrap(10), &a.of_problems, &b.of_problems);
     let claims = vec![
         Claim::new("the best possible reward is about 1.54", best, Test::Within(1.48, 1.60)),
+        Claim::new(
+            "ε = 0.1 earns more than the greedy method: difference over all steps",
+            minus(&outcomes[2], &outcomes[0]),
+            Test::Above(0.0),
+        ),
+        Claim::new("so does ε = 0.01", minus(&outcomes[1], &outcomes[0]), Test::Above(0.0)),
+        Claim::new(
+            "the greedy method is often stuck: share of the problems in which it does not select the optimal action, last 100 steps, in percent",
+            {
+                let (share, error) = late(&outcomes[0].optimal);
+                interval(percent((1.0 - share, error)))
+            },
+            Test::Above(50.0),
+        ),
         Claim::new(
             "the greedy method levels off at a reward of about 1: last 100 steps",
             interval(late(&outcomes[0].rewards)),
@@ -122,7 +136,7 @@ pub(in crate::reproduce) fn testbed(experiment: &Experiment) -> Result<Findings,
             "UCB is the best in the study of figure 2.6: its reward minus that of the next best, with parameters chosen on the other half of the problems",
             {
                 let (next, _) = [0, 1, 3].map(highest).into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default();
-                paired(bootstrap(7), &highest(2).0, &next)
+                paired(bootstrap(10), &highest(2).0, &next)
             },
             Test::Above(0.0),
         ),

@@ -268,7 +268,15 @@ pub(in crate::reproduce) fn lambda(experiment: &Experiment) -> Result<Findings, 
     let steps: Vec<Method> = study.steps.iter().map(|n| Method::Steps(*n)).collect();
     let (returns, steps) = (measure(&study, &returns)?, measure(&study, &steps)?);
     let of = |method: Method| returns.iter().chain(&steps).find(|errors| errors.method == method).map(Errors::best).unwrap_or_default();
-    let bootstrap = bootstrap(5);
+    let bootstrap = bootstrap(6);
+    let highest = |method: Method| {
+        returns
+            .iter()
+            .chain(&steps)
+            .find(|errors| errors.method == method)
+            .and_then(|errors| errors.errors.last().cloned())
+            .unwrap_or_default()
+    };
     let (best, steps_at_best) = (of(Method::Lambda(0.8)), of(Method::Steps(4)));
     let claims = vec![
         Claim::new(
@@ -286,6 +294,11 @@ pub(in crate::reproduce) fn lambda(experiment: &Experiment) -> Result<Findings, 
         Claim::new(
             "the λ-return is slightly better at the best values: error of n = 4 minus that of λ = 0.8",
             paired(bootstrap, &steps_at_best, &best),
+            Test::Above(0.0),
+        ),
+        Claim::new(
+            format!("and at high α: the same with α = {}", study.alphas.last().copied().unwrap_or_default()),
+            paired(bootstrap, &highest(Method::Steps(4)), &highest(Method::Lambda(0.8))),
             Test::Above(0.0),
         ),
     ];
