@@ -74,16 +74,17 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Limits the y axis to where the lines are for most of their length, if a few numbers lie far from there, and says so in its label. The middle nine tenths of all points of lines
-    /// span a range, and the axis reaches at most as far again to either side.
+    /// Limits the y axis to where most numbers are, if a few lie far from there, and says so in the label of the x axis. The middle nine tenths of all points of lines span a range, and so do those of all
+    /// dots; the axis has both, and reaches at most as far again to either side.
     pub(crate) fn leave_out_extremes(&mut self) {
-        let mut ys: Vec<f64> = self.series.iter().flat_map(|series| &series.points).map(|(_, y)| *y).filter(|y| y.is_finite()).collect();
-        ys.sort_unstable_by(f64::total_cmp);
-        let Some((low, high)) = extremes(self.numbers().map(|(_, _, y)| y)) else { return };
-        if ys.len() < 40 || self.y_range.is_some() {
-            return;
-        }
-        let (from, to) = (ys[ys.len() / 20], ys[ys.len() - 1 - ys.len() / 20]);
+        let most = |of: fn(&Series) -> &Vec<(f64, f64)>| {
+            let mut ys: Vec<f64> = self.series.iter().flat_map(of).map(|(_, y)| *y).filter(|y| y.is_finite()).collect();
+            ys.sort_unstable_by(f64::total_cmp);
+            (ys.len() >= 40).then(|| (ys[ys.len() / 20], ys[ys.len() - 1 - ys.len() / 20]))
+        };
+        let Some((low, high)) = extremes(self.numbers().map(|(_, _, y)| y)).filter(|_| self.y_range.is_none()) else { return };
+        let Some((from, to)) = most(|series| &series.points) else { return };
+        let (from, to) = most(|series| &series.dots).map_or((from, to), |(low, high)| (from.min(low), to.max(high)));
         let span = to - from;
         if span <= 0.0 || low >= from - span && high <= to + span {
             return;
@@ -92,7 +93,7 @@ impl Lines {
         let (low, high) = self.threshold.iter().fold((low, high), |(low, high), line| (low.min(line.value), high.max(line.value)));
         let air = 0.04 * (high - low);
         self.y_range = Some((low - air, high + air));
-        self.y_label.push_str(" (the axis leaves out extremes)");
+        self.x_label.push_str(" (the y axis leaves out extremes)"); // where there is room
     }
 
     /// Returns every x and y that is drawn, with the name of its series.
@@ -265,6 +266,25 @@ pub(super) fn look_of(series: &Series, place: usize) -> Look {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A few falls from a cliff do not hide the rest; a tenth of the episodes does count, and so do episodes far above their trailing mean.
+    #[test]
+    fn an_axis_leaves_out_a_few_extremes_and_says_so() {
+        let of = |points: Vec<f64>, dots: Vec<f64>| {
+            let placed = |ys: Vec<f64>| ys.into_iter().enumerate().map(|(x, y)| (x as f64, y)).collect();
+            let mut lines = Lines { series: vec![Series { dots: placed(dots), ..Series::new("a", placed(points)) }], ..Lines::default() };
+            lines.leave_out_extremes();
+            (lines.y_range, lines.x_label)
+        };
+        let falls = |n: usize| (0..100).map(|i| if i < n { -2900.0 } else { -10.0 - (i % 20) as f64 }).collect::<Vec<f64>>();
+        let (range, label) = of(falls(3), falls(3));
+        assert!(range.is_some_and(|(low, high)| (-60.0..-40.0).contains(&low) && high > -10.0), "{range:?}");
+        assert!(label.ends_with("leaves out extremes)"), "{label}");
+        assert_eq!(of(falls(3), falls(10)), (None, String::new()));
+        let rising: Vec<f64> = (0..100).map(f64::from).collect();
+        let solved: Vec<f64> = (0..100).map(|i| if i < 80 { 20.0 } else { 500.0 }).collect();
+        assert_eq!(of(rising, solved).0, None);
+    }
 
     #[test]
     fn names_that_would_touch_move_apart() {

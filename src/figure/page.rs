@@ -88,7 +88,7 @@ impl<'a> Page<'a> {
             return 0;
         }
         let space = width - MARGIN - left;
-        let limit = space / 2.0 - SAMPLE - SAMPLE_GAP - ENTRY_GAP;
+        let limit = space - SAMPLE - SAMPLE_GAP; // a long name has a row of its own
         let entries: Vec<_> =
             entries.into_iter().map(|(sample, label)| (sample, fonts::shorten(label, LEGEND_EM, limit / SLACK))).collect();
         let wide = |(sample, label): &(Sample, String)| sample.width() + SAMPLE_GAP + SLACK * fonts::width(label, LEGEND_EM) + ENTRY_GAP;
