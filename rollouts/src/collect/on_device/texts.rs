@@ -4,7 +4,7 @@
 //! Between two rollouts every environment is at the start of an episode, and its state follows from the episode's number. A checkpoint has
 //! the same words as a checkpoint of environments on the host. Loading computes these words again and checks that they are equal.
 
-use gradus_agents::{Collection, End, GroupId, Rollout, Segment};
+use gradus_agents::{Collection, Completion, End, GroupId, Rollout, Segment};
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::TextWorld;
 use gradus_envs::{Ending, EnvError, Starts, World};
