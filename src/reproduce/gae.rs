@@ -64,7 +64,7 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
     let area = |gamma: f64, lambda: f64| {
         of(gamma, lambda).iter().map(|run| run[1..].iter().sum::<f64>() / (run.len() - 1) as f64).collect::<Vec<f64>>()
     };
-    let bootstrap = bootstrap(6);
+    let bootstrap = bootstrap(7);
     let claims = vec![
         Claim::new(
             "with γ = 0.99, λ = 0.96 learns faster than λ = 0: difference of the mean return over all iterations",
@@ -79,6 +79,7 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
         ),
         Claim::new("better than γ = 1 and λ = 0.96", difference(bootstrap, &last(0.99, 0.96), &last(1.0, 0.96)), Test::Above(0.0)),
         Claim::new("better than γ = 0.99 and λ = 0", difference(bootstrap, &last(0.99, 0.96), &last(0.99, 0.0)), Test::Above(0.0)),
+        Claim::new("better than γ = 0.99 and λ = 1", difference(bootstrap, &last(0.99, 0.96), &last(0.99, 1.0)), Test::Above(0.0)),
         Claim::new("better than γ = 1 and λ = 1", difference(bootstrap, &last(0.99, 0.96), &last(1.0, 1.0)), Test::Above(0.0)),
     ];
     let mut csv = String::from("gamma,lambda,seed,iteration,return\n");
