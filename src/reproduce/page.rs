@@ -20,6 +20,9 @@ fn summary(main: &str, found: &[Claim]) -> String {
     let [hold, open, fail] = counts(found);
     let of = "in verdict.csv where evidence=main";
     let exempt = main.trim_end_matches('.').replace([';', '|'], ",");
+    if hold + open + fail == 0 {
+        return format!("> {main}<!-- not data: {exempt} -->\n\nNo claim about our data tests this sentence.");
+    }
     format!(
         "> {main}<!-- not data: {exempt} -->\n\nOf {} of this sentence, {}.<!--= count {of}; sum holds {of}; sum undecided {of}; sum fails {of} -->",
         match hold + open + fail {
