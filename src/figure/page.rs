@@ -124,7 +124,9 @@ impl<'a> Page<'a> {
         // a page of grids is only as wide as the grids
         let widths: Option<Vec<f64>> = panels.iter().map(|panel| panel.chart.most_width(each)).collect();
         let each = widths.map_or(each, |widths| widths.into_iter().fold(0.0, f64::max).min(each));
-        let needed = (taken + columns as f64 * each + 1.5 * MARGIN).max(LEAST_WIDTH);
+        let texts =
+            [(&self.figure.title, TITLE_EM), (&self.figure.note, NOTE_EM)].map(|(text, em)| SLACK * fonts::width(text, em) + 2.0 * MARGIN);
+        let needed = (taken + columns as f64 * each + 1.5 * MARGIN).max(LEAST_WIDTH).max(texts[0]).max(texts[1]);
         self.size[0] = (needed.ceil() as u32).min(self.size[0]);
 
         let mut y = top;
@@ -152,7 +154,7 @@ impl<'a> Page<'a> {
     pub(super) fn draw(&self, brush: &mut impl Brush) -> Result<(), String> {
         let space = f64::from(self.size[0]) - 2.0 * MARGIN;
         // the title of a single chart begins at its vertical axis
-        let fits = |left: f64, text: &str, em: f64| left + SLACK * fonts::width(text, em) < f64::from(self.size[0]) - 0.5 * MARGIN;
+        let fits = |left: f64, text: &str, em: f64| left + SLACK * fonts::width(text, em) < f64::from(self.size[0]) - MARGIN;
         let left = match self.placed.as_slice() {
             [only] if fits(only.rect.left, &self.figure.note, NOTE_EM) && fits(only.rect.left, &self.figure.title, TITLE_EM) => {
                 only.rect.left

@@ -53,6 +53,7 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
             difference(bootstrap, &wide, &large),
             Test::Above(0.0),
         ));
+        shown.extend(["trust region, 100 δ".to_owned(), "natural, 10".to_owned()]);
         panels.push(study.curves(&shown.iter().map(String::as_str).collect::<Vec<_>>(), environment));
     }
     let note = format!("mean of {} seeds with 95 % intervals; the numbers are step sizes", study.comparison.seeds.len());
