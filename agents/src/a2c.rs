@@ -13,7 +13,7 @@
 //!
 //! Left out: the asynchronous workers, see [`a3c`](crate::a3c).
 
-use gradus_nets::{LossGrad, Objective, Policy, PolicyOutput, diagnostics, settings};
+use gradus_nets::{Evaluation, Objective, Outputs, Policy, settings};
 
 use crate::gae::Gae;
 use crate::learner::Learner;
@@ -75,7 +75,7 @@ impl AgentConfig for A2cConfig {
     }
 }
 
-/// A2C's loss of one decision, as a function of the policy's current output.
+/// A2C's loss of one decision, as a function of the policy's current outputs.
 pub struct A2cObjective<'a> {
     /// Advantages A.
     pub advantages: &'a [f32],
@@ -94,20 +94,11 @@ impl A2cObjective<'_> {
 
 impl Objective for A2cObjective<'_> {
     #[inline(always)]
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        let policy_loss = -self.advantages[i] * now.log_prob;
-        let error = now.value - self.targets[i];
-        let value_loss = 0.5 * error * error;
-        LossGrad {
-            loss: policy_loss + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
-            derivative: PolicyOutput {
-                log_prob: -self.advantages[i],
-                entropy: -self.entropy_coefficient,
-                value: self.value_coefficient * error,
-                ..PolicyOutput::default()
-            },
-            diagnostics: diagnostics([policy_loss, value_loss, -now.entropy]),
-        }
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        let policy_loss = -self.advantages[i] * pi.log_prob;
+        let value_loss = 0.5 * (pi.value - self.targets[i]).squared();
+        let loss = policy_loss + self.value_coefficient * value_loss - self.entropy_coefficient * pi.entropy;
+        loss.with_diagnostics([policy_loss.value(), value_loss.value(), -pi.entropy.value()])
     }
 }
 

@@ -1,9 +1,9 @@
 //! The parts that agents with a replay buffer, an actor of continuous actions and critics Q_k(s, a) share.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::{ActorObjective, Batch, QActorCritic, QActorHead, Sums, ValueLoss, ValueObjective, diagnostics, settings};
+use gradus_nets::{ActorObjective, Batch, Evaluated, Evaluation, QActorCritic, QActorHead, QValues, Sums, ValueObjective, settings};
 
-use crate::off_policy::{Errors, OffPolicy, OffPolicyAgent, OffPolicyConfig, OffPolicyLearner, check_gradient};
+use crate::off_policy::{OffPolicy, OffPolicyAgent, OffPolicyConfig, OffPolicyLearner, check_gradient};
 use crate::{AgentError, Built, ConfigError, Exploration, OptimiserConfig, Sample, Setup, UpdateContext};
 
 settings! {
@@ -55,8 +55,6 @@ pub struct CriticObjective<'a> {
     pub targets: &'a [f32],
     /// The multiple.
     pub factor: f32,
-    /// The mean absolute errors of all critics, which the evaluation writes: they become the priorities.
-    pub errors: &'a Errors,
 }
 
 impl CriticObjective<'_> {
@@ -65,17 +63,13 @@ impl CriticObjective<'_> {
 }
 
 impl ValueObjective for CriticObjective<'_> {
-    fn decision(&self, i: usize, q: &[f32], derivative: &mut [f32]) -> ValueLoss {
-        let (mut loss, mut sum, mut distance) = (0.0, 0.0, 0.0);
-        for (q, d) in q.iter().zip(derivative) {
-            let error = q - self.targets[i];
-            loss += self.factor * error * error;
-            *d = 2.0 * self.factor * error;
-            (sum, distance) = (sum + q, distance + error.abs());
-        }
-        let share = 1.0 / q.len() as f32;
-        self.errors.set(i, share * distance);
-        ValueLoss { loss, diagnostics: diagnostics([share * sum, share * distance]) }
+    fn decision(&self, i: usize, q: QValues<'_>) -> Evaluation {
+        let (y, share) = (self.targets[i], 1.0 / q.values().len() as f32);
+        let mean: f32 = share * q.values().iter().sum::<f32>();
+        let distance = share * q.values().iter().map(|q_k| (q_k - y).abs()).sum::<f32>();
+
+        let loss = self.factor * q.sum(|_, q_k| (q_k - y).squared());
+        loss.with_diagnostics([mean, distance]).with_error(distance)
     }
 }
 
@@ -112,9 +106,9 @@ impl ActorLearner {
     /// The errors become the priorities.
     pub fn step_critics(&mut self, sample: &Sample, targets: &[f32], factor: f32, context: UpdateContext) -> Result<Sums, AgentError> {
         let epoch = self.begin_update(context);
-        let (weights, errors) = (Self::weights(sample), Errors::new(targets.len()));
-        let batch = Batch::new(&sample.first, &weights);
-        let mut sums = self.network.critic_gradient(&sample.rollout.store, batch, &CriticObjective { targets, factor, errors: &errors });
+        let weights = Self::weights(sample);
+        let (store, batch) = (&sample.rollout.store, Batch::new(&sample.first, &weights));
+        let Evaluated { mut sums, errors } = self.network.critic_gradient(store, batch, &CriticObjective { targets, factor });
         let norm = f64::from(self.network.gradient_norm());
         check_gradient((sums.loss, norm), (context, epoch))?;
         let total: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
@@ -153,12 +147,10 @@ mod tests {
     #[test]
     fn the_loss_of_twin_critics_is_that_of_a_table() {
         // Q = 1 and 4, y = 2: errors -1 and 2
-        let (targets, errors) = ([9.0, 2.0], Errors::new(2));
-        let objective = CriticObjective { targets: &targets, factor: 0.5, errors: &errors };
-        let mut derivative = [0.0; 2];
-        let ValueLoss { loss, diagnostics: [q, error, ..] } = objective.decision(1, &[1.0, 4.0], &mut derivative);
-        assert_eq!((loss, derivative), (2.5, [-1.0, 2.0]));
-        assert_eq!((q, error), (2.5, 1.5), "means over the critics");
-        assert_eq!([0, 1].map(|i| errors.get(i)), [0.0, 1.5], "the priority of this decision");
+        let objective = CriticObjective { targets: &[9.0, 2.0], factor: 0.5 };
+        let mut direction = [0.0; 2];
+        let Evaluation { loss, diagnostics: [q, distance, ..], error } = objective.decision(1, QValues::new(&[1.0, 4.0], &mut direction));
+        assert_eq!((loss.value, direction.map(|d| loss.q * d)), (2.5, [-1.0, 2.0]));
+        assert_eq!((q, distance, error), (2.5, 1.5, 1.5), "means over the critics; the error becomes the priority");
     }
 }

@@ -12,7 +12,8 @@
 //!
 //! Left out: batch normalisation and the weight decay of the critic, which the paper has and later implementations do not.
 
-use gradus_nets::{ActorLoss, ActorObjective, QActor, QActorCritic, QActorHead, Sums, settings};
+use gradus_nets::loss::LogProb;
+use gradus_nets::{ActorObjective, Evaluation, Of, QActor, QActorCritic, QActorHead, QValues, Sums, settings};
 
 use crate::actor_learner::{ActorLearner, ActorLearnerConfig, CriticObjective};
 use crate::exploration::{ActionNoise, Noisy};
@@ -68,9 +69,8 @@ impl ActorObjective for DeterministicObjective {
         1
     }
 
-    fn decision(&self, _: usize, _: f32, q: &[f32], derivative: &mut [f32]) -> ActorLoss {
-        derivative[0] = -1.0;
-        ActorLoss::of(-q[0])
+    fn decision(&self, _: usize, _: Of<LogProb>, q: QValues<'_>) -> Evaluation {
+        (-q.at(0)).into()
     }
 }
 

@@ -27,13 +27,12 @@
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{ActionRows, Batch, Observations, Policy, Store, Texts, settings};
+use gradus_nets::{ActionRows, Batch, Observations, Of, Policy, Store, Texts, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::groups::{by_id, has_spread};
 use crate::reference::{Estimator, KlPlace, Reference, ReferenceConfig};
 use crate::registry::preset_files;
-use crate::reward_model::minus_log_sigmoid;
 use crate::two_passes::{self, Derivatives, Output};
 use crate::{
     Agent, AgentConfig, AgentError, Built, Collection, ConfigError, End, GroupId, OptimiserConfig, Preset, Report, Rollout, Segment, Setup,
@@ -117,30 +116,31 @@ pub struct Pair {
     pub rejected: Vec<u32>,
 }
 
-/// Returns the loss of a pair with the difference D, and its derivative with respect to D. With the label smoothing e (Mitchell, 2023,
-/// "cDPO") the loss is (1 - e) L(beta D) + e L(-beta D), which is smallest where sigmoid(beta D) = 1 - e.
+/// Returns the loss of a pair as a function of the difference D. With the label smoothing e (Mitchell, 2023, "cDPO") the loss is (1 - e)
+/// L(beta D) + e L(-beta D), which is smallest where sigmoid(beta D) = 1 - e.
 ///
 /// ```
-/// use gradus_agents::dpo::{PairLoss, pair_loss};
+/// use gradus_agents::dpo::{Difference, PairLoss, pair_loss};
+/// use gradus_nets::Of;
 ///
-/// let (loss, slope) = pair_loss(3.0, 0.5, PairLoss::Sigmoid, 0.0); // - log sigmoid(1.5), and - 0.5 sigmoid(-1.5)
-/// assert!((loss - 0.201_413).abs() < 1e-6 && (slope + 0.5 * 0.182_426).abs() < 1e-6);
-/// assert_eq!(pair_loss(3.0, 0.5, PairLoss::Ipo, 0.0), (4.0, 4.0)); // (3 - 1)^2
+/// let loss = |kind| pair_loss(Of::variable(3.0), 0.5, kind, 0.0);
+/// let sigmoid = loss(PairLoss::Sigmoid); // - log sigmoid(1.5), and - 0.5 sigmoid(-1.5)
+/// assert!((sigmoid.value() - 0.201_413).abs() < 1e-6 && (sigmoid.slope() + 0.5 * 0.182_426).abs() < 1e-6);
+/// assert_eq!(loss(PairLoss::Ipo).value(), 4.0); // (3 - 1)^2
 /// ```
-pub fn pair_loss(difference: f32, beta: f32, loss: PairLoss, label_smoothing: f32) -> (f32, f32) {
+pub fn pair_loss(d: Of<Difference>, beta: f32, loss: PairLoss, label_smoothing: f32) -> Of<Difference> {
     match loss {
         PairLoss::Sigmoid => {
-            let h = beta * difference;
-            let (right, wrong) = (minus_log_sigmoid(h), minus_log_sigmoid(-h));
-            let smoothed = (1.0 - label_smoothing) * right.0 + label_smoothing * wrong.0;
-            (smoothed, beta * ((1.0 - label_smoothing) * right.1 - label_smoothing * wrong.1))
+            let (right, wrong) = ((beta * d).log_sigmoid(), (-beta * d).log_sigmoid());
+            -(1.0 - label_smoothing) * right - label_smoothing * wrong
         }
-        PairLoss::Ipo => {
-            let distance = difference - 0.5 / beta;
-            (distance * distance, 2.0 * distance)
-        }
+        PairLoss::Ipo => (d - 0.5 / beta).squared(),
     }
 }
+
+/// The difference D of a pair, of which its loss is a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Difference {}
 
 /// Returns the segments with the highest and the lowest return of each group, in the order of the groups. A group whose returns differ by
 /// no more than rounding errors has no pair. Episodes that could not be scored are left out; of several equal returns the first counts.
@@ -347,11 +347,11 @@ impl PairLearner<'_> {
             let log_ratio = |segment: usize| range(segment).map(|t| log_probs[t] - self.reference[t]).sum::<f32>();
             let ratios = [*chosen, *rejected].map(log_ratio);
             let difference = ratios[0] - ratios[1];
-            let (loss, slope) = pair_loss(difference, self.beta, self.config.loss, self.config.label_smoothing);
-            let slope = slope / pairs.len() as f32;
+            let loss = pair_loss(Of::variable(difference), self.beta, self.config.loss, self.config.label_smoothing);
+            let slope = loss.slope() / pairs.len() as f32;
             derivatives[range(*chosen)].iter_mut().for_each(|d| *d += slope);
             derivatives[range(*rejected)].iter_mut().for_each(|d| *d -= slope);
-            totals.add(loss, ratios.map(|ratio| self.beta * ratio));
+            totals.add(loss.value(), ratios.map(|ratio| self.beta * ratio));
         }
         if !totals.loss.is_finite() {
             return Err(self.context.not_finite("loss", totals.loss, epoch));
@@ -408,13 +408,13 @@ mod tests {
     fn the_smoothed_loss_is_smallest_at_the_labels_probability() {
         let (beta, smoothing) = (0.3, 0.2);
         let at_the_minimum = (0.8_f32 / 0.2).ln() / beta;
-        assert!(pair_loss(at_the_minimum, beta, PairLoss::Sigmoid, smoothing).1.abs() < 1e-6);
+        assert!(pair_loss(Of::variable(at_the_minimum), beta, PairLoss::Sigmoid, smoothing).slope().abs() < 1e-6);
         assert!((sigmoid(beta * at_the_minimum) - 0.8).abs() < 1e-6);
         for loss in [PairLoss::Sigmoid, PairLoss::Ipo] {
             for difference in [-40.0_f32, -1.0, 0.0, 0.7, 3.0, 40.0] {
                 let smoothing = if loss == PairLoss::Ipo { 0.0 } else { smoothing };
-                let of = |d: f32| f64::from(pair_loss(d, beta, loss, smoothing).0);
-                let (slope, step) = (pair_loss(difference, beta, loss, smoothing).1, 0.0625);
+                let of = |d: f32| f64::from(pair_loss(Of::variable(d), beta, loss, smoothing).value());
+                let (slope, step) = (pair_loss(Of::variable(difference), beta, loss, smoothing).slope(), 0.0625);
                 let by_hand = (of(difference + step) - of(difference - step)) / (2.0 * f64::from(step));
                 assert!((f64::from(slope) - by_hand).abs() < 2e-3 * by_hand.abs().max(0.1), "{loss:?} at {difference}: {by_hand}, {slope}");
             }

@@ -13,11 +13,11 @@
 //! Left out: noisy networks and the distribution of returns (see [`qr_dqn`](crate::qr_dqn)), which Rainbow adds; clipping of rewards, which
 //! is the setting `wrappers.clip_reward`.
 
-use gradus_nets::{QHead, QNetwork, Sums, ValueLoss, ValueObjective, diagnostics, settings};
+use gradus_nets::{Evaluation, Of, QHead, QNetwork, QValues, Sums, ValueObjective, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::off_policy::OffPolicyAgent;
-use crate::q_learner::{Errors, QLearner, QLearnerConfig};
+use crate::q_learner::{QLearner, QLearnerConfig};
 use crate::registry::preset_files;
 use crate::{AgentConfig, AgentError, Built, ConfigError, Preset, Report, Rollout, Sample, Setup, UpdateContext};
 
@@ -32,22 +32,20 @@ pub enum TdLoss {
 }
 
 impl TdLoss {
-    /// Returns the loss of an error, and its derivative.
+    /// Returns the loss of an error.
     ///
     /// ```
     /// use gradus_agents::dqn::TdLoss;
-    /// assert_eq!(TdLoss::Squared.of(3.0), (9.0, 6.0));
-    /// assert_eq!([0.5, -3.0].map(|error| TdLoss::Huber.of(error)), [(0.125, 0.5), (2.5, -1.0)]);
+    /// use gradus_nets::{Of, loss::Q};
+    ///
+    /// let error = Of::<Q>::variable(3.0);
+    /// assert_eq!([TdLoss::Squared, TdLoss::Huber].map(|loss| loss.of(error).value()), [9.0, 2.5]);
     /// ```
     #[inline]
-    pub fn of(self, error: f32) -> (f32, f32) {
+    pub fn of<O: Copy>(self, error: Of<O>) -> Of<O> {
         match self {
-            TdLoss::Squared => (error * error, 2.0 * error),
-            // error^2 / 2 if |error| < 1, else |error| - 1/2
-            TdLoss::Huber => {
-                let slope = error.clamp(-1.0, 1.0);
-                (slope * (error - 0.5 * slope), slope)
-            }
+            TdLoss::Squared => error.squared(),
+            TdLoss::Huber => error.huber(1.0),
         }
     }
 }
@@ -97,8 +95,6 @@ pub struct DqnObjective<'a> {
     pub targets: &'a [f32],
     /// The loss of an error.
     pub loss: TdLoss,
-    /// The errors Q(s, a) - y, which the evaluation writes: they become the priorities.
-    pub errors: &'a Errors,
 }
 
 impl DqnObjective<'_> {
@@ -107,12 +103,11 @@ impl DqnObjective<'_> {
 }
 
 impl ValueObjective for DqnObjective<'_> {
-    fn decision(&self, i: usize, q: &[f32], derivative: &mut [f32]) -> ValueLoss {
-        let error = q[0] - self.targets[i];
-        self.errors.set(i, error);
-        let (loss, slope) = self.loss.of(error);
-        derivative[0] = slope;
-        ValueLoss { loss, diagnostics: diagnostics([q[0], error.abs()]) }
+    fn decision(&self, i: usize, q: QValues<'_>) -> Evaluation {
+        let q = q.at(0);
+        let error = q - self.targets[i];
+        let (loss, distance) = (self.loss.of(error), error.value().abs());
+        loss.with_diagnostics([q.value(), distance]).with_error(distance)
     }
 }
 
@@ -143,8 +138,7 @@ impl Dqn {
         let values: Vec<f32> = target.chunks(learner.network.actions()).zip(actions).map(|(q, action)| q[action]).collect();
 
         let targets = learner.targets(sample, &values, 1);
-        let errors = Errors::new(targets.len());
-        let objective = DqnObjective { targets: &targets, loss: self.config.loss, errors: &errors };
-        learner.step(sample, (&objective, DqnObjective::FIGURES), &errors, context)
+        let objective = DqnObjective { targets: &targets, loss: self.config.loss };
+        learner.step(sample, (&objective, DqnObjective::FIGURES), context)
     }
 }

@@ -39,7 +39,8 @@
 //! `gradus` runs these iterations.
 
 use gradus_nets::tensors::{Tensors, TensorsError};
-use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, Sums, diagnostics, settings};
+use gradus_nets::loss::LogProb;
+use gradus_nets::{Evaluation, Moves, Objective, Of, Outputs, Policy, PolicyOutput, Sums, settings};
 use serde::{Deserialize, Serialize};
 
 pub use crate::groups::{GroupFilter, GroupStd, Supervision, group_advantages};
@@ -49,8 +50,8 @@ use crate::learner::Learner;
 use crate::reference::{KL_REFERENCE, KlPenalty, Reference, ReferenceConfig};
 use crate::registry::preset_files;
 use crate::rewards::penalised_rewards;
-use crate::sequence_ratio;
-use crate::surrogate::{APPROX_KL, Clip, Clipped, Surrogate};
+use crate::sequence_ratio::MeanLogRatio;
+use crate::surrogate::{APPROX_KL, Clip, Clipped, dual_bound, limited};
 use crate::{
     Agent, AgentConfig, AgentError, Aggregation, Built, Collection, ConfigError, Minibatches, OptimiserConfig, Preset, Report, Rollout,
     Setup, UpdateContext,
@@ -131,10 +132,11 @@ impl GrpoConfig {
         ConfigError::unless_not_negative("grpo.entropy_coefficient", self.entropy_coefficient)
     }
 
-    /// Returns the clip ranges of the ratio.
+    /// Returns the clip range of the ratio.
+    #[inline(always)]
     pub fn clip(&self) -> Clip {
         let high = if self.clip_high > 0.0 { self.clip_high } else { self.clip };
-        Clip { low: self.clip, high, dual: self.dual_clip }
+        Clip { low: self.clip, high }
     }
 }
 
@@ -161,20 +163,16 @@ impl AgentConfig for GrpoConfig {
     }
 }
 
-/// GRPO's loss of one decision, as a function of the policy's current output.
+/// GRPO's loss of one decision, as a function of the policy's current outputs.
 pub struct GrpoObjective<'a> {
+    /// The settings.
+    pub config: &'a GrpoConfig,
     /// log pi_old(a|s).
     pub old_log_probs: &'a [f32],
     /// Advantages A.
     pub advantages: &'a [f32],
-    /// Clip ranges of the ratio.
-    pub clip: Clip,
-    /// What the clip limits.
-    pub clipped: Clipped,
     /// KL penalty to the reference.
     pub kl_penalty: &'a KlPenalty,
-    /// Coefficient of the entropy bonus.
-    pub entropy_coefficient: f32,
 }
 
 impl GrpoObjective<'_> {
@@ -189,33 +187,36 @@ impl GrpoObjective<'_> {
         KL_REFERENCE,
     ];
 
-    /// Returns the loss of decision `i` and its derivatives, given the surrogate of the decision or of its text.
+    /// Returns - min(rho A, clip(rho, 1 - eps, 1 + eps_high) A), which is at most - c A if A < 0, with the ratio rho of a decision or a text.
     #[inline(always)]
-    fn loss_grad(&self, i: usize, now: PolicyOutput, surrogate: Surrogate) -> LossGrad {
-        let kl = self.kl_penalty.term(i, now);
-        let [approx_kl, outside, low, high] = self.clip.figures(surrogate, self.advantages[i]);
-        LossGrad {
-            loss: surrogate.loss + kl.loss - self.entropy_coefficient * now.entropy,
-            derivative: PolicyOutput {
-                log_prob: surrogate.derivative + kl.d_log_prob,
-                entropy: -self.entropy_coefficient,
-                kl_ref: kl.d_kl_ref,
-                ..PolicyOutput::default()
-            },
-            diagnostics: diagnostics([surrogate.loss, -now.entropy, approx_kl, outside, low, high, kl.divergence]),
-        }
+    fn surrogate(&self, log_ratio: Of<LogProb>, a: f32) -> Of<LogProb> {
+        let ratio = log_ratio.exp();
+        let loss = -(ratio * a).min(self.config.clip().of(ratio) * a);
+        loss.min(dual_bound(self.config.dual_clip, a))
+    }
+
+    /// Returns the loss of decision `i`, given its policy loss, which may be that of its text, and the log-ratio.
+    #[inline(always)]
+    fn loss(&self, i: usize, pi: Outputs, policy_loss: Of<LogProb>, log_ratio: Of<LogProb>) -> Evaluation {
+        let kl = self.kl_penalty.term(i, pi);
+        let loss = policy_loss + kl.loss - self.config.entropy_coefficient * pi.entropy;
+
+        let ratio = log_ratio.exp();
+        let [approx_kl, outside, low, high] = self.config.clip().figures(log_ratio.value(), ratio.value(), self.advantages[i]);
+        loss.with_diagnostics([policy_loss.value(), -pi.entropy.value(), approx_kl, outside, low, high, kl.divergence])
     }
 }
 
 impl Objective for GrpoObjective<'_> {
     #[inline(always)]
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        let log_ratio = now.log_prob - self.old_log_probs[i];
-        let surrogate = match self.clipped {
-            Clipped::Objective => self.clip.surrogate(log_ratio, self.advantages[i]),
-            Clipped::Weight => self.clip.weighted(log_ratio, now.log_prob, self.advantages[i]),
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        let (a, log_ratio) = (self.advantages[i], limited(pi.log_prob - self.old_log_probs[i]));
+        let policy_loss = match self.config.clipped {
+            Clipped::Objective => self.surrogate(log_ratio, a),
+            // CISPO (equation 4): - clip(rho) A log pi, where the clipped weight is a constant
+            Clipped::Weight => -(self.config.clip().of(log_ratio.exp()).stop() * a) * pi.log_prob,
         };
-        self.loss_grad(i, now, surrogate)
+        self.loss(i, pi, policy_loss, log_ratio)
     }
 
     fn moves(&self) -> Moves {
@@ -228,16 +229,19 @@ pub struct SequenceObjective<'a>(pub &'a GrpoObjective<'a>);
 
 impl Objective for SequenceObjective<'_> {
     /// Computes the loss of a text with a single decision.
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        self.0.decision(i, now)
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        self.0.decision(i, pi)
     }
 
     fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {
         let Some(first) = indices.first() else { return };
         let advantage = self.0.advantages[*first as usize];
-        let surrogate = |log_ratio| self.0.clip.surrogate(log_ratio, advantage);
-        let loss_grad = |i, now, surrogate| self.0.loss_grad(i, now, surrogate);
-        sequence_ratio::slice((indices, weights, outputs), self.0.old_log_probs, surrogate, loss_grad, sums);
+        let mean = MeanLogRatio::new(self.0.old_log_probs, indices, weights, outputs);
+        let log_ratio = limited(mean.log_ratio());
+        let policy_loss = self.0.surrogate(log_ratio, advantage);
+        // the loss of each decision has the text's policy loss as a constant, because its slope is spread over the decisions
+        let decision = |i, pi| self.0.loss(i, pi, policy_loss.stop().into(), log_ratio);
+        mean.spread(policy_loss.slope(), decision, outputs, sums);
     }
 
     fn moves(&self) -> Moves {
@@ -342,14 +346,8 @@ impl Agent for Grpo {
         let grouped = self.compare(rollout, &penalised_rewards(rollout, &kl_penalty, false));
         context.check_advantages(rollout, &grouped.advantages)?;
 
-        let objective = GrpoObjective {
-            old_log_probs: &rollout.log_probs,
-            advantages: &grouped.advantages,
-            clip: config.clip(),
-            clipped: config.clipped,
-            kl_penalty: &kl_penalty,
-            entropy_coefficient: config.entropy_coefficient,
-        };
+        let (old_log_probs, advantages) = (&rollout.log_probs, &grouped.advantages);
+        let objective = GrpoObjective { config, old_log_probs, advantages, kl_penalty: &kl_penalty };
         let of_sequences = SequenceObjective(&objective);
         let objective: &dyn Objective = if config.ratio == Ratio::Sequence { &of_sequences } else { &objective };
 

@@ -11,11 +11,10 @@
 //! | k3 (GRPO) | 1 - e^-d | the gradient of the reverse divergence KL(pi_ref \|\| pi); to first order in d it equals the gradient of k2 |
 //! | exact | - | the gradient of KL(pi \|\| pi_ref), summed over all actions, at each state |
 
-use gradus_nets::PolicyOutput;
-use gradus_nets::math::{exp, exp_inline};
+use gradus_nets::{Loss, Of, Outputs};
 use serde::{Deserialize, Serialize};
 
-use crate::surrogate::{LOG_RATIO_LIMIT, within};
+use crate::surrogate::LOG_RATIO_LIMIT;
 
 /// The estimator of the divergence in the loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,13 +32,13 @@ pub enum Estimator {
 
 /// Returns k1 = d, unbiased and with a high variance.
 #[inline(always)]
-pub fn k1(d: f32) -> f32 {
+pub fn k1<O: Copy>(d: Of<O>) -> Of<O> {
     d
 }
 
 /// Returns k2 = d^2 / 2, biased and never negative.
 #[inline(always)]
-pub fn k2(d: f32) -> f32 {
+pub fn k2<O: Copy>(d: Of<O>) -> Of<O> {
     0.5 * d * d
 }
 
@@ -47,22 +46,22 @@ pub fn k2(d: f32) -> f32 {
 ///
 /// ```
 /// use gradus_agents::kl::{k1, k2, k3};
-/// assert_eq!((k1(0.3), k2(0.3)), (0.3, 0.045));
-/// assert!((k3(0.3) - 0.040_818).abs() < 1e-6);
+/// use gradus_nets::{Of, loss::LogProb};
+///
+/// let d = Of::<LogProb>::variable(0.3);
+/// assert_eq!((k1(d).value(), k2(d).value()), (0.3, 0.045));
+/// assert!((k3(d).value() - 0.040_818).abs() < 1e-6 && (k3(d).slope() - 0.259_182).abs() < 1e-6); // 1 - e^-d
 /// ```
-pub fn k3(d: f32) -> f32 {
-    (exp(-d) - 1.0) + d
+#[inline(always)]
+pub fn k3<O: Copy>(d: Of<O>) -> Of<O> {
+    ((-d).exp() - 1.0) + d
 }
 
 /// The KL term of one decision's loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KlTerm {
     /// beta times the estimator.
-    pub loss: f32,
-    /// The derivative with respect to log pi.
-    pub d_log_prob: f32,
-    /// The derivative with respect to [`PolicyOutput::kl_ref`].
-    pub d_kl_ref: f32,
+    pub loss: Loss,
     /// The divergence for reports: exact with the exact estimator, k3 with every other estimator. It is never negative.
     pub divergence: f32,
 }
@@ -96,18 +95,15 @@ impl<'a> KlCoefficients<'a> {
         self.log_probs.get(i).copied().unwrap_or(0.0)
     }
 
-    /// Computes the term of a decision from the reference's log-probability and the policy's current output.
+    /// Returns the term of a decision, given the reference's log-probability. Beyond a log-ratio of [`LOG_RATIO_LIMIT`] it still pulls the
+    /// policy back.
     #[inline(always)]
-    pub fn term(&self, reference: f32, now: PolicyOutput) -> KlTerm {
-        let d = within(now.log_prob - reference, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
-        let ratio = exp_inline(-d);
-        let k3 = (ratio - 1.0) + d;
+    pub fn term(&self, reference: f32, pi: Outputs) -> KlTerm {
+        let d = (pi.log_prob - reference).bounded(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
         let ([beta1, beta2, beta3, exact], [as_k3, as_exact]) = (self.betas, self.reported);
         KlTerm {
-            loss: beta1 * k1(d) + beta2 * k2(d) + beta3 * k3 + exact * now.kl_ref,
-            d_log_prob: beta1 + beta2 * d + beta3 * (1.0 - ratio),
-            d_kl_ref: exact,
-            divergence: as_k3 * k3 + as_exact * now.kl_ref,
+            loss: beta1 * k1(d) + beta2 * k2(d) + beta3 * k3(d) + exact * pi.kl_ref,
+            divergence: as_k3 * k3(d).value() + as_exact * pi.kl_ref.value(),
         }
     }
 }

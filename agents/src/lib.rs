@@ -7,8 +7,8 @@
 //! - The algorithms, in the order in which they build on each other: [`reinforce`], [`a2c`], [`trpo`], [`ppo`], [`grpo`].
 //! - [`learner`]: the parts that most updates share. These are minibatches ([`minibatches`], weighted by [`aggregation`]), gradients,
 //!   optimiser steps and the report.
-//! - Parts of objectives: the advantages of [`groups`] of episodes with the same start, the clipped [`surrogate`], the [`sequence_ratio`],
-//!   the [`value_loss`], the frozen [`mod@reference`] policy, the estimators of the KL divergence from the reference ([`kl`]), and the
+//! - Parts of objectives: the advantages of [`groups`] of episodes with the same start, the clipped [ratio](surrogate), the [`sequence_ratio`],
+//!   the frozen [`mod@reference`] policy, the estimators of the KL divergence from the reference ([`kl`]), and the
 //!   divergence from the [`old_policy`].
 //! - For texts: supervised fine-tuning ([`sft`]), the [`reward_model`] of whole texts, the [`process_reward`] model of steps, and learning
 //!   from preferences without a reward model ([`dpo`]).
@@ -87,7 +87,6 @@ pub mod tabular;
 pub mod td3;
 pub mod trpo;
 mod two_passes;
-pub mod value_loss;
 
 pub use a2c::{A2c, A2cConfig};
 pub use a3c::{A3c, A3cConfig};

@@ -16,7 +16,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use gradus_nets::{DIAGNOSTICS, LossGrad, Moves, Objective, PolicyOutput, Sums};
+use gradus_nets::{DIAGNOSTICS, Evaluation, Moves, Objective, Outputs, PolicyOutput, Sums};
 
 /// Indices of the diagnostics of this comparison: the last two. The diagnostics of algorithms have smaller indices.
 const K1: usize = DIAGNOSTICS - 1;
@@ -38,8 +38,8 @@ impl<'a> AgainstSampler<'a> {
 }
 
 impl Objective for AgainstSampler<'_> {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        self.objective.decision(i, now)
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        self.objective.decision(i, pi)
     }
 
     fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {

@@ -11,8 +11,6 @@
 //! learner.report_of(context, ..)?
 //! ```
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, with_prefix, without_prefix};
 use gradus_nets::{Behaviour, Network, OptimiserStep, QActorCritic, QNetwork, settings};
@@ -306,10 +304,10 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
         self.epoch
     }
 
-    /// Ends an update. The absolute values of `errors` become the priorities.
-    pub fn end_update(&mut self, sample: &Sample, errors: &Errors) {
+    /// Ends an update. The absolute values of `errors`, one for each drawn decision, become the priorities.
+    pub fn end_update(&mut self, sample: &Sample, errors: &[f32]) {
         if self.config.priority_exponent > 0.0 {
-            let priorities: Vec<f32> = sample.first.iter().map(|i| errors.get(*i as usize).abs() + PRIORITY_FLOOR).collect();
+            let priorities: Vec<f32> = errors.iter().map(|error| error.abs() + PRIORITY_FLOOR).collect();
             self.replay.set_priorities(sample, &priorities);
         }
         self.updates += 1;
@@ -439,26 +437,6 @@ impl<N: Learned + ?Sized> Algorithm for OffPolicy<N> {
     fn load(&mut self, state: &Tensors) -> Result<(), TensorsError> {
         self.agent.load(&without_prefix(state, "agent."))?;
         self.learner.load(state)
-    }
-}
-
-/// The errors of the decisions of a batch. Many threads may write, each for its own decisions.
-pub struct Errors(Vec<AtomicU32>);
-
-impl Errors {
-    /// Creates `n` errors of 0.
-    pub fn new(n: usize) -> Self {
-        Self((0..n).map(|_| AtomicU32::new(0)).collect())
-    }
-
-    /// Sets the error of decision `i`.
-    pub fn set(&self, i: usize, error: f32) {
-        self.0[i].store(error.to_bits(), Ordering::Relaxed);
-    }
-
-    /// Returns the error of decision `i`.
-    pub fn get(&self, i: usize) -> f32 {
-        f32::from_bits(self.0[i].load(Ordering::Relaxed))
     }
 }
 

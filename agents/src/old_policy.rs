@@ -5,7 +5,7 @@
 //!
 //! After each update beta is doubled if the divergence exceeds 1.5 times its target, and halved if it is below the target divided by 1.5.
 
-use gradus_nets::{Batch, LossGrad, Moves, Objective, Policy, PolicyOutput};
+use gradus_nets::{Batch, Evaluation, Moves, Objective, Outputs, Policy};
 
 use crate::Rollout;
 
@@ -60,8 +60,8 @@ pub fn next_coefficient(coefficient: f32, kl: f32, target: f32) -> f32 {
 struct Divergence;
 
 impl Objective for Divergence {
-    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
-        LossGrad { loss: now.kl_old, derivative: PolicyOutput { kl_old: 1.0, ..PolicyOutput::default() }, ..LossGrad::default() }
+    fn decision(&self, _: usize, pi: Outputs) -> Evaluation {
+        pi.kl_old.into()
     }
 
     fn moves(&self) -> Moves {

@@ -25,7 +25,7 @@
 //! Left out: recurrent policies.
 
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32};
-use gradus_nets::{LossGrad, Pointwise, Policy, PolicyOutput, Schedule, diagnostics, settings};
+use gradus_nets::{Evaluation, Outputs, Pointwise, Policy, Schedule, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::gae::{Estimate, Gae};
@@ -36,8 +36,7 @@ use crate::reference::{KL_REFERENCE, Reference, ReferenceConfig};
 use crate::registry::preset_files;
 use crate::returns::{NormaliseOver, Truncated, standardisation};
 use crate::rewards::penalised_rewards;
-use crate::surrogate::{APPROX_KL, Clip};
-use crate::value_loss::clipped_value_loss;
+use crate::surrogate::{APPROX_KL, Clip, dual_bound, limited};
 use crate::{
     Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Preset, Report, Rollout, Setup, UpdateContext,
 };
@@ -154,8 +153,10 @@ impl AgentConfig for PpoConfig {
     }
 }
 
-/// PPO's loss of one decision, as a function of the policy's current output.
+/// PPO's loss of one decision, as a function of the policy's current outputs.
 pub struct PpoObjective<'a> {
+    /// The settings.
+    pub config: &'a PpoConfig,
     /// log pi_old(a|s).
     pub old_log_probs: &'a [f32],
     /// V_old(s).
@@ -168,20 +169,12 @@ pub struct PpoObjective<'a> {
     pub advantage_mean: f32,
     /// Divisor of A: 1e-8 plus the standard deviation of A; 1 without normalisation.
     pub advantage_std: f32,
-    /// Clip range eps of the ratio, and c of the dual clip.
-    pub clip: Clip,
+    /// Clip range eps of the ratio, after its schedule.
+    pub clip: f32,
     /// KL penalty to the reference in the loss.
     pub reference_kl: KlCoefficients<'a>,
-    /// Coefficient beta of KL(pi_old || pi). If it is above 0, the batch must hold the distributions of pi_old.
+    /// Current coefficient beta of KL(pi_old || pi). If it is above 0, the batch must hold the distributions of pi_old.
     pub kl_coefficient: f32,
-    /// Clip range of the new value around the old value.
-    pub clip_value: f32,
-    /// Error above which the value loss is linear.
-    pub huber: f32,
-    /// Coefficient c_e of the entropy bonus.
-    pub entropy_coefficient: f32,
-    /// Coefficient c_v of the value loss.
-    pub value_coefficient: f32,
 }
 
 impl PpoObjective<'_> {
@@ -212,25 +205,29 @@ impl Pointwise for PpoObjective<'_> {
     }
 
     #[inline(always)]
-    fn loss_grad(&self, [advantage, old_log_prob, target, old_value, reference]: [f32; 5], now: PolicyOutput) -> LossGrad {
-        let advantage = (advantage - self.advantage_mean) / self.advantage_std;
-        let surrogate = self.clip.surrogate(now.log_prob - old_log_prob, advantage);
-        let [approx_kl, outside, low, high] = self.clip.figures(surrogate, advantage);
-        let reference_kl = self.reference_kl.term(reference, now);
-        let (value_loss, d_value) = clipped_value_loss(now.value, old_value, target, self.clip_value, self.huber);
-        let policy_loss = surrogate.loss + reference_kl.loss;
-        let old_kl_loss = self.kl_coefficient * now.kl_old;
-        LossGrad {
-            loss: policy_loss + old_kl_loss + self.value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
-            derivative: PolicyOutput {
-                log_prob: surrogate.derivative + reference_kl.d_log_prob,
-                entropy: -self.entropy_coefficient,
-                value: self.value_coefficient * d_value,
-                kl_old: self.kl_coefficient,
-                kl_ref: reference_kl.d_kl_ref,
-            },
-            diagnostics: diagnostics([surrogate.loss, value_loss, -now.entropy, approx_kl, outside, low, high, reference_kl.divergence]),
-        }
+    fn loss(&self, [advantage, old_log_prob, target, old_value, reference]: [f32; 5], pi: Outputs) -> Evaluation {
+        let (config, eps) = (self.config, self.clip);
+        let a = (advantage - self.advantage_mean) / self.advantage_std;
+
+        // - min(rho A, clip(rho, 1 - eps, 1 + eps) A), with rho = pi / pi_old; if A < 0, at most - c A
+        let log_ratio = limited(pi.log_prob - old_log_prob);
+        let ratio = log_ratio.exp();
+        let policy_loss = -(ratio * a).min(ratio.clamp(1.0 - eps, 1.0 + eps) * a);
+        let policy_loss = policy_loss.min(dual_bound(config.dual_clip, a));
+
+        // (V - R)^2 / 2, or that of the clipped value if it is larger
+        let value_loss = (pi.value - target).huber(config.huber);
+        let clipped_value = pi.value.near(old_value, config.clip_value);
+        let value_loss = value_loss.max((clipped_value - target).huber(config.huber));
+
+        let reference_kl = self.reference_kl.term(reference, pi);
+        let (c_v, c_e, beta) = (config.value_coefficient, config.entropy_coefficient, self.kl_coefficient);
+        let loss = policy_loss + reference_kl.loss + beta * pi.kl_old + c_v * value_loss - c_e * pi.entropy;
+
+        let clip = Clip { low: eps, high: eps };
+        let [approx_kl, outside, low, high] = clip.figures(log_ratio.value(), ratio.value(), a);
+        let (policy_loss, value_loss, entropy_loss) = (policy_loss.value(), value_loss.value(), -pi.entropy.value());
+        loss.with_diagnostics([policy_loss, value_loss, entropy_loss, approx_kl, outside, low, high, reference_kl.divergence])
     }
 }
 
@@ -253,7 +250,7 @@ impl Ppo {
 
     /// Returns the objective of an epoch, before advantages are normalised.
     fn objective<'a>(
-        &self,
+        &'a self,
         rollout: &'a Rollout,
         old_values: &'a [f32],
         estimate: &'a Estimate,
@@ -261,19 +258,16 @@ impl Ppo {
         reference_kl: KlCoefficients<'a>,
     ) -> PpoObjective<'a> {
         PpoObjective {
+            config: &self.config,
             old_log_probs: &rollout.log_probs,
             old_values,
             advantages: &estimate.advantages,
             targets: &estimate.targets,
             advantage_mean: 0.0,
             advantage_std: 1.0,
-            clip: Clip { low: clip, high: clip, dual: self.config.dual_clip },
+            clip,
             reference_kl,
             kl_coefficient: self.kl_coefficient,
-            clip_value: self.config.clip_value,
-            huber: self.config.huber,
-            entropy_coefficient: self.config.entropy_coefficient,
-            value_coefficient: self.config.value_coefficient,
         }
     }
 }

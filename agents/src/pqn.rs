@@ -12,10 +12,10 @@
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, named};
-use gradus_nets::{Batch, Behaviour, QHead, QNetwork, Store, Sums, greedy, settings};
+use gradus_nets::{Batch, Behaviour, Evaluated, QHead, QNetwork, Store, Sums, greedy, settings};
 
 use crate::dqn::{DqnObjective, TdLoss};
-use crate::q_learner::{Errors, checked_gradient, checked_parameters};
+use crate::q_learner::{checked_gradient, checked_parameters};
 use crate::registry::preset_files;
 use crate::returns::q_lambda;
 use crate::{
@@ -156,8 +156,7 @@ impl Algorithm for Pqn {
 
     fn update(&mut self, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         let targets = self.targets(rollout);
-        let errors = Errors::new(rollout.len());
-        let objective = DqnObjective { targets: &targets, loss: TdLoss::Squared, errors: &errors };
+        let objective = DqnObjective { targets: &targets, loss: TdLoss::Squared };
         let step = self.optimiser.step(context.progress);
         let mut minibatches = Minibatches::scored(rollout, Aggregation::TokenMean, 0);
         let mut shuffling = Stream::new(context.seed, Purpose::Shuffle, context.iteration);
@@ -166,7 +165,7 @@ impl Algorithm for Pqn {
             minibatches.shuffle(&mut shuffling);
             for minibatch in minibatches.parts(self.config.minibatches) {
                 let batch = Batch::new(&minibatch.indices, &minibatch.weights);
-                let (sums, norm) = checked_gradient(self.network.as_mut(), (&rollout.store, batch), &objective, (context, epoch))?;
+                let (Evaluated { sums, .. }, norm) = checked_gradient(self.network.as_mut(), (&rollout.store, batch), &objective, (context, epoch))?;
                 self.network.apply(&step);
                 totals.add(&sums);
                 (norms, n) = (norms + norm, n + 1.0);

@@ -12,8 +12,8 @@
 use std::ops::Range;
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::math::{exp, ln};
-use gradus_nets::{ActionRows, Batch, LossGrad, Moves, Objective, Observations, Policy, PolicyOutput, Store, Texts, diagnostics};
+use gradus_nets::math::exp;
+use gradus_nets::{ActionRows, Batch, Evaluation, Moves, Objective, Observations, Outputs, Policy, Store, Texts};
 
 use crate::reward_model::RewardModelConfig;
 use crate::{AgentError, OptimiserConfig, Report, UpdateContext};
@@ -22,22 +22,6 @@ use crate::{AgentError, OptimiserConfig, Report, UpdateContext};
 pub fn sigmoid(score: f32) -> f32 {
     let small = exp(-score.abs());
     if score >= 0.0 { 1.0 / (1.0 + small) } else { small / (1.0 + small) }
-}
-
-/// Returns the cross-entropy of a score and a label from 0 to 1, and its derivative with respect to the score, sigmoid(r) - y. Neither
-/// overflows.
-///
-/// ```
-/// use gradus_agents::process_reward::cross_entropy;
-/// for (score, label, loss, slope) in [(0.0, 1.0, 0.693_147, -0.5), (2.0, 1.0, 0.126_928, -0.119_203), (2.0, 0.25, 1.626_928, 0.630_797)] {
-///     let (l, s) = cross_entropy(score, label);
-///     assert!((l - loss).abs() < 1e-6 && (s - slope).abs() < 1e-6);
-/// }
-/// ```
-pub fn cross_entropy(score: f32, label: f32) -> (f32, f32) {
-    // log(1 + e^r) - y r, without the large terms that cancel
-    let loss = score.max(0.0) - label * score + ln(1.0 + exp(-score.abs()));
-    (loss, sigmoid(score) - label)
 }
 
 /// The label of a step.
@@ -94,11 +78,10 @@ impl LabelledSteps {
 struct CrossEntropy<'a>(&'a [f32]);
 
 impl Objective for CrossEntropy<'_> {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        let (loss, slope) = cross_entropy(now.value, self.0[i]);
-        let agrees = f32::from(u8::from((now.value >= 0.0) == (self.0[i] >= 0.5)));
-        let derivative = PolicyOutput { value: slope, ..PolicyOutput::default() };
-        LossGrad { loss, derivative, diagnostics: diagnostics([agrees]) }
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        let (score, label) = (pi.value, self.0[i]);
+        let agrees = f32::from(u8::from((score.value() >= 0.0) == (label >= 0.5)));
+        score.cross_entropy(label).with_diagnostics([agrees])
     }
 
     fn moves(&self) -> Moves {

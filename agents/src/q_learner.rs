@@ -1,11 +1,10 @@
 //! The parts that agents with a replay buffer and a network of action values share.
 
-use gradus_nets::{Batch, QHead, QNetwork, Store, Sums, ValueObjective, greedy, settings};
+use gradus_nets::{Batch, Evaluated, QHead, QNetwork, Store, Sums, ValueObjective, greedy, settings};
 
 use crate::off_policy::{OffPolicy, OffPolicyAgent, OffPolicyConfig, OffPolicyLearner, check_gradient};
 use crate::{AgentError, Built, ConfigError, EpsilonGreedy, Exploration, OptimiserConfig, Report, Sample, Setup, UpdateContext};
 
-pub use crate::off_policy::Errors;
 pub(crate) use crate::off_policy::checked_parameters;
 
 settings! {
@@ -99,25 +98,24 @@ impl QLearner {
 
     /// Takes an optimiser step on the mean of `objective` over the drawn decisions, each with its importance weight. Returns an error unless
     /// loss and gradient are finite; otherwise returns the sums over the decisions. `figures` are the names of the objective's diagnostics.
-    /// The absolute values of `errors`, which the objective writes, become the priorities.
+    /// The errors that the objective reports become the priorities.
     pub fn step(
         &mut self,
         sample: &Sample,
         (objective, figures): (&dyn ValueObjective, &'static [&'static str]),
-        errors: &Errors,
         context: UpdateContext,
     ) -> Result<Sums, AgentError> {
         let epoch = self.begin_update(context);
         let weights = Self::weights(sample);
         let data = (&sample.rollout.store, Batch::new(&sample.first, &weights));
-        let (mut sums, norm) = checked_gradient(self.network.as_mut(), data, objective, (context, epoch))?;
+        let (Evaluated { mut sums, errors }, norm) = checked_gradient(self.network.as_mut(), data, objective, (context, epoch))?;
         // diagnostics are means, whatever the importance weights
         let total: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
         sums.diagnostics.iter_mut().for_each(|sum| *sum /= total);
         self.network.apply(&self.optimiser_step(context));
         self.record([("train/loss", sums.loss), ("train/grad_norm", norm)]);
         self.record(figures.iter().copied().zip(sums.diagnostics));
-        self.end_update(sample, errors);
+        self.end_update(sample, &errors);
         Ok(sums)
     }
 
@@ -128,16 +126,16 @@ impl QLearner {
     }
 }
 
-/// Computes the gradient of `objective` over a batch. Returns the sums and the gradient's norm. Returns an error unless the loss and the norm
+/// Computes the gradient of `objective` over a batch. Returns the value and the gradient's norm. Returns an error unless the loss and the norm
 /// are finite; `epoch` is the number of the pass in the update.
 pub(crate) fn checked_gradient(
     network: &mut dyn QNetwork,
     (store, batch): (&Store, Batch<'_>),
     objective: &dyn ValueObjective,
     (context, epoch): (UpdateContext, usize),
-) -> Result<(Sums, f64), AgentError> {
-    let sums = network.gradient(store, batch, objective);
+) -> Result<(Evaluated, f64), AgentError> {
+    let evaluated = network.gradient(store, batch, objective);
     let norm = f64::from(network.gradient_norm());
-    check_gradient((sums.loss, norm), (context, epoch))?;
-    Ok((sums, norm))
+    check_gradient((evaluated.sums.loss, norm), (context, epoch))?;
+    Ok((evaluated, norm))
 }

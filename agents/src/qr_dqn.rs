@@ -11,11 +11,10 @@
 //!
 //! Everything else is as in [`dqn`](crate::dqn). Left out: implicit quantiles (IQN), which sample the fractions tau.
 
-use gradus_nets::{QHead, QNetwork, Sums, ValueLoss, ValueObjective, diagnostics, settings};
+use gradus_nets::{Evaluation, QHead, QNetwork, QValues, Sums, ValueObjective, settings};
 
-use crate::dqn::TdLoss;
 use crate::off_policy::OffPolicyAgent;
-use crate::q_learner::{Errors, QLearner, QLearnerConfig};
+use crate::q_learner::{QLearner, QLearnerConfig};
 use crate::registry::preset_files;
 use crate::{AgentConfig, AgentError, Built, ConfigError, Preset, Report, Rollout, Sample, Setup, UpdateContext};
 
@@ -62,8 +61,6 @@ impl AgentConfig for QrDqnConfig {
 pub struct QrDqnObjective<'a> {
     /// Targets y_j, N for each decision.
     pub targets: &'a [f32],
-    /// The errors of the mean, which the evaluation writes: they become the priorities.
-    pub errors: &'a Errors,
 }
 
 impl QrDqnObjective<'_> {
@@ -72,24 +69,20 @@ impl QrDqnObjective<'_> {
 }
 
 impl ValueObjective for QrDqnObjective<'_> {
-    fn decision(&self, index: usize, quantiles: &[f32], derivative: &mut [f32]) -> ValueLoss {
-        let n = quantiles.len();
-        let targets = &self.targets[index * n..(index + 1) * n];
-        let (mut total, share) = (0.0, 1.0 / n as f32);
-        for (i, (theta, d)) in quantiles.iter().zip(derivative).enumerate() {
-            let tau = (i as f32 + 0.5) * share;
-            *d = 0.0;
-            for y in targets {
-                let (loss, slope) = TdLoss::Huber.of(theta - y);
-                let weight = if y < theta { 1.0 - tau } else { tau };
-                total += share * weight * loss;
-                *d += share * weight * slope;
-            }
-        }
+    fn decision(&self, index: usize, quantiles: QValues<'_>) -> Evaluation {
+        let n = quantiles.values().len();
+        let (targets, share) = (&self.targets[index * n..(index + 1) * n], 1.0 / n as f32);
         let mean = |numbers: &[f32]| share * numbers.iter().sum::<f32>();
-        let (q, error) = (mean(quantiles), mean(quantiles) - mean(targets));
-        self.errors.set(index, error);
-        ValueLoss { loss: total, diagnostics: diagnostics([q, error.abs()]) }
+        let (q, distance) = (mean(quantiles.values()), (mean(quantiles.values()) - mean(targets)).abs());
+
+        let loss = quantiles.sum(|i, theta| {
+            let tau = (i as f32 + 0.5) * share;
+            targets.iter().map(move |y| {
+                let weight = if *y < theta.value() { 1.0 - tau } else { tau };
+                share * weight * (theta - *y).huber(1.0)
+            })
+        });
+        loss.with_diagnostics([q, distance]).with_error(distance)
     }
 }
 
@@ -122,8 +115,7 @@ impl QrDqn {
         let values: Vec<f32> = target.chunks(row).zip(actions).flat_map(of_action).collect();
 
         let targets = learner.targets(sample, &values, atoms);
-        let errors = Errors::new(sample.rollout.len());
-        let objective = QrDqnObjective { targets: &targets, errors: &errors };
-        learner.step(sample, (&objective, QrDqnObjective::FIGURES), &errors, context)
+        let objective = QrDqnObjective { targets: &targets };
+        learner.step(sample, (&objective, QrDqnObjective::FIGURES), context)
     }
 }

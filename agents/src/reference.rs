@@ -12,12 +12,12 @@
 //! be refreshed every few updates, as in iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1).
 
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64, with_prefix, without_prefix};
-use gradus_nets::{Policy, PolicyOutput, settings};
+use gradus_nets::{Outputs, Policy, settings};
 use serde::{Deserialize, Serialize};
 
 pub use crate::kl::Estimator;
 
-use crate::kl::{KlCoefficients, KlTerm, k1};
+use crate::kl::{KlCoefficients, KlTerm};
 use crate::{ConfigError, Report, Rollout};
 
 /// Name of the divergence from the reference, in diagnostics and in reports.
@@ -137,11 +137,11 @@ pub struct KlPenalty {
 }
 
 impl KlPenalty {
-    /// Computes the loss term of decision `i` from the policy's current output.
+    /// Returns the loss term of decision `i`.
     #[inline(always)]
-    pub fn term(&self, i: usize, now: PolicyOutput) -> KlTerm {
+    pub fn term(&self, i: usize, pi: Outputs) -> KlTerm {
         let coefficients = self.coefficients();
-        coefficients.term(coefficients.log_prob(i), now)
+        coefficients.term(coefficients.log_prob(i), pi)
     }
 
     /// Returns the coefficients of the penalty in the loss.
@@ -160,7 +160,7 @@ impl KlPenalty {
         let mut rewards = rollout.rewards.clone();
         if self.in_reward > 0.0 {
             let log_probs = rollout.log_probs.iter().zip(&self.log_probs);
-            rewards.iter_mut().zip(log_probs).for_each(|(r, (old, reference))| *r -= self.in_reward * k1(old - reference));
+            rewards.iter_mut().zip(log_probs).for_each(|(r, (old, reference))| *r -= self.in_reward * (old - reference));
         }
         rewards
     }

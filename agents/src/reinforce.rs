@@ -40,7 +40,7 @@
 //! late steps almost no weight.
 
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, diagnostics, settings};
+use gradus_nets::{Evaluation, Moves, Objective, Outputs, Policy, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::groups::{against_greedy, against_others, by_decision};
@@ -49,7 +49,7 @@ use crate::reference::{KL_REFERENCE, KlPenalty, Reference, ReferenceConfig};
 use crate::registry::preset_files;
 use crate::returns::{Truncated, explained_variance, mean_and_sample_std, returns_to_go};
 use crate::rewards::{penalised_rewards, whiten_scored};
-use crate::surrogate::{APPROX_KL, Clip};
+use crate::surrogate::{APPROX_KL, Clip, limited};
 use crate::{
     Agent, AgentConfig, AgentError, Aggregation, Built, Collection, ConfigError, Minibatches, OptimiserConfig, Preset, Report, Rollout,
     Setup, UpdateContext,
@@ -152,7 +152,7 @@ impl AgentConfig for ReinforceConfig {
     }
 }
 
-/// REINFORCE's loss of one decision, as a function of the policy's current output.
+/// REINFORCE's loss of one decision, as a function of the policy's current outputs.
 pub struct ReinforceObjective<'a> {
     /// log pi_old(a|s), and the clip range of the ratio; `None`: the loss is that of the policy gradient.
     pub clip: Option<(&'a [f32], Clip)>,
@@ -189,31 +189,24 @@ impl ReinforceObjective<'_> {
 
 impl Objective for ReinforceObjective<'_> {
     #[inline(always)]
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        let advantage = self.advantages[i];
-        let (policy_loss, d_log_prob, [approx_kl, outside, low, high]) = match self.clip {
-            None => (-advantage * now.log_prob, -advantage, [f32::NAN; 4]),
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        let a = self.advantages[i];
+        let (policy_loss, figures) = match self.clip {
+            None => (-a * pi.log_prob, [f32::NAN; 4]),
             Some((old_log_probs, clip)) => {
-                let surrogate = clip.surrogate(now.log_prob - old_log_probs[i], advantage);
-                (surrogate.loss, surrogate.derivative, clip.figures(surrogate, advantage))
+                let log_ratio = limited(pi.log_prob - old_log_probs[i]);
+                let ratio = log_ratio.exp();
+                (-(ratio * a).min(clip.of(ratio) * a), clip.figures(log_ratio.value(), ratio.value(), a))
             }
         };
-        let kl = self.kl_penalty.term(i, now);
-        let error = now.value - self.returns[i];
-        let value_loss = 0.5 * error * error;
-        let value_coefficient = self.value_coefficient.unwrap_or(0.0);
-        let reported_value_loss = if self.value_coefficient.is_some() { value_loss } else { f32::NAN };
-        LossGrad {
-            loss: policy_loss + kl.loss + value_coefficient * value_loss - self.entropy_coefficient * now.entropy,
-            derivative: PolicyOutput {
-                log_prob: kl.d_log_prob + d_log_prob,
-                entropy: -self.entropy_coefficient,
-                value: value_coefficient * error,
-                kl_ref: kl.d_kl_ref,
-                ..PolicyOutput::default()
-            },
-            diagnostics: diagnostics([policy_loss, reported_value_loss, -now.entropy, kl.divergence, approx_kl, outside, low, high]),
-        }
+        let value_loss = 0.5 * (pi.value - self.returns[i]).squared();
+        let kl = self.kl_penalty.term(i, pi);
+        let (c_v, c_e) = (self.value_coefficient.unwrap_or(0.0), self.entropy_coefficient);
+        let loss = policy_loss + kl.loss + c_v * value_loss - c_e * pi.entropy;
+
+        let value_loss = if self.value_coefficient.is_some() { value_loss.value() } else { f32::NAN };
+        let ([approx_kl, outside, low, high], entropy_loss) = (figures, -pi.entropy.value());
+        loss.with_diagnostics([policy_loss.value(), value_loss, entropy_loss, kl.divergence, approx_kl, outside, low, high])
     }
 
     fn moves(&self) -> Moves {
@@ -303,7 +296,7 @@ impl Agent for Reinforce {
         // gradient steps: one, unless there is a clip
         let objective = ReinforceObjective {
             clip: (config.clip < f32::INFINITY)
-                .then_some((&*rollout.log_probs, Clip { low: config.clip, high: config.clip, dual: f32::INFINITY })),
+                .then_some((&*rollout.log_probs, Clip { low: config.clip, high: config.clip })),
             advantages: &advantages,
             returns: &returns,
             kl_penalty: &kl_penalty,

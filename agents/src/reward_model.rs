@@ -10,12 +10,11 @@
 //! of more than two completions is either the mean loss of its pairs or the Plackett-Luce loss. The Plackett-Luce model draws a ranking
 //! from best to worst: at each place, it chooses one of the items that remain.
 //!
-//! The losses are pure functions of scores and return derivatives. All completions of a ranking are in one minibatch, and they are scored
-//! first. The derivatives are then passed to the engine as an objective over single observations.
+//! The losses are formulas in the scores. All completions of a ranking are in one minibatch, and they are scored first. The derivatives of
+//! the formula are then passed to the engine as an objective over single observations.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::math::{exp, ln};
-use gradus_nets::{ActionRows, Batch, Observations, Policy, Store, Texts, settings};
+use gradus_nets::{ActionRows, Batch, Observations, Of, Policy, QValues, Store, Texts, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::two_passes::{self, Derivatives, Output};
@@ -59,26 +58,30 @@ impl RewardModelConfig {
     }
 }
 
-/// Returns - log sigmoid(x) and its derivative, sigmoid(x) - 1. Neither overflows for a large positive or negative x.
-///
-/// ```
-/// use gradus_agents::reward_model::minus_log_sigmoid;
-/// for (margin, loss) in [(0.0, 0.693_147), (1.0, 0.313_262), (2.0, 0.126_928), (-1.0, 1.313_262)] {
-///     assert!((minus_log_sigmoid(margin).0 - loss).abs() < 1e-6);
-/// }
-/// ```
-pub fn minus_log_sigmoid(x: f32) -> (f32, f32) {
-    let small = exp(-x.abs());
-    let (loss, sigmoid) = (ln(1.0 + small), 1.0 / (1.0 + small));
-    if x >= 0.0 { (loss, -small * sigmoid) } else { (loss - x, -sigmoid) }
+/// The difference of two scores, and their sum.
+#[derive(Clone, Copy)]
+enum Difference {}
+#[derive(Clone, Copy)]
+enum Sum {}
+
+/// Returns the term that keeps scores around 0, as a function of their sum s: c s^2.
+fn centring_loss(sum: Of<Sum>, c: f32) -> Of<Sum> {
+    c * sum * sum
 }
 
 /// Returns the Bradley-Terry loss of a pair of scores, -log sigmoid(chosen - rejected - margin), plus `centring` times the square of their
 /// sum. Also returns the derivatives of this loss with respect to the two scores.
+///
+/// ```
+/// use gradus_agents::reward_model::bradley_terry;
+/// for (chosen, loss) in [(0.0, 0.693_147), (1.0, 0.313_262), (2.0, 0.126_928), (-1.0, 1.313_262)] {
+///     assert!((bradley_terry(chosen, 0.0, 0.0, 0.0).0 - loss).abs() < 1e-6);
+/// }
+/// ```
 pub fn bradley_terry(chosen: f32, rejected: f32, margin: f32, centring: f32) -> (f32, [f32; 2]) {
-    let (loss, slope) = minus_log_sigmoid(chosen - rejected - margin);
-    let sum = chosen + rejected;
-    (loss + centring * sum * sum, [slope + 2.0 * centring * sum, -slope + 2.0 * centring * sum])
+    let ranked = -(Of::<Difference>::variable(chosen - rejected) - margin).log_sigmoid();
+    let centred = centring_loss(Of::variable(chosen + rejected), centring);
+    (ranked.value() + centred.value(), [centred.slope() + ranked.slope(), centred.slope() - ranked.slope()])
 }
 
 /// Returns the Plackett-Luce loss of a ranking, given the scores from best to worst, and its derivatives.
@@ -93,14 +96,11 @@ pub fn bradley_terry(chosen: f32, rejected: f32, margin: f32, centring: f32) -> 
 /// assert!((derivatives[0] + 2.0 / 3.0).abs() < 1e-6);
 /// ```
 pub fn plackett_luce(scores: &[f32]) -> (f32, Vec<f32>) {
-    let (mut loss, mut derivatives) = (0.0, vec![0.0; scores.len()]);
+    let (mut loss, mut derivatives, mut direction) = (0.0, vec![0.0; scores.len()], vec![0.0; scores.len()]);
     for i in 0..scores.len().saturating_sub(1) {
-        let left = &scores[i..];
-        let highest = left.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let sum: f32 = left.iter().map(|r| exp(r - highest)).sum();
-        loss += ln(sum) + (highest - scores[i]);
-        derivatives[i] -= 1.0;
-        left.iter().zip(&mut derivatives[i..]).for_each(|(r, d)| *d += exp(r - highest) / sum);
+        let of_rank = -QValues::new(&scores[i..], &mut direction[i..]).log_softmax(0);
+        loss += of_rank.value();
+        derivatives[i..].iter_mut().zip(&direction[i..]).for_each(|(sum, d)| *sum += of_rank.slope() * d);
     }
     (loss, derivatives)
 }
@@ -206,11 +206,11 @@ fn ranking_loss(ranking: &Ranking, scores: &[f32], config: &RewardModelConfig, w
         Ranked::PlackettLuce if ranking.rows.len() > 2 => {
             let of_ranking: Vec<f32> = ranking.rows.iter().map(|row| of(*row)).collect();
             let (loss, slopes) = plackett_luce(&of_ranking);
-            let sum: f32 = of_ranking.iter().sum();
+            let centred = centring_loss(Of::variable(of_ranking.iter().sum()), config.centring);
             for (row, slope) in ranking.rows.iter().zip(slopes) {
-                derivatives[*row as usize] += weight * (slope + 2.0 * config.centring * sum);
+                derivatives[*row as usize] += weight * (slope + centred.slope());
             }
-            loss + config.centring * sum * sum
+            loss + centred.value()
         }
         _ => {
             let (mut loss, pairs) = (0.0, pairs(ranking));

@@ -15,7 +15,10 @@
 //! log pi is the density of actions that are scaled to -1 to 1, as in Stable-Baselines3.
 
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, named};
-use gradus_nets::{ActorLoss, ActorObjective, LogStdBounds, QActor, QActorCritic, QActorHead, Sums, diagnostics, math, settings};
+use gradus_nets::loss::LogProb;
+use gradus_nets::{
+    ActorObjective, Evaluation, LogStdBounds, Of, QActor, QActorCritic, QActorHead, QValues, Sums, math, settings,
+};
 
 use crate::actor_learner::{ActorLearner, ActorLearnerConfig, CriticObjective};
 use crate::exploration::{ActionNoise, Noisy};
@@ -80,11 +83,8 @@ pub struct SacObjective {
 }
 
 impl ActorObjective for SacObjective {
-    fn decision(&self, _: usize, log_prob: f32, q: &[f32], derivative: &mut [f32]) -> ActorLoss {
-        let least = (1..q.len()).fold(0, |least, k| if q[k] < q[least] { k } else { least });
-        derivative.fill(0.0);
-        derivative[least] = -1.0;
-        ActorLoss { loss: self.alpha * log_prob - q[least], d_log_prob: self.alpha, diagnostics: diagnostics([log_prob]) }
+    fn decision(&self, _: usize, log_prob: Of<LogProb>, q: QValues<'_>) -> Evaluation {
+        (self.alpha * log_prob - q.min()).with_diagnostics([log_prob.value()])
     }
 }
 
@@ -109,14 +109,17 @@ impl Temperature {
     }
 
     /// Takes a step of Adam (PyTorch's, with its epsilon of 1e-8) on the loss -log alpha (log pi + H), with the mean of log pi and the target
-    /// entropy H.
-    pub fn step(&mut self, log_prob: f64, target_entropy: f64, learning_rate: f64) {
+    /// entropy H. Returns the loss before the step.
+    pub fn step(&mut self, log_prob: f64, target_entropy: f64, learning_rate: f64) -> f64 {
+        // the loss is a product of log alpha and a constant, which is therefore its derivative
         let gradient = -(log_prob + target_entropy);
+        let loss = gradient * self.log_alpha;
         let [first, second] = self.moments;
         self.moments = [0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient * gradient];
         self.powers = [0.9 * self.powers[0], 0.999 * self.powers[1]];
         let [first, second] = [0, 1].map(|i| self.moments[i] / (1.0 - self.powers[i]));
         self.log_alpha -= learning_rate * first / (second.sqrt() + 1e-8);
+        loss
     }
 }
 
@@ -162,8 +165,8 @@ impl Sac {
 
         if self.config.auto_ent_coef {
             let target_entropy = f64::from(self.config.target_entropy) * learner.network.action_width() as f64;
-            learner.record([("train/ent_coef_loss", -self.temperature.log_alpha * (log_prob + target_entropy))]);
-            self.temperature.step(log_prob, target_entropy, f64::from(learner.optimiser_step(context).learning_rate));
+            let loss = self.temperature.step(log_prob, target_entropy, f64::from(learner.optimiser_step(context).learning_rate));
+            learner.record([("train/ent_coef_loss", loss)]);
         }
         learner.track(self.config.learner.tau);
         Ok(sums)

@@ -2,64 +2,62 @@
 //!
 //! > s = exp(1/T sum_t (log pi_t - log pi_old,t)),   L = - min(s A, clip(s, 1 - eps, 1 + eps_high) A)
 //!
-//! The derivative of s with respect to each log pi_t is s / T. Every decision of the text has the loss L, multiplied by the weight
-//! of the decision. With `sequence-mean` the weights of a text sum to 1/B, as in the paper's objective for B texts. The KL penalty and the
-//! entropy bonus are still computed per decision.
+//! The loss is a function of one number, the mean log-ratio of the text. Its derivative with respect to each log pi_t is the derivative with
+//! respect to the mean, divided by T. Every decision of the text has the loss L, multiplied by the weight of the decision. With
+//! `sequence-mean` the weights of a text sum to 1/B, as in the paper's objective for B texts. The KL penalty and the entropy bonus are still
+//! computed per decision.
 
-use gradus_nets::math::exp;
-use gradus_nets::{LossGrad, PolicyOutput, Sums};
+use gradus_nets::loss::LogProb;
+use gradus_nets::{Evaluation, Of, Outputs, PolicyOutput, Sums};
 
-use crate::surrogate::{LOG_RATIO_LIMIT, Surrogate};
-
-/// Returns exp of the mean log-ratio of a text's decisions.
-///
-/// ```
-/// use gradus_agents::sequence_ratio::sequence_ratio;
-/// assert!((sequence_ratio(&[0.1, -0.05, 0.2]) - 1.086_904).abs() < 1e-6);
-/// ```
-pub fn sequence_ratio(log_ratios: &[f32]) -> f32 {
-    exp(mean(log_ratios.iter().copied()).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT))
+/// The mean log-ratio of the decisions of one text.
+pub struct MeanLogRatio<'a> {
+    indices: &'a [u32],
+    weights: &'a [f32],
+    mean: f32,
+    /// Number of decisions whose weight is not 0.
+    length: usize,
 }
 
-fn mean(numbers: impl ExactSizeIterator<Item = f32>) -> f32 {
-    let n = numbers.len().max(1) as f64;
-    (numbers.map(f64::from).sum::<f64>() / n) as f32
-}
-
-/// Implements [`Objective::slice`](gradus_nets::Objective::slice) for the decisions of one text, which share one ratio. `loss_grad`
-/// returns the loss and the derivatives of a decision, given the text's surrogate.
-pub fn slice(
-    (indices, weights, outputs): (&[u32], &[f32], &mut [PolicyOutput]),
-    old_log_probs: &[f32],
-    surrogate: impl FnOnce(f32) -> Surrogate,
-    loss_grad: impl Fn(usize, PolicyOutput, Surrogate) -> LossGrad,
-    sums: &mut Sums,
-) {
-    // skips decisions of weight 0
-    let log_ratios: Vec<f32> = (indices.iter().zip(weights).zip(&*outputs))
-        .filter(|((_, weight), _)| **weight != 0.0)
-        .map(|((i, _), now)| now.log_prob - old_log_probs[*i as usize])
-        .collect();
-    let surrogate = surrogate(mean(log_ratios.iter().copied()));
-    let total: f32 = weights.iter().sum();
-    let shared = total * surrogate.derivative / log_ratios.len().max(1) as f32;
-
-    for ((index, weight), output) in indices.iter().zip(weights).zip(outputs) {
-        if *weight == 0.0 {
-            *output = PolicyOutput::default();
-            continue;
+impl<'a> MeanLogRatio<'a> {
+    /// Computes the mean over the decisions `indices` of a text whose weights are not 0.
+    pub fn new(old_log_probs: &[f32], indices: &'a [u32], weights: &'a [f32], outputs: &[PolicyOutput]) -> Self {
+        let (mut sum, mut length) = (0.0, 0);
+        for ((i, _), now) in indices.iter().zip(weights).zip(outputs).filter(|((_, weight), _)| **weight != 0.0) {
+            sum += f64::from(now.log_prob - old_log_probs[*i as usize]);
+            length += 1;
         }
-        // the surrogate's derivative is 0 here, because `shared` contains it
-        let LossGrad { loss, derivative, diagnostics } = loss_grad(*index as usize, *output, Surrogate { derivative: 0.0, ..surrogate });
-        sums.loss += f64::from(weight * loss);
-        for (sum, diagnostic) in sums.diagnostics.iter_mut().zip(diagnostics) {
-            *sum += f64::from(weight * diagnostic);
+        Self { indices, weights, mean: (sum / length.max(1) as f64) as f32, length }
+    }
+
+    /// Returns the mean, as the number that the loss of the text is a function of.
+    pub fn log_ratio(&self) -> Of<LogProb> {
+        Of::variable(self.mean)
+    }
+
+    /// Implements the rest of [`Objective::slice`](gradus_nets::Objective::slice): spreads `slope`, the derivative of the text's loss with
+    /// respect to the mean, over the decisions, and adds the losses of the decisions.
+    pub fn spread(
+        &self,
+        slope: f32,
+        decision: impl Fn(usize, Outputs) -> Evaluation,
+        outputs: &mut [PolicyOutput],
+        sums: &mut Sums,
+    ) {
+        let total: f32 = self.weights.iter().sum();
+        let shared = total * slope / self.length.max(1) as f32;
+        for ((index, weight), output) in self.indices.iter().zip(self.weights).zip(outputs) {
+            if *weight == 0.0 {
+                *output = PolicyOutput::default();
+                continue;
+            }
+            let Evaluation { loss, diagnostics, .. } = decision(*index as usize, (*output).into());
+            sums.loss += f64::from(weight * loss.value);
+            for (sum, diagnostic) in sums.diagnostics.iter_mut().zip(diagnostics) {
+                *sum += f64::from(weight * diagnostic);
+            }
+            *output = (*weight * loss).slopes;
+            output.log_prob += shared;
         }
-        *output = PolicyOutput {
-            log_prob: shared + weight * derivative.log_prob,
-            entropy: weight * derivative.entropy,
-            kl_ref: weight * derivative.kl_ref,
-            ..PolicyOutput::default()
-        };
     }
 }

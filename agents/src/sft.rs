@@ -5,7 +5,7 @@
 //! It prepares a policy for reinforcement learning, which needs some successes to reinforce. The decisions are the tokens of completions.
 //! Prompts belong to the states and have no loss.
 
-use gradus_nets::{LossGrad, Moves, Objective, Policy, PolicyOutput, diagnostics};
+use gradus_nets::{Evaluation, Moves, Objective, Outputs, Policy};
 use serde::{Deserialize, Serialize};
 
 use crate::learner::Learner;
@@ -47,12 +47,11 @@ impl Cloning {
 }
 
 impl Objective for Cloning {
-    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
-        let loss = -now.log_prob;
+    fn decision(&self, _: usize, pi: Outputs) -> Evaluation {
+        let loss = -pi.log_prob;
         // with a probability above 1/2, no other action is more probable
-        let is_likeliest = f32::from(u8::from(now.log_prob > -std::f32::consts::LN_2));
-        let derivative = PolicyOutput { log_prob: -1.0, ..PolicyOutput::default() };
-        LossGrad { loss, derivative, diagnostics: diagnostics([loss, now.entropy, is_likeliest]) }
+        let is_likeliest = f32::from(u8::from(pi.log_prob.value() > -std::f32::consts::LN_2));
+        loss.with_diagnostics([loss.value(), pi.entropy.value(), is_likeliest])
     }
 
     fn moves(&self) -> Moves {

@@ -13,8 +13,7 @@
 //! Left out: the paper's "vine" sampling, which needs a simulator that can be set to an earlier state.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::math::exp;
-use gradus_nets::{Batch, DIAGNOSTICS, LossGrad, Moves, Objective, Policy, PolicyOutput, Store, settings};
+use gradus_nets::{Batch, DIAGNOSTICS, Evaluation, Moves, Objective, Outputs, Policy, Store, settings};
 
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +21,7 @@ use crate::gae::Gae;
 use crate::registry::preset_files;
 use crate::returns::Truncated;
 use crate::rewards::whiten_scored;
+use crate::surrogate::LOG_RATIO_LIMIT;
 use crate::{
     Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Preset, Report, Rollout, Setup, UpdateContext,
 };
@@ -171,12 +171,12 @@ struct Surrogate<'a> {
 }
 
 impl Objective for Surrogate<'_> {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        let loss = -exp((now.log_prob - self.old_log_probs[i]).min(20.0)) * self.advantages[i];
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        let ratio = (pi.log_prob - self.old_log_probs[i]).bounded(f32::NEG_INFINITY, LOG_RATIO_LIMIT).exp();
         let mut diagnostics = [0.0; DIAGNOSTICS];
-        diagnostics[KL] = now.kl_old;
-        diagnostics[ENTROPY] = now.entropy;
-        LossGrad { loss, derivative: PolicyOutput { log_prob: loss, ..PolicyOutput::default() }, diagnostics }
+        diagnostics[KL] = pi.kl_old.value();
+        diagnostics[ENTROPY] = pi.entropy.value();
+        (-ratio * self.advantages[i]).with_diagnostics(diagnostics)
     }
 
     fn moves(&self) -> Moves {
@@ -190,9 +190,8 @@ struct ValueError<'a> {
 }
 
 impl Objective for ValueError<'_> {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        let error = now.value - self.targets[i];
-        LossGrad { loss: 0.5 * error * error, derivative: PolicyOutput { value: error, ..PolicyOutput::default() }, ..LossGrad::default() }
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        (0.5 * (pi.value - self.targets[i]).squared()).into()
     }
 
     fn moves(&self) -> Moves {

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use gradus_nets::{Batch, LossGrad, Moves, Objective, Policy, PolicyOutput, Store};
+use gradus_nets::{Batch, Evaluation, Moves, Objective, Outputs, Policy, Store};
 
 /// The output on which the loss depends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,13 +37,13 @@ struct Recorder {
 }
 
 impl Objective for Recorder {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
         let number = match self.output {
-            Output::LogProb => now.log_prob,
-            Output::Value => now.value,
+            Output::LogProb => pi.log_prob.value(),
+            Output::Value => pi.value.value(),
         };
         self.numbers[i].store(number.to_bits(), Ordering::Relaxed);
-        LossGrad::default()
+        Evaluation::default()
     }
 
     fn moves(&self) -> Moves {
@@ -58,13 +58,11 @@ pub(crate) struct Derivatives<'a> {
 }
 
 impl Objective for Derivatives<'_> {
-    fn decision(&self, i: usize, _: PolicyOutput) -> LossGrad {
-        let slope = self.derivatives[i];
-        let derivative = match self.output {
-            Output::LogProb => PolicyOutput { log_prob: slope, ..PolicyOutput::default() },
-            Output::Value => PolicyOutput { value: slope, ..PolicyOutput::default() },
-        };
-        LossGrad { derivative, ..LossGrad::default() }
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        match self.output {
+            Output::LogProb => (self.derivatives[i] * pi.log_prob).into(),
+            Output::Value => (self.derivatives[i] * pi.value).into(),
+        }
     }
 
     fn moves(&self) -> Moves {

@@ -1,22 +1,22 @@
 //! Differentiable policies and critics behind one interface, [`Policy`].
 //!
-//! An agent passes an [`Objective`] to a policy. An objective is a pure function that maps the policy's outputs for one decision to the
-//! loss and its derivatives with respect to these outputs. The engine computes everything else. This crate contains no algorithm.
+//! An agent passes an [`Objective`] to a policy. An objective is the formula of the loss of one decision in the policy's outputs. Its
+//! derivatives with respect to these outputs follow from the formula ([`loss`]), and the engine computes everything else. This crate
+//! contains no algorithm.
 //!
 //! The engine [`cpu`] has hand-written forward and backward passes, fused over tiles of rows. Its results have the same bits on every
 //! processor and for any number of threads. The engine `torch`, behind the cargo feature `tch`, uses libtorch on a CPU or a GPU.
 //!
 //! ```
 //! use gradus_envs::Space;
-//! use gradus_nets::{ActionRows, Batch, LossGrad, Network, NetworkConfig, Objective, Policy, PolicyOutput, Store, cpu::ActorCritic};
+//! use gradus_nets::{ActionRows, Batch, Evaluation, Network, NetworkConfig, Objective, Outputs, Policy, Store, cpu::ActorCritic};
 //! # use gradus_nets::{OptimiserStep, Rule};
 //!
-//! /// Imitate the action: the loss is -log pi(a|s), and its derivative with respect to log pi is -1.
+//! /// Imitate the action: the loss is -log pi(a|s).
 //! struct Imitation;
 //! impl Objective for Imitation {
-//!     fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
-//!         let derivative = PolicyOutput { log_prob: -1.0, ..Default::default() };
-//!         LossGrad { loss: -now.log_prob, derivative, ..Default::default() }
+//!     fn decision(&self, _: usize, pi: Outputs) -> Evaluation {
+//!         (-pi.log_prob).into()
 //!     }
 //! }
 //!
@@ -41,6 +41,7 @@ mod device;
 mod footprint;
 mod gaussian;
 mod init;
+pub mod loss;
 pub mod math;
 mod network;
 mod objective;
@@ -61,12 +62,13 @@ mod transformer;
 
 pub use device::{Device, Precision, TorchConfig, UnknownDevice, Worlds};
 pub use footprint::Footprint;
+pub use loss::{Evaluation, Loss, Of, Outputs, QValues};
 pub use network::{Activation, NetworkConfig, NetworkError};
-pub use objective::{DIAGNOSTICS, Known, LossGrad, Moves, Objective, Pointwise, PolicyOutput, Sums, diagnostics};
+pub use objective::{DIAGNOSTICS, Known, Moves, Objective, Pointwise, PolicyOutput, Sums, diagnostics};
 pub use optimiser::{OptimiserStep, Rule, Schedule};
 pub use policy::{Actor, Batch, Behaviour, Choice, Group, Look, Network, Policy};
-pub use q_actor_critic::{ActionScale, ActorLoss, ActorObjective, QActor, QActorCritic, QActorHead};
-pub use q_network::{QHead, QNetwork, ValueLoss, ValueObjective, greedy};
+pub use q_actor_critic::{ActionScale, ActorObjective, QActor, QActorCritic, QActorHead};
+pub use q_network::{Evaluated, QHead, QNetwork, ValueObjective, greedy};
 pub use sampling::{Sampling, SamplingError};
 #[doc(hidden)]
 pub use settings::concatenated;

@@ -1,8 +1,9 @@
 //! The loss that an algorithm passes to an engine.
 
 use crate::cpu::simd::{Kernel, Level, Simd, dispatch};
+use crate::{Evaluation, Outputs};
 
-/// The policy's outputs for one decision. The same type holds derivatives with respect to these outputs.
+/// The policy's outputs for one decision, as the engine computes them. The same type holds derivatives with respect to these outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PolicyOutput {
     /// log pi(a|s), the log-probability of the action taken.
@@ -32,17 +33,6 @@ impl PolicyOutput {
 /// Number of diagnostics that an objective can report for a decision. In text environments, the agents use the last two diagnostics to
 /// compare the policy's log-probabilities with those recorded when the tokens were sampled.
 pub const DIAGNOSTICS: usize = 12;
-
-/// The loss of one decision and its derivatives.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LossGrad {
-    /// The loss.
-    pub loss: f32,
-    /// Derivatives of the loss with respect to log pi, H, V and the two divergences.
-    pub derivative: PolicyOutput,
-    /// Diagnostics that the algorithm defines, averaged with the decisions' weights.
-    pub diagnostics: [f32; DIAGNOSTICS],
-}
 
 /// Which parameter groups an objective updates: those that its loss depends on. Every objective updates a trunk shared by actor and critic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,29 +87,27 @@ impl Sums {
 /// on how the engine splits the batch. Most objectives have one loss per decision and implement only [`decision`](Objective::decision).
 /// Many threads call this method at once.
 ///
+/// The loss is a formula in the policy's outputs, and its derivatives follow from it: see [`loss`](crate::loss).
+///
 /// ```
-/// use gradus_nets::{LossGrad, Objective, PolicyOutput};
+/// use gradus_nets::{Evaluation, Objective, Outputs, PolicyOutput};
 ///
 /// /// REINFORCE: minimise -G log pi(a|s).
 /// struct Reinforce { returns: Vec<f32> }
 ///
 /// impl Objective for Reinforce {
-///     fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
-///         let g = self.returns[index];
-///         LossGrad {
-///             loss: -g * now.log_prob,
-///             derivative: PolicyOutput { log_prob: -g, ..Default::default() },
-///             ..Default::default()
-///         }
+///     fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
+///         (-self.returns[index] * pi.log_prob).into()
 ///     }
 /// }
 ///
 /// let now = PolicyOutput { log_prob: -0.5, entropy: 0.7, ..Default::default() };
-/// assert_eq!(Reinforce { returns: vec![2.0] }.decision(0, now).loss, 1.0);
+/// let loss = Reinforce { returns: vec![2.0] }.decision(0, now.into()).loss;
+/// assert_eq!((loss.value, loss.slopes.log_prob), (1.0, -2.0));
 /// ```
 pub trait Objective: Sync {
-    /// Returns the loss of decision number `index` of the rollout, given the policy's current outputs `now`.
-    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad;
+    /// Returns the loss of decision number `index` of the rollout, as a function of the policy's current outputs `pi`.
+    fn decision(&self, index: usize, pi: Outputs) -> Evaluation;
 
     /// Evaluates a slice of decisions: adds to `sums`, and replaces the `outputs` by weight x derivative.
     ///
@@ -159,18 +147,12 @@ impl<O: Objective + ?Sized> Kernel for Slice<'_, O> {
                 *output = PolicyOutput::default(); // not multiplied by the weight: 0 times NaN is NaN
                 continue;
             }
-            let LossGrad { loss, derivative, diagnostics } = objective.decision(*index as usize, *output);
-            own.loss += f64::from(weight * loss);
+            let Evaluation { loss, diagnostics, .. } = objective.decision(*index as usize, (*output).into());
+            own.loss += f64::from(weight * loss.value);
             for (sum, diagnostic) in own.diagnostics.iter_mut().zip(diagnostics) {
                 *sum += f64::from(weight * diagnostic);
             }
-            *output = PolicyOutput {
-                log_prob: weight * derivative.log_prob,
-                entropy: weight * derivative.entropy,
-                value: weight * derivative.value,
-                kl_old: weight * derivative.kl_old,
-                kl_ref: weight * derivative.kl_ref,
-            };
+            *output = (*weight * loss).slopes;
         }
         sums.add(&own);
     }
@@ -192,8 +174,8 @@ pub fn diagnostics<const N: usize>(figures: [f32; N]) -> [f32; DIAGNOSTICS] {
 
 /// An objective whose loss for a decision is a branch-free function of a few numbers. Sixteen decisions are evaluated at a time.
 ///
-/// It is an [`Objective`] whose [`decision`](Objective::decision) applies [`loss_grad`](Pointwise::loss_grad) to the
-/// [`known`](Pointwise::known) numbers. Both methods must be `#[inline(always)]`, and `loss_grad` must select values instead of branching.
+/// It is an [`Objective`] whose [`decision`](Objective::decision) applies [`loss`](Pointwise::loss) to the
+/// [`known`](Pointwise::known) numbers. Both methods must be `#[inline(always)]`, and `loss` must select values instead of branching.
 /// The compiler then vectorises the evaluation.
 pub trait Pointwise: Sync {
     /// Type of the loss's inputs other than the policy's outputs: an array `[f32; N]`.
@@ -202,8 +184,8 @@ pub trait Pointwise: Sync {
     /// Returns the inputs for decision number `index` of the rollout.
     fn known(&self, index: usize) -> Self::Known;
 
-    /// Returns the loss of a decision, given its inputs and the policy's current outputs `now`.
-    fn loss_grad(&self, known: Self::Known, now: PolicyOutput) -> LossGrad;
+    /// Returns the loss of a decision, given its inputs, as a function of the policy's current outputs `pi`.
+    fn loss(&self, known: Self::Known, pi: Outputs) -> Evaluation;
 
     /// Returns the parameter groups that the gradient updates; see [`Objective::moves`].
     fn moves(&self) -> Moves {
@@ -213,8 +195,8 @@ pub trait Pointwise: Sync {
 
 impl<O: Pointwise> Objective for O {
     #[inline(always)]
-    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
-        self.loss_grad(self.known(index), now)
+    fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
+        self.loss(self.known(index), pi)
     }
 
     fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {
@@ -294,16 +276,16 @@ impl<O: Pointwise> Kernel for Lanes<'_, O> {
             for lane in 0..LANES {
                 let inputs = O::Known::of_lane(&known, lane);
                 let now = PolicyOutput::from_numbers([now[0][lane], now[1][lane], now[2][lane], now[3][lane], now[4][lane]]);
-                let LossGrad { loss, derivative, diagnostics: figures } = objective.loss_grad(inputs, now);
+                let Evaluation { loss, diagnostics: figures, .. } = objective.loss(inputs, now.into());
                 // a decision with weight 0 adds 0, even if its loss is NaN
                 let weighted = |x: f32| if w[lane] == 0.0 { 0.0 } else { w[lane] * x };
-                losses[lane] += f64::from(weighted(loss));
+                losses[lane] += f64::from(weighted(loss.value));
                 for i in 0..DIAGNOSTICS {
                     diagnostics[i][lane] += f64::from(weighted(figures[i]));
                 }
-                let derivative = derivative.numbers();
+                let of_outputs = loss.slopes.numbers();
                 for i in 0..5 {
-                    slopes[i][lane] = weighted(derivative[i]);
+                    slopes[i][lane] = weighted(of_outputs[i]);
                 }
             }
             for (lane, output) in outputs.iter_mut().enumerate() {
@@ -338,12 +320,12 @@ mod tests {
         }
 
         #[inline(always)]
-        fn loss_grad(&self, [a, b]: [f32; 2], now: PolicyOutput) -> LossGrad {
+        fn loss(&self, [a, b]: [f32; 2], pi: Outputs) -> Evaluation {
             let mut diagnostics = [0.0; DIAGNOSTICS];
-            (diagnostics[0], diagnostics[DIAGNOSTICS - 1]) = (a * now.entropy, now.kl_ref);
+            (diagnostics[0], diagnostics[DIAGNOSTICS - 1]) = (a * pi.entropy.value(), pi.kl_ref.value());
             // in a lane without a decision, a / b is 0 / 0
-            let derivative = PolicyOutput { log_prob: a / b, entropy: b, value: now.value - a, kl_old: now.kl_old * b, kl_ref: 2.0 };
-            LossGrad { loss: a / b * now.log_prob, derivative, diagnostics }
+            let loss = a / b * pi.log_prob + b * pi.entropy + 0.5 * (pi.value - a).squared() + pi.kl_old * pi.kl_old * b + 2.0 * pi.kl_ref;
+            loss.with_diagnostics(diagnostics)
         }
     }
 
@@ -351,8 +333,8 @@ mod tests {
     struct OneByOne<'a>(&'a Squares);
 
     impl Objective for OneByOne<'_> {
-        fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
-            self.0.decision(index, now)
+        fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
+            self.0.decision(index, pi)
         }
     }
 

@@ -6,7 +6,8 @@ use gradus_envs::Space;
 use gradus_envs::random::Stream;
 
 use crate::squashed::LogStdBounds;
-use crate::{Batch, Behaviour, DIAGNOSTICS, Network, NetworkConfig, Store, Sums, ValueObjective};
+use crate::loss::LogProb;
+use crate::{Batch, Behaviour, Evaluated, Evaluation, Network, NetworkConfig, Of, QValues, Store, Sums, ValueObjective};
 
 /// What a [`QActorCritic`] consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,23 +33,21 @@ pub enum QActor {
 /// Q_k(s, a). The critics' parameters are held.
 ///
 /// ```
-/// use gradus_nets::{ActorLoss, ActorObjective};
+/// use gradus_nets::loss::LogProb;
+/// use gradus_nets::{ActorObjective, Evaluation, Of, QValues};
 ///
 /// /// The loss of soft actor-critic: alpha log pi(a|s) - min Q_k(s, a).
 /// struct Soft { alpha: f32 }
 ///
 /// impl ActorObjective for Soft {
-///     fn decision(&self, _: usize, log_prob: f32, q: &[f32], derivative: &mut [f32]) -> ActorLoss {
-///         let least = (1..q.len()).fold(0, |least, k| if q[k] < q[least] { k } else { least });
-///         derivative.fill(0.0);
-///         derivative[least] = -1.0;
-///         ActorLoss { d_log_prob: self.alpha, ..ActorLoss::of(self.alpha * log_prob - q[least]) }
+///     fn decision(&self, _: usize, log_prob: Of<LogProb>, q: QValues<'_>) -> Evaluation {
+///         (self.alpha * log_prob - q.min()).into()
 ///     }
 /// }
 ///
-/// let mut derivative = [f32::NAN; 2];
-/// let loss = Soft { alpha: 0.5 }.decision(0, -1.0, &[3.0, 2.0], &mut derivative);
-/// assert_eq!((loss.loss, loss.d_log_prob, derivative), (-2.5, 0.5, [0.0, -1.0]));
+/// let mut direction = [0.0; 2];
+/// let loss = Soft { alpha: 0.5 }.decision(0, Of::variable(-1.0), QValues::new(&[3.0, 2.0], &mut direction)).loss;
+/// assert_eq!((loss.value, loss.slopes.log_prob, direction.map(|d| loss.q * d)), (-2.5, 0.5, [0.0, -1.0]));
 /// ```
 pub trait ActorObjective: Sync {
     /// Number of critics that the loss reads, from the first on.
@@ -57,27 +56,8 @@ pub trait ActorObjective: Sync {
     }
 
     /// Returns the loss in the observation of decision number `index` of the store. `log_prob` is log pi(a|s), 0 for a deterministic actor;
-    /// `q` has Q_k(s, a) of the critics that the loss reads. Writes the derivative of the loss with respect to each of them into
-    /// `derivative`.
-    fn decision(&self, index: usize, log_prob: f32, q: &[f32], derivative: &mut [f32]) -> ActorLoss;
-}
-
-/// An actor's loss in one observation.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ActorLoss {
-    /// The loss.
-    pub loss: f32,
-    /// Its derivative with respect to log pi(a|s).
-    pub d_log_prob: f32,
-    /// Diagnostics that the algorithm defines, averaged with the decisions' weights.
-    pub diagnostics: [f32; DIAGNOSTICS],
-}
-
-impl ActorLoss {
-    /// Returns a loss that does not depend on log pi(a|s), without diagnostics.
-    pub fn of(loss: f32) -> Self {
-        Self { loss, ..Self::default() }
-    }
+    /// `q` has Q_k(s, a) of the critics that the loss reads.
+    fn decision(&self, index: usize, log_prob: Of<LogProb>, q: QValues<'_>) -> Evaluation;
 }
 
 /// An actor of continuous actions, and critics that estimate Q(s, a). As a [`Behaviour`], it takes the actor's actions.
@@ -106,7 +86,7 @@ pub trait QActorCritic: Behaviour + Network {
 
     /// Evaluates `objective` over `batch` and computes its gradient with respect to the critics' parameters, which is kept until the next
     /// gradient. The objective gets Q_k(s, a) of all critics for the action a in the store.
-    fn critic_gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Sums;
+    fn critic_gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Evaluated;
 
     /// Evaluates `objective` in the observations of `batch` and computes its gradient with respect to the actor's parameters, which is kept
     /// until the next gradient. The actor chooses its actions as in [`actions`](QActorCritic::actions).

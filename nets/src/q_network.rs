@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{Batch, Behaviour, DIAGNOSTICS, Network, Store, Sums};
+use crate::{Batch, Behaviour, Evaluation, Network, QValues, Store, Sums};
 
 /// The outputs of a network of action values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,42 +27,56 @@ impl Default for QHead {
 /// call the method at once.
 ///
 /// ```
-/// use gradus_nets::{ValueLoss, ValueObjective};
+/// use gradus_nets::{Evaluation, QValues, ValueObjective};
 ///
 /// /// Half the squared error to a target.
 /// struct Squared { targets: Vec<f32> }
 ///
 /// impl ValueObjective for Squared {
-///     fn decision(&self, index: usize, q: &[f32], derivative: &mut [f32]) -> ValueLoss {
-///         let error = q[0] - self.targets[index];
-///         derivative[0] = error;
-///         ValueLoss::of(0.5 * error * error)
+///     fn decision(&self, index: usize, q: QValues<'_>) -> Evaluation {
+///         let error = q.at(0) - self.targets[index];
+///         Evaluation::from(0.5 * error.squared()).with_error(error.value())
 ///     }
 /// }
 ///
-/// let mut derivative = [0.0];
-/// let loss = Squared { targets: vec![1.0] }.decision(0, &[3.0], &mut derivative).loss;
-/// assert_eq!((loss, derivative), (2.0, [2.0]));
+/// let mut direction = [0.0];
+/// let loss = Squared { targets: vec![1.0] }.decision(0, QValues::new(&[3.0], &mut direction)).loss;
+/// assert_eq!((loss.value, loss.q * direction[0]), (2.0, 2.0));
 /// ```
 pub trait ValueObjective: Sync {
-    /// Returns the loss of decision number `index` of the store. `q` has the numbers that the network outputs for the action taken, one per
-    /// atom. Writes the derivative of the loss with respect to each of them into `derivative`.
-    fn decision(&self, index: usize, q: &[f32], derivative: &mut [f32]) -> ValueLoss;
+    /// Returns the loss of decision number `index` of the store, and the error of its value. `q` has the numbers that the network outputs for
+    /// the action taken, one per atom.
+    fn decision(&self, index: usize, q: QValues<'_>) -> Evaluation;
 }
 
-/// The loss of one decision.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ValueLoss {
-    /// The loss.
-    pub loss: f32,
-    /// Diagnostics that the algorithm defines, averaged with the decisions' weights.
-    pub diagnostics: [f32; DIAGNOSTICS],
+/// The value of an objective over a batch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evaluated {
+    /// The sums over the batch.
+    pub sums: Sums,
+    /// The [error](Evaluation::error) of each decision, in the order of the batch; 0 for a decision with weight 0.
+    pub errors: Vec<f32>,
 }
 
-impl ValueLoss {
-    /// Returns a loss without diagnostics.
-    pub fn of(loss: f32) -> Self {
-        Self { loss, ..Self::default() }
+impl Evaluated {
+    /// Adds a decision with this weight.
+    pub(crate) fn add(&mut self, weight: f32, evaluation: &Evaluation) {
+        let Evaluation { loss, diagnostics, error } = evaluation;
+        self.errors.push(*error);
+        self.sums.loss += f64::from(weight * loss.value);
+        self.sums.diagnostics.iter_mut().zip(diagnostics).for_each(|(sum, diagnostic)| *sum += f64::from(weight * diagnostic));
+    }
+
+    /// Adds the decisions of another evaluation, which follow.
+    pub(crate) fn extend(&mut self, other: &Evaluated) {
+        self.sums.add(&other.sums);
+        self.errors.extend(&other.errors);
+    }
+
+    /// Forgets all decisions.
+    pub(crate) fn clear(&mut self) {
+        self.sums = Sums::default();
+        self.errors.clear();
     }
 }
 
@@ -81,10 +95,10 @@ pub trait QNetwork: Behaviour + Network {
     fn q_values(&mut self, store: &Store, rows: Range<usize>, values: &mut Vec<f32>);
 
     /// Evaluates the objective over `batch`, without a gradient.
-    fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Sums;
+    fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Evaluated;
 
     /// Evaluates the objective over `batch` and computes its gradient, which is kept until the next call.
-    fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Sums;
+    fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Evaluated;
 
     /// Returns an independent copy with the current parameters.
     fn snapshot(&self) -> Box<dyn QNetwork>;

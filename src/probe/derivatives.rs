@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::nets::LossGrad;
 use crate::nets::tensors::{Tensors, TensorsError};
-use crate::nets::{Actor, Batch, Behaviour, Group, Look, Moves, Network, Objective, OptimiserStep, Policy, PolicyOutput, Store, Sums};
+use crate::nets::{
+    Actor, Batch, Behaviour, Evaluation, Group, Look, Moves, Network, Objective, OptimiserStep, Outputs, Policy, PolicyOutput, Store, Sums,
+};
 
 /// Decisions that are looked at: those of the first gradients.
 const MOST: usize = 400;
@@ -74,8 +75,8 @@ const OUTPUTS: [(&str, Place); 5] = [
 ];
 
 impl Objective for CheckedObjective<'_> {
-    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
-        self.objective.decision(index, now)
+    fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
+        self.objective.decision(index, pi)
     }
 
     fn slice(&self, indices: &[u32], weights: &[f32], outputs: &mut [PolicyOutput], sums: &mut Sums) {
@@ -226,13 +227,9 @@ mod tests {
     }
 
     impl Objective for Loss {
-        fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
-            let error = now.value - index as f32;
-            LossGrad {
-                loss: 0.5 * error * error - 2.0 * now.log_prob,
-                derivative: PolicyOutput { value: error, log_prob: -2.0 * self.factor, ..PolicyOutput::default() },
-                ..LossGrad::default()
-            }
+        fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
+            let surrogate = pi.log_prob.function(-2.0 * pi.log_prob.value(), -2.0 * self.factor);
+            (0.5 * (pi.value - index as f32).squared() + surrogate).into()
         }
     }
 

@@ -16,8 +16,8 @@ use crate::q_actor_critic::ActorNoise;
 use crate::squashed::HALF_LN_2PI;
 use crate::tensors::Tensors;
 use crate::{
-    ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Device, LogStdBounds, Moves, NetworkConfig, NetworkError,
-    QActor, QActorHead, Store, Sums, TorchConfig, ValueObjective, cpu,
+    ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, LogStdBounds, Moves, NetworkConfig, NetworkError, Of,
+    QActor, QActorHead, QValues, Store, Sums, TorchConfig, ValueObjective, cpu,
 };
 
 /// Added to the variances of gSDE, as in the engine `cpu`.
@@ -170,8 +170,13 @@ impl QActorCritic {
         Ok(Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?.into_iter().next())
     }
 
-    fn of_critics(&self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Result<(Sums, Option<Tensor>), TchError> {
-        let (d, n, mut sums) = (self.scale.width(), self.head.critics, Sums::default());
+    fn of_critics(
+        &self,
+        store: &Store,
+        batch: Batch<'_>,
+        objective: &dyn ValueObjective,
+    ) -> Result<(Evaluated, Option<Tensor>), TchError> {
+        let (d, n, mut evaluated) = (self.scale.width(), self.head.critics, Evaluated::default());
         let ActionRows::Continuous { rows, width } = &store.actions else {
             panic!("actions: expected rows of {d} numbers, got {}", store.actions.kind())
         };
@@ -188,13 +193,14 @@ impl QActorCritic {
         for ((index, weight), row) in batch.indices.iter().zip(batch.weights).zip(numbers.chunks_exact_mut(n)) {
             if *weight == 0.0 {
                 row.fill(0.0);
+                evaluated.add(0.0, &Evaluation::default());
                 continue;
             }
-            let loss = objective.decision(*index as usize, row, &mut derivative);
-            add(&mut sums, *weight, loss.loss, &loss.diagnostics);
-            row.iter_mut().zip(&derivative).for_each(|(row, d)| *row = weight * d);
+            let evaluation = objective.decision(*index as usize, QValues::new(row, &mut derivative));
+            evaluated.add(*weight, &evaluation);
+            row.iter_mut().zip(&derivative).for_each(|(row, d)| *row = weight * (evaluation.loss.q * d));
         }
-        Ok((sums, self.differentiate(&q, &numbers)?))
+        Ok((evaluated, self.differentiate(&q, &numbers)?))
     }
 
     fn of_actor(
@@ -206,7 +212,7 @@ impl QActorCritic {
     ) -> Result<(Sums, Option<Tensor>), TchError> {
         assert_eq!(batch.indices.len(), batch.weights.len(), "batch: expected one weight per decision");
         let n = objective.critics(self.head.critics).min(self.head.critics);
-        let (views, rows, mut sums) = (self.parameters.views(Kind::Float)?, self.rows(store, batch.indices)?, Sums::default());
+        let (views, rows, mut evaluated) = (self.parameters.views(Kind::Float)?, self.rows(store, batch.indices)?, Evaluated::default());
         let (actions, log_probs) = self.choose(&views, &rows, &self.noise(epsilon, batch.indices.len())?)?;
         // the critics are held: the gradient goes through them into the action
         let q = self.criticise(&views.detached()?, n, &rows, &actions)?;
@@ -215,21 +221,16 @@ impl QActorCritic {
         for ((index, weight), row) in batch.indices.iter().zip(batch.weights).zip(numbers.chunks_exact_mut(1 + n)) {
             if *weight == 0.0 {
                 row.fill(0.0);
+                evaluated.add(0.0, &Evaluation::default());
                 continue;
             }
-            let loss = objective.decision(*index as usize, row[0], &row[1..], &mut derivative);
-            add(&mut sums, *weight, loss.loss, &loss.diagnostics);
-            row[0] = weight * loss.d_log_prob;
-            row[1..].iter_mut().zip(&derivative).for_each(|(row, d)| *row = weight * d);
+            let evaluation = objective.decision(*index as usize, Of::variable(row[0]), QValues::new(&row[1..], &mut derivative));
+            evaluated.add(*weight, &evaluation);
+            row[0] = weight * evaluation.loss.slopes.log_prob;
+            row[1..].iter_mut().zip(&derivative).for_each(|(row, d)| *row = weight * (evaluation.loss.q * d));
         }
-        Ok((sums, self.differentiate(&outputs, &numbers)?))
+        Ok((evaluated.sums, self.differentiate(&outputs, &numbers)?))
     }
-}
-
-/// Adds the loss and the diagnostics of a decision.
-fn add(sums: &mut Sums, weight: f32, loss: f32, diagnostics: &[f32]) {
-    sums.loss += f64::from(weight * loss);
-    sums.diagnostics.iter_mut().zip(diagnostics).for_each(|(sum, diagnostic)| *sum += f64::from(weight * diagnostic));
 }
 
 impl Behaviour for QActorCritic {
@@ -280,10 +281,10 @@ impl crate::QActorCritic for QActorCritic {
         values.resize(rows.len() * self.head.critics, f32::NAN);
     }
 
-    fn critic_gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Sums {
-        let (sums, gradient) = self.fault.guard(|| self.of_critics(store, batch, objective));
+    fn critic_gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Evaluated {
+        let (evaluated, gradient) = self.fault.guard(|| self.of_critics(store, batch, objective));
         self.parameters.take_gradient(gradient, Moves::Critic);
-        sums
+        evaluated
     }
 
     fn actor_gradient(&mut self, store: &Store, batch: Batch<'_>, noise: Option<&mut Stream>, objective: &dyn ActorObjective) -> Sums {

@@ -14,7 +14,7 @@ use super::perceptron::{self, chain, rows};
 use crate::q_network::greedy;
 use crate::tensors::Tensors;
 use crate::{
-    ActionRows, Actor, Batch, Behaviour, Choice, Device, Moves, NetworkConfig, NetworkError, QHead, Store, Sums, TorchConfig,
+    ActionRows, Actor, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, Moves, NetworkConfig, NetworkError, QHead, QValues, Store, TorchConfig,
     ValueObjective, cpu,
 };
 
@@ -70,7 +70,7 @@ impl QNetwork {
         batch: Batch<'_>,
         objective: &dyn ValueObjective,
         with_gradient: bool,
-    ) -> Result<(Sums, Option<Tensor>), TchError> {
+    ) -> Result<(Evaluated, Option<Tensor>), TchError> {
         let ActionRows::Discrete(actions) = &store.actions else {
             panic!("actions: expected discrete actions, got {}", store.actions.kind())
         };
@@ -85,25 +85,25 @@ impl QNetwork {
             q.f_gather(1, &taken, false)?.f_squeeze_dim(1)
         };
         let q = if with_gradient { ask()? } else { no_grad(ask)? };
-        let (mut numbers, mut sums) = (to_host(&q)?, Sums::default());
+        let (mut numbers, mut evaluated) = (to_host(&q)?, Evaluated::default());
         let mut derivative = vec![0.0; atoms];
         for ((index, weight), row) in batch.indices.iter().zip(batch.weights).zip(numbers.chunks_exact_mut(atoms)) {
             if *weight == 0.0 {
                 row.fill(0.0);
+                evaluated.add(0.0, &Evaluation::default());
                 continue;
             }
-            let loss = objective.decision(*index as usize, row, &mut derivative);
-            sums.loss += f64::from(weight * loss.loss);
-            sums.diagnostics.iter_mut().zip(loss.diagnostics).for_each(|(sum, diagnostic)| *sum += f64::from(weight * diagnostic));
-            row.iter_mut().zip(&derivative).for_each(|(row, d)| *row = weight * d);
+            let evaluation = objective.decision(*index as usize, QValues::new(row, &mut derivative));
+            evaluated.add(*weight, &evaluation);
+            row.iter_mut().zip(&derivative).for_each(|(row, d)| *row = weight * (evaluation.loss.q * d));
         }
         if !with_gradient || batch.indices.is_empty() {
-            return Ok((sums, None));
+            return Ok((evaluated, None));
         }
         // the gradient of the sum of output x derivative, with constant derivatives, is that of the objective
         let loss = q.f_mul(&to_device(&numbers, device)?.f_view_as(&q)?)?.f_sum(Kind::Float)?;
         let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
-        Ok((sums, gradients.into_iter().next()))
+        Ok((evaluated, gradients.into_iter().next()))
     }
 }
 
@@ -141,14 +141,14 @@ impl crate::QNetwork for QNetwork {
         values.resize(n, f32::NAN);
     }
 
-    fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Sums {
+    fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Evaluated {
         self.fault.guard(|| Ok(self.forward_backward(store, batch, objective, false)?.0))
     }
 
-    fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Sums {
-        let (sums, gradient) = self.fault.guard(|| self.forward_backward(store, batch, objective, true));
+    fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Evaluated {
+        let (evaluated, gradient) = self.fault.guard(|| self.forward_backward(store, batch, objective, true));
         self.parameters.take_gradient(gradient, Moves::All);
-        sums
+        evaluated
     }
 
     fn snapshot(&self) -> Box<dyn crate::QNetwork> {

@@ -6,7 +6,7 @@ use gradus::agents::{
     Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Report, Rollout, Setup, UpdateContext,
 };
 use gradus::nets::math::exp;
-use gradus::nets::{Batch, LossGrad, Objective, Policy, PolicyOutput, settings};
+use gradus::nets::{Batch, Evaluation, Objective, Outputs, Policy, settings};
 
 settings! {
     /// Settings of advantage-weighted regression.
@@ -41,13 +41,8 @@ struct AwrObjective<'a> {
 }
 
 impl Objective for AwrObjective<'_> {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        let error = now.value - self.targets[i];
-        LossGrad {
-            loss: -self.weights[i] * now.log_prob + 0.5 * error * error,
-            derivative: PolicyOutput { log_prob: -self.weights[i], value: error, ..PolicyOutput::default() },
-            ..LossGrad::default()
-        }
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        (-self.weights[i] * pi.log_prob + 0.5 * (pi.value - self.targets[i]).squared()).into()
     }
 }
 

@@ -20,7 +20,7 @@ use crate::footprint::Footprint;
 use crate::q_actor_critic::ActorNoise;
 use crate::tensors::Tensors;
 use crate::{
-    ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Moves, NetworkConfig, NetworkError, QActor, QActorHead,
+    ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Evaluated, Moves, NetworkConfig, NetworkError, QActor, QActorHead,
     Store, Sums, ValueObjective, threads,
 };
 use head::{ActorTile, Noise};
@@ -127,10 +127,10 @@ impl QActorCritic {
         &mut self,
         (store, batch, moves): (&Store, Batch<'_>, Moves),
         work: impl Fn(Level, Decisions<'_>, usize, usize, &mut QActorTile) + Sync,
-    ) -> Sums {
+    ) -> Evaluated {
         self.assert_width(store);
         assert_eq!(batch.indices.len(), batch.weights.len(), "batch: expected one weight per decision");
-        let mut sums = Sums::default();
+        let mut evaluated = Evaluated::default();
         let most = MAX_TILES * ROWS;
         for first in (0..batch.indices.len().max(1)).step_by(most) {
             let range = first..batch.indices.len().min(first + most);
@@ -140,10 +140,10 @@ impl QActorCritic {
             let Self { layout, level, weights, tiles, .. } = self;
             let decisions = Decisions { layout, parameters: &weights.values, store, batch: part };
             threads::for_each(&mut tiles[..n], |number, tile| work(*level, decisions, number, first, tile));
-            tiles[..n].iter().for_each(|tile| sums.add(&tile.sums));
+            tiles[..n].iter().for_each(|tile| evaluated.extend(&tile.evaluated));
             self.add_up(n, first > 0, moves);
         }
-        sums
+        evaluated
     }
 
     /// Computes the gradient of the first `n` tiles. With `adds`, adds it to the gradient.
@@ -241,7 +241,7 @@ impl crate::QActorCritic for QActorCritic {
         }
     }
 
-    fn critic_gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Sums {
+    fn critic_gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Evaluated {
         let d = self.layout.actions();
         let is_right = matches!(store.actions, ActionRows::Continuous { width, .. } if width == d);
         assert!(is_right, "actions: expected rows of {d} numbers, got {}", store.actions.kind());
@@ -256,7 +256,7 @@ impl crate::QActorCritic for QActorCritic {
             let noise = noise_of(of.layout, &epsilon, first + number * ROWS, rows);
             tile.act_and_criticise(level, of, number, (noise, objective));
         };
-        self.learn((store, batch, Moves::Actor), work)
+        self.learn((store, batch, Moves::Actor), work).sums
     }
 
     fn snapshot(&self) -> Box<dyn crate::QActorCritic> {

@@ -5,7 +5,7 @@ use super::super::perceptron::{ROWS, Tile};
 use super::super::simd::{Level, dispatch};
 use super::head::{ActorTile, Noise, ThroughActions};
 use super::layout::QActorLayout;
-use crate::{ActionRows, ActorLoss, ActorObjective, Batch, Store, Sums, ValueLoss, ValueObjective};
+use crate::{ActionRows, ActorObjective, Batch, Evaluated, Evaluation, Of, QValues, Store, ValueObjective};
 
 /// The activations of some rows in all networks.
 pub(super) struct QActorTile {
@@ -16,7 +16,7 @@ pub(super) struct QActorTile {
     /// Q_k(s, a) of each row, and the derivative of its objective.
     q: Vec<f32>,
     derivative: Vec<f32>,
-    pub sums: Sums,
+    pub evaluated: Evaluated,
 }
 
 /// Some decisions of a batch.
@@ -36,7 +36,7 @@ impl QActorTile {
             actions: vec![0.0; ROWS * layout.actions()],
             q: vec![0.0; ROWS * layout.critics.len()],
             derivative: vec![0.0; layout.critics.len()],
-            sums: Sums::default(),
+            evaluated: Evaluated::default(),
         }
     }
 
@@ -89,13 +89,17 @@ impl QActorTile {
         self.criticise(level, (layout, parameters), n, observations.zip(actions.chunks_exact(d)));
         self.actions = actions;
 
-        let Self { critics, q, derivative, sums, .. } = self;
-        *sums = Sums::default();
+        let Self { critics, q, derivative, evaluated, .. } = self;
+        evaluated.clear();
         clear_derivatives(layout, &mut critics[..n]);
-        for (row, (index, weight)) in indices.iter().zip(weights).enumerate().filter(|(_, (_, weight))| **weight != 0.0) {
-            let ValueLoss { loss, diagnostics } = objective.decision(*index as usize, &q[row * n..(row + 1) * n], derivative);
-            add(sums, *weight, loss, &diagnostics);
-            set_derivatives(layout, critics, row, derivative.iter().map(|d| weight * d));
+        for (row, (index, weight)) in indices.iter().zip(weights).enumerate() {
+            if *weight == 0.0 {
+                evaluated.add(0.0, &Evaluation::default());
+                continue;
+            }
+            let evaluation = objective.decision(*index as usize, QValues::new(&q[row * n..(row + 1) * n], derivative));
+            evaluated.add(*weight, &evaluation);
+            set_derivatives(layout, critics, row, derivative.iter().map(|d| weight * (evaluation.loss.q * d)));
         }
         critics.iter_mut().zip(&layout.critics).for_each(|(tile, critic)| tile.backward(level, critic, parameters, None));
     }
@@ -120,17 +124,17 @@ impl QActorTile {
         self.criticise(level, (layout, parameters), n, observations.zip(actions.chunks_exact(d)));
         self.actor.actions = actions;
 
-        let Self { actor, critics, q, derivative, sums, .. } = self;
-        *sums = Sums::default();
+        let Self { actor, critics, q, derivative, evaluated, .. } = self;
+        evaluated.clear();
         clear_derivatives(layout, &mut critics[..n]);
         actor.d_log_probs.fill(0.0);
         for (row, (index, weight)) in indices.iter().zip(weights).enumerate().filter(|(_, (_, weight))| **weight != 0.0) {
             let derivative = &mut derivative[..n];
-            let loss = objective.decision(*index as usize, actor.log_probs[row], &q[row * n..(row + 1) * n], derivative);
-            let ActorLoss { loss, d_log_prob, diagnostics } = loss;
-            add(sums, *weight, loss, &diagnostics);
-            actor.d_log_probs[row] = weight * d_log_prob;
-            set_derivatives(layout, &mut critics[..n], row, derivative.iter().map(|d| weight * d));
+            let q = QValues::new(&q[row * n..(row + 1) * n], derivative);
+            let evaluation = objective.decision(*index as usize, Of::variable(actor.log_probs[row]), q);
+            evaluated.add(*weight, &evaluation);
+            actor.d_log_probs[row] = weight * evaluation.loss.slopes.log_prob;
+            set_derivatives(layout, &mut critics[..n], row, derivative.iter().map(|d| weight * (evaluation.loss.q * d)));
         }
         // dL/da is the sum over the critics; with the smallest of several critics, each row depends on one of them
         actor.d_actions.fill(0.0);
@@ -155,12 +159,6 @@ impl QActorTile {
 fn part(batch: Batch<'_>, number: usize) -> (&[u32], &[f32]) {
     let range = number * ROWS..batch.indices.len().min((number + 1) * ROWS);
     (&batch.indices[range.clone()], &batch.weights[range])
-}
-
-/// Adds the loss and the diagnostics of a decision.
-fn add(sums: &mut Sums, weight: f32, loss: f32, diagnostics: &[f32]) {
-    sums.loss += f64::from(weight * loss);
-    sums.diagnostics.iter_mut().zip(diagnostics).for_each(|(sum, diagnostic)| *sum += f64::from(weight * diagnostic));
 }
 
 /// Sets the derivatives with respect to the outputs of some critics to 0.

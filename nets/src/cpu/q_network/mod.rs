@@ -18,7 +18,7 @@ use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::footprint::Footprint;
 use crate::tensors::Tensors;
 use crate::{
-    ActionRows, Actor, Batch, Behaviour, Choice, Look, Moves, NetworkConfig, NetworkError, QHead, Store, Sums, ValueObjective, threads,
+    ActionRows, Actor, Batch, Behaviour, Choice, Evaluated, Look, Moves, NetworkConfig, NetworkError, QHead, Store, ValueObjective, threads,
 };
 use layout::QLayout;
 use tile::{QTile, Question};
@@ -98,9 +98,9 @@ impl QNetwork {
         assert_eq!(batch.indices.len(), batch.weights.len(), "batch: expected one weight per decision");
     }
 
-    fn forward_backward(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective, with_gradient: bool) -> Sums {
+    fn forward_backward(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective, with_gradient: bool) -> Evaluated {
         self.assert_fits(store, batch);
-        let mut sums = Sums::default();
+        let mut evaluated = Evaluated::default();
         let most = MAX_TILES * ROWS;
         for first in (0..batch.indices.len().max(1)).step_by(most) {
             let range = first..batch.indices.len().min(first + most);
@@ -110,12 +110,12 @@ impl QNetwork {
             let Self { layout, level, weights: Weights { values: parameters, .. }, tiles, .. } = self;
             let question = Question { layout, parameters, store, batch: part, objective };
             threads::for_each(&mut tiles[..n], |number, tile| question.learn(*level, number, tile, with_gradient));
-            tiles[..n].iter().for_each(|tile| sums.add(&tile.sums));
+            tiles[..n].iter().for_each(|tile| evaluated.extend(&tile.evaluated));
             if with_gradient {
                 self.add_up(n, first > 0);
             }
         }
-        sums
+        evaluated
     }
 
     /// Computes the gradient of the first `n` tiles. With `adds`, adds it to the gradient.
@@ -179,11 +179,11 @@ impl crate::QNetwork for QNetwork {
         }
     }
 
-    fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Sums {
+    fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Evaluated {
         self.forward_backward(store, batch, objective, false)
     }
 
-    fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Sums {
+    fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Evaluated {
         self.forward_backward(store, batch, objective, true)
     }
 

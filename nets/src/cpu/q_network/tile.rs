@@ -3,7 +3,7 @@
 use super::super::perceptron::{ROWS, Tile};
 use super::super::simd::Level;
 use super::layout::QLayout;
-use crate::{ActionRows, Batch, Store, Sums, ValueLoss, ValueObjective};
+use crate::{ActionRows, Batch, Evaluated, Evaluation, QValues, Store, ValueObjective};
 
 /// The activations of some rows and their action values.
 pub(super) struct QTile {
@@ -11,7 +11,7 @@ pub(super) struct QTile {
     /// Q(s, .) of each row, without padding.
     q: Vec<f32>,
     derivative: Vec<f32>,
-    pub sums: Sums,
+    pub evaluated: Evaluated,
 }
 
 impl QTile {
@@ -20,7 +20,7 @@ impl QTile {
             tile: Tile::new(&layout.perceptron),
             q: vec![0.0; ROWS * layout.q_width()],
             derivative: vec![0.0; layout.head.atoms],
-            sums: Sums::default(),
+            evaluated: Evaluated::default(),
         }
     }
 
@@ -82,11 +82,12 @@ impl Question<'_> {
         let indices = &batch.indices[range.clone()];
         tile.forward(level, (layout, parameters), indices.iter().map(|index| store.observation(*index as usize)));
 
-        tile.sums = Sums::default();
+        tile.evaluated.clear();
         layout.outputs.iter().for_each(|output| tile.tile.derivatives(*output).fill(0.0));
         for (row, (index, weight)) in indices.iter().zip(&batch.weights[range]).enumerate() {
-            if *weight != 0.0 {
-                tile.decide((layout, store, objective), row, *index as usize, *weight);
+            match *weight {
+                0.0 => tile.evaluated.add(0.0, &Evaluation::default()),
+                weight => tile.decide((layout, store, objective), row, *index as usize, weight),
             }
         }
         if with_gradient {
@@ -99,13 +100,12 @@ impl QTile {
     /// Evaluates the objective in row `row`, decision number `index` of the store. Writes the derivatives with respect to the outputs.
     fn decide(&mut self, (layout, store, objective): (&QLayout, &Store, &dyn ValueObjective), row: usize, index: usize, weight: f32) {
         let ActionRows::Discrete(actions) = &store.actions else { return };
-        let Self { tile, q, derivative, sums } = self;
+        let Self { tile, q, derivative, evaluated } = self;
         let (action, atoms, n) = (actions[index] as usize, layout.head.atoms, layout.actions);
         let q = &q[row * layout.q_width() + action * atoms..][..atoms];
-        let ValueLoss { loss, diagnostics } = objective.decision(index, q, derivative);
-        sums.loss += f64::from(weight * loss);
-        sums.diagnostics.iter_mut().zip(diagnostics).for_each(|(sum, diagnostic)| *sum += f64::from(weight * diagnostic));
-        derivative.iter_mut().for_each(|d| *d *= weight);
+        let evaluation = objective.decision(index, QValues::new(q, derivative));
+        evaluated.add(weight, &evaluation);
+        derivative.iter_mut().for_each(|d| *d *= evaluation.loss.q * weight);
         let position = |output: usize| (layout.outputs[output], row * layout.perceptron.layers[layout.outputs[output]].stride());
         let (output, begin) = position(0);
         let first = &mut tile.derivatives(output)[begin..];
