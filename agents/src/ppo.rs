@@ -155,8 +155,8 @@ impl AgentConfig for PpoConfig {
 
 /// PPO's loss of one decision, as a function of the policy's current outputs.
 pub struct PpoObjective<'a> {
-    /// The settings.
-    pub config: &'a PpoConfig,
+    /// The settings: a copy, because the compiler vectorises the loss only if it can read them in advance.
+    pub config: PpoConfig,
     /// log pi_old(a|s).
     pub old_log_probs: &'a [f32],
     /// V_old(s).
@@ -206,7 +206,7 @@ impl Pointwise for PpoObjective<'_> {
 
     #[inline(always)]
     fn loss(&self, [advantage, old_log_prob, target, old_value, reference]: [f32; 5], pi: Outputs) -> Evaluation {
-        let (config, eps) = (self.config, self.clip);
+        let (config, eps) = (&self.config, self.clip);
         let a = (advantage - self.advantage_mean) / self.advantage_std;
 
         // - min(rho A, clip(rho, 1 - eps, 1 + eps) A), with rho = pi / pi_old; if A < 0, at most - c A
@@ -250,7 +250,7 @@ impl Ppo {
 
     /// Returns the objective of an epoch, before advantages are normalised.
     fn objective<'a>(
-        &'a self,
+        &self,
         rollout: &'a Rollout,
         old_values: &'a [f32],
         estimate: &'a Estimate,
@@ -258,7 +258,7 @@ impl Ppo {
         reference_kl: KlCoefficients<'a>,
     ) -> PpoObjective<'a> {
         PpoObjective {
-            config: &self.config,
+            config: self.config.clone(),
             old_log_probs: &rollout.log_probs,
             old_values,
             advantages: &estimate.advantages,
