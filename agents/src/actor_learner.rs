@@ -102,22 +102,21 @@ impl ActorLearner {
     }
 
     /// Takes an optimiser step of the critics towards the targets: on the mean of `factor` times the squared errors over the drawn decisions,
-    /// each with its importance weight. Returns an error unless loss and gradient are finite; otherwise returns the sums over the decisions.
-    /// The errors become the priorities.
-    pub fn step_critics(&mut self, sample: &Sample, targets: &[f32], factor: f32, context: UpdateContext) -> Result<Sums, AgentError> {
-        let epoch = self.begin_update(context);
+    /// each with its importance weight. Returns an error unless loss and gradient are finite; otherwise returns the sums over the decisions
+    /// and their errors.
+    pub fn step_critics(&mut self, sample: &Sample, targets: &[f32], factor: f32, context: UpdateContext) -> Result<Evaluated, AgentError> {
         let weights = Self::weights(sample);
         let (store, batch) = (&sample.rollout.store, Batch::new(&sample.first, &weights));
-        let Evaluated { mut sums, errors } = self.network.critic_gradient(store, batch, &CriticObjective { targets, factor });
+        let mut evaluated = self.network.critic_gradient(store, batch, &CriticObjective { targets, factor });
+        let sums = &mut evaluated.sums;
         let norm = f64::from(self.network.gradient_norm());
-        check_gradient((sums.loss, norm), (context, epoch))?;
+        check_gradient((sums.loss, norm), (context, self.epoch))?;
         let total: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
         sums.diagnostics.iter_mut().for_each(|sum| *sum /= total);
         self.network.apply(&self.optimiser_step(context));
         self.record([("train/critic_loss", sums.loss), ("train/critic_grad_norm", norm)]);
         self.record(CriticObjective::FIGURES.iter().copied().zip(sums.diagnostics));
-        self.end_update(sample, &errors);
-        Ok(sums)
+        Ok(evaluated)
     }
 
     /// Takes an optimiser step of the actor on the mean of `objective` over the drawn decisions. With a stream, the actor samples its actions.
@@ -129,11 +128,10 @@ impl ActorLearner {
         objective: &dyn ActorObjective,
         context: UpdateContext,
     ) -> Result<Sums, AgentError> {
-        let epoch = self.begin_update(context);
         let weights = vec![1.0 / sample.first.len() as f32; sample.first.len()];
         let sums = self.network.actor_gradient(&sample.rollout.store, Batch::new(&sample.first, &weights), noise, objective);
         let norm = f64::from(self.network.gradient_norm());
-        check_gradient((sums.loss, norm), (context, epoch))?;
+        check_gradient((sums.loss, norm), (context, self.epoch))?;
         self.network.apply(&self.optimiser_step(context));
         self.record([("train/actor_loss", sums.loss), ("train/actor_grad_norm", norm)]);
         Ok(sums)

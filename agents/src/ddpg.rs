@@ -13,13 +13,13 @@
 //! Left out: batch normalisation and the weight decay of the critic, which the paper has and later implementations do not.
 
 use gradus_nets::loss::LogProb;
-use gradus_nets::{ActorObjective, Evaluation, Of, QActor, QActorCritic, QActorHead, QValues, Sums, settings};
+use gradus_nets::{ActorObjective, Evaluated, Evaluation, Of, QActor, QActorCritic, QActorHead, QValues, settings};
 
 use crate::actor_learner::{ActorLearner, ActorLearnerConfig, CriticObjective};
 use crate::exploration::{ActionNoise, Noisy};
-use crate::off_policy::OffPolicyAgent;
+use crate::off_policy::{OffPolicyAgent, TargetUpdate};
 use crate::registry::preset_files;
-use crate::{AgentConfig, AgentError, Built, ConfigError, Exploration, Preset, Report, Rollout, Sample, Setup, UpdateContext};
+use crate::{AgentConfig, AgentError, Built, ConfigError, Exploration, Preset, Sample, Setup, UpdateContext};
 
 settings! {
     /// The settings of DDPG.
@@ -90,28 +90,26 @@ impl Ddpg {
         "train/actor_grad_norm",
         "train/critic_grad_norm",
     ];
-
-    /// Learns from a sample. Returns the sums of the critic's loss over its decisions.
-    pub fn learn(&self, learner: &mut ActorLearner, sample: &Sample, context: UpdateContext) -> Result<Sums, AgentError> {
-        // y = r + gamma Q_target(s', mu_target(s'))
-        let actions = learner.next_target_actions(sample);
-        let values = learner.next_target_values(sample, &actions);
-        let targets = learner.targets(sample, &values, 1);
-        let sums = learner.step_critics(sample, &targets, 1.0, context)?;
-
-        learner.step_actor(sample, None, &DeterministicObjective, context)?;
-        learner.track(self.config.learner.tau);
-        Ok(sums)
-    }
 }
 
 impl OffPolicyAgent<dyn QActorCritic> for Ddpg {
-    fn update(&mut self, learner: &mut ActorLearner, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
-        learner.observe(rollout);
-        for _ in 0..learner.updates_due() {
-            let sample = learner.sample(context);
-            self.learn(learner, &sample, context)?;
-        }
-        learner.report_of(context, Ddpg::FIGURES.iter().copied())
+    fn learn(&mut self, learner: &mut ActorLearner, sample: &Sample, context: UpdateContext) -> Result<Evaluated, AgentError> {
+        // y = r + gamma Q_target(s', mu_target(s'))
+        let actions = learner.next_target_actions(sample);
+        let values = learner.next_target_values(sample, &actions);
+        let gamma = self.config.learner.off_policy.gamma;
+        let targets = sample.targets(&values, 1, |r, q| r + gamma * q);
+        let evaluated = learner.step_critics(sample, &targets, 1.0, context)?;
+
+        learner.step_actor(sample, None, &DeterministicObjective, context)?;
+        Ok(evaluated)
+    }
+
+    fn target_update(&self) -> TargetUpdate {
+        TargetUpdate::Updates { interval: 1, tau: self.config.learner.tau }
+    }
+
+    fn metrics(&self) -> Vec<&'static str> {
+        Ddpg::FIGURES.to_vec()
     }
 }

@@ -13,13 +13,13 @@
 //! Left out: noisy networks and the distribution of returns (see [`qr_dqn`](crate::qr_dqn)), which Rainbow adds; clipping of rewards, which
 //! is the setting `wrappers.clip_reward`.
 
-use gradus_nets::{Evaluation, Of, QHead, QNetwork, QValues, Sums, ValueObjective, settings};
+use gradus_nets::{Evaluated, Evaluation, Of, QHead, QNetwork, QValues, ValueObjective, settings};
 use serde::{Deserialize, Serialize};
 
-use crate::off_policy::OffPolicyAgent;
+use crate::off_policy::{OffPolicyAgent, TargetUpdate};
 use crate::q_learner::{QLearner, QLearnerConfig};
 use crate::registry::preset_files;
-use crate::{AgentConfig, AgentError, Built, ConfigError, Preset, Report, Rollout, Sample, Setup, UpdateContext};
+use crate::{AgentConfig, AgentError, Built, ConfigError, Preset, Sample, Setup, UpdateContext};
 
 /// The loss as a function of the error Q(s, a) - y.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,27 +118,24 @@ pub struct Dqn {
 }
 
 impl OffPolicyAgent<dyn QNetwork> for Dqn {
-    fn update(&mut self, learner: &mut QLearner, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
-        learner.observe(rollout);
-        for _ in 0..learner.updates_due() {
-            let sample = learner.sample(context);
-            self.learn(learner, &sample, context)?;
-        }
-        learner.report(context, DqnObjective::FIGURES)
-    }
-}
-
-impl Dqn {
-    /// Learns from a sample. Returns the sums over its decisions.
-    pub fn learn(&self, learner: &mut QLearner, sample: &Sample, context: UpdateContext) -> Result<Sums, AgentError> {
+    fn learn(&mut self, learner: &mut QLearner, sample: &Sample, context: UpdateContext) -> Result<Evaluated, AgentError> {
         // the value max_a' Q_target(s', a'), or with double Q-learning Q_target(s', argmax_a' Q(s', a'))
         let target = learner.next_target_values(sample);
         let choosing = if self.config.double { &learner.next_values(sample) } else { &target };
         let actions = learner.greedy_actions(sample, choosing);
         let values: Vec<f32> = target.chunks(learner.network.actions()).zip(actions).map(|(q, action)| q[action]).collect();
 
-        let targets = learner.targets(sample, &values, 1);
+        let gamma = self.config.learner.off_policy.gamma;
+        let targets = sample.targets(&values, 1, |r, v| r + gamma * v);
         let objective = DqnObjective { targets: &targets, loss: self.config.loss };
         learner.step(sample, (&objective, DqnObjective::FIGURES), context)
+    }
+
+    fn target_update(&self) -> TargetUpdate {
+        self.config.learner.target_update()
+    }
+
+    fn metrics(&self) -> Vec<&'static str> {
+        QLearner::metrics(DqnObjective::FIGURES)
     }
 }

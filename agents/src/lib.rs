@@ -103,7 +103,7 @@ pub use gae::Gae;
 pub use grpo::{Grpo, GrpoConfig, GrpoObjective};
 pub use learner::Learner;
 pub use minibatches::{Minibatch, Minibatches};
-pub use off_policy::{OffPolicy, OffPolicyAgent, OffPolicyConfig, OffPolicyLearner};
+pub use off_policy::{OffPolicy, OffPolicyAgent, OffPolicyConfig, OffPolicyLearner, TargetUpdate};
 pub use optimiser::OptimiserConfig;
 pub use ppo::{KlStop, Ppo, PpoConfig};
 pub use pqn::{Pqn, PqnConfig};

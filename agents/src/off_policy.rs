@@ -1,22 +1,12 @@
-//! The parts that agents with a replay buffer share: the settings, the buffer, the target network, the number of updates, and the report.
-//!
-//! ```text
-//! learner.observe(rollout)                      adds the rollout to the buffer
-//! for each of learner.updates_due():
-//!     sample = learner.sample(context)
-//!     values = ..                               of the observations after the sample's segments, from learner.target
-//!     targets = learner.targets(sample, values)
-//!     ..                                        gradient and optimiser step
-//!     learner.record(..)                        metrics of the update
-//! learner.report_of(context, ..)?
-//! ```
+//! The loop of agents with a replay buffer, [`OffPolicy`], and the parts that they share: the settings, the buffer, the target network, the
+//! number of updates, and the report.
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, with_prefix, without_prefix};
-use gradus_nets::{Behaviour, Network, OptimiserStep, QActorCritic, QNetwork, settings};
+use gradus_nets::{Behaviour, Evaluated, Network, OptimiserStep, QActorCritic, QNetwork, settings};
 
 use crate::{
-    AgentError, Algorithm, Collection, ConfigError, End, Exploration, OptimiserConfig, Replay, Report, Rollout, Sample, Setup,
+    AgentError, Algorithm, Collection, ConfigError, Exploration, OptimiserConfig, Replay, Report, Rollout, Sample, Setup,
     UpdateContext,
 };
 
@@ -164,8 +154,6 @@ pub struct OffPolicyLearner<N: ?Sized> {
     pub replay: Replay,
     optimiser: OptimiserConfig,
     exploration: Exploration,
-    /// Environment steps between two updates of the target network, and their tau; `None`: the agent updates it.
-    target_updates: Option<(u64, f32)>,
     envs: usize,
     /// Environment steps of the training.
     total_steps: u64,
@@ -177,7 +165,7 @@ pub struct OffPolicyLearner<N: ?Sized> {
     /// Iteration of `metrics`.
     iteration: Option<u64>,
     /// Updates and reports of this iteration.
-    epoch: usize,
+    pub(crate) epoch: usize,
     reports: usize,
     /// Sum and number of the values of each metric in this iteration.
     metrics: Vec<(&'static str, f64, f64)>,
@@ -199,7 +187,6 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
             replay,
             optimiser,
             exploration,
-            target_updates: None,
             envs,
             total_steps: steps,
             steps: 0,
@@ -213,30 +200,20 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
         }
     }
 
-    /// Lets [`observe`](OffPolicyLearner::observe) update the target network after every `interval` environment steps, with this `tau`.
-    pub fn with_target_updates(self, interval: u64, tau: f32) -> Self {
-        Self { target_updates: Some((interval, tau)), ..self }
-    }
-
     /// Updates so far.
     pub fn updates(&self) -> u64 {
         self.updates
     }
 
-    /// Adds a rollout to the buffer. Updates the target network for each interval that ended in the rollout.
-    pub fn observe(&mut self, rollout: &Rollout) {
+    /// Adds a rollout to the buffer. Returns the environment steps before it.
+    fn observe(&mut self, rollout: &Rollout) -> u64 {
         self.replay.extend(rollout);
         let before = self.steps;
         self.steps += rollout.len() as u64;
-        if let Some((interval, tau)) = self.target_updates {
-            let ended = self.steps / interval - before / interval;
-            // a copy repeated is the same copy
-            let times = if tau == 1.0 { ended.min(1) } else { ended };
-            (0..times).for_each(|_| self.track(tau));
-        }
         if self.steps > self.config.learning_starts {
             self.owed += self.config.updates_per_step * rollout.len() as f64;
         }
+        before
     }
 
     /// Number of rollouts in an iteration, at most.
@@ -245,7 +222,7 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
     }
 
     /// Returns the number of updates that are due after the last rollout.
-    pub fn updates_due(&mut self) -> u64 {
+    fn updates_due(&mut self) -> u64 {
         // the sum of many roundings may be a little less than a whole number
         let due = (self.owed + 1e-9).floor();
         self.owed -= due;
@@ -253,35 +230,16 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
     }
 
     /// Moves the target network towards the network: p' <- tau p + (1 - tau) p'.
-    pub fn track(&mut self, tau: f32) {
+    fn track(&mut self, tau: f32) {
         self.target.follow(&self.network, tau);
     }
 
     /// Samples from the buffer.
-    pub fn sample(&self, context: UpdateContext) -> Sample {
+    fn sample(&self, context: UpdateContext) -> Sample {
         let mut stream = Stream::new(context.seed, Purpose::Replay, self.updates);
         let mut sample = self.replay.sample(self.config.batch_size, self.config.n_step, &mut stream);
         self.replay.weigh(&mut sample, self.config.importance_exponent_at(context.progress) as f32);
         sample
-    }
-
-    /// Returns the targets of the drawn decisions, each at the index of its decision: the discounted rewards of the segment and, unless the
-    /// episode terminated, the value after it. `values` has `atoms` values for each observation after a segment, in the order of
-    /// the store. A decision then has `atoms` targets.
-    pub fn targets(&self, sample: &Sample, values: &[f32], atoms: usize) -> Vec<f32> {
-        let Rollout { segments, rewards, .. } = &sample.rollout;
-        let mut targets = vec![0.0; rewards.len() * atoms];
-        for segment in segments {
-            let own = &mut targets[segment.range.start * atoms..(segment.range.start + 1) * atoms];
-            if let End::Truncated { successor } | End::Cut { successor } = segment.end {
-                own.copy_from_slice(&values[(successor - rewards.len()) * atoms..][..atoms]);
-            }
-            // G_t = r_t + gamma G_{t+1}, from the last reward to the first
-            for reward in rewards[segment.range.clone()].iter().rev() {
-                own.iter_mut().for_each(|target| *target = reward + self.config.gamma * *target);
-            }
-        }
-        targets
     }
 
     /// Returns the weight of each drawn decision in the loss of a sample: its importance weight divided by the number of decisions.
@@ -295,23 +253,20 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
         self.optimiser.step(context.progress)
     }
 
-    /// Begins an update: forgets the metrics of an earlier iteration. Returns the number of the update in the iteration.
-    pub fn begin_update(&mut self, context: UpdateContext) -> usize {
+    /// Begins an update: forgets the metrics of an earlier iteration.
+    fn begin_update(&mut self, context: UpdateContext) {
         if self.iteration != Some(context.iteration) {
             self.iteration = Some(context.iteration);
             (self.epoch, self.reports, self.metrics) = (0, 0, Vec::new());
         }
-        self.epoch
     }
 
-    /// Ends an update. The absolute values of `errors`, one for each drawn decision, become the priorities.
-    pub fn end_update(&mut self, sample: &Sample, errors: &[f32]) {
+    /// The absolute values of `errors`, one for each drawn decision, become the priorities.
+    fn set_priorities(&mut self, sample: &Sample, errors: &[f32]) {
         if self.config.priority_exponent > 0.0 {
             let priorities: Vec<f32> = errors.iter().map(|error| error.abs() + PRIORITY_FLOOR).collect();
             self.replay.set_priorities(sample, &priorities);
         }
-        self.updates += 1;
-        self.epoch += 1;
     }
 
     /// Adds values of metrics to the means of the iteration.
@@ -327,11 +282,11 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
     /// Returns the report of the iteration so far: the metrics called `means`, as means over its updates (NaN before the first one), the
     /// learning rate, the number of updates of the training, and epsilon if there is one. At the end of an iteration, returns an error unless
     /// all parameters are finite; within an iteration, the next update would find a loss that is not.
-    pub fn report_of(&mut self, context: UpdateContext, means: impl IntoIterator<Item = &'static str>) -> Result<Report, AgentError> {
-        let epoch = self.begin_update(context);
+    fn report_of(&mut self, context: UpdateContext, means: impl IntoIterator<Item = &'static str>) -> Result<Report, AgentError> {
+        self.begin_update(context);
         self.reports += 1;
         if self.reports >= self.rollouts_per_iteration() || self.steps >= self.total_steps {
-            checked_parameters(self.network.parameters(), (context, epoch))?;
+            checked_parameters(self.network.parameters(), (context, self.epoch))?;
         }
         let mean = |name| self.metrics.iter().find(|(known, ..)| *known == name).map_or(f64::NAN, |(_, sum, n)| sum / n);
         let mut report: Report = means.into_iter().map(|name| (name, mean(name))).collect();
@@ -363,10 +318,35 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
     }
 }
 
-/// An update rule for an [`OffPolicyLearner`].
+/// When the target network moves towards the network, p' <- tau p + (1 - tau) p'.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TargetUpdate {
+    /// After every `interval` environment steps.
+    Steps {
+        /// Environment steps between two moves.
+        interval: u64,
+        /// 1: the network is copied.
+        tau: f32,
+    },
+    /// After every `interval` updates.
+    Updates {
+        /// Updates between two moves.
+        interval: u64,
+        /// 1: the network is copied.
+        tau: f32,
+    },
+}
+
+/// The update rule of an agent with a replay buffer: its targets and its optimiser steps. [`OffPolicy`] does everything else.
 pub trait OffPolicyAgent<N: ?Sized>: Send {
-    /// Adds the rollout to the buffer, and learns as often as is due.
-    fn update(&mut self, learner: &mut OffPolicyLearner<N>, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError>;
+    /// Learns from a sample. Returns the sums of the value loss over its decisions, and their errors.
+    fn learn(&mut self, learner: &mut OffPolicyLearner<N>, sample: &Sample, context: UpdateContext) -> Result<Evaluated, AgentError>;
+
+    /// Returns when the target network moves.
+    fn target_update(&self) -> TargetUpdate;
+
+    /// Returns the names of the metrics that are reported, as means over the updates of an iteration.
+    fn metrics(&self) -> Vec<&'static str>;
 
     /// Returns the agent's own state for a checkpoint.
     fn save(&self) -> Tensors {
@@ -385,6 +365,40 @@ pub struct OffPolicy<N: ?Sized> {
     pub agent: Box<dyn OffPolicyAgent<N>>,
     /// The buffer and the networks.
     pub learner: OffPolicyLearner<N>,
+}
+
+impl<N: Learned + ?Sized> OffPolicy<N> {
+    /// Observes a rollout, and learns as often as is due: the loop of every agent with a replay buffer.
+    fn observe_and_learn(&mut self, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
+        let before = self.learner.observe(rollout);
+        if let TargetUpdate::Steps { interval, tau } = self.agent.target_update() {
+            let ended = self.learner.steps / interval - before / interval;
+            // a copy repeated is the same copy
+            let times = if tau == 1.0 { ended.min(1) } else { ended };
+            (0..times).for_each(|_| self.learner.track(tau));
+        }
+        for _ in 0..self.learner.updates_due() {
+            let sample = self.learner.sample(context);
+            self.learn_from(&sample, context)?;
+        }
+        self.learner.report_of(context, self.agent.metrics())
+    }
+
+    /// Makes one update with a sample: the agent learns, its errors become the priorities, and the target network moves if it is time.
+    pub fn learn_from(&mut self, sample: &Sample, context: UpdateContext) -> Result<Evaluated, AgentError> {
+        let Self { agent, learner } = self;
+        learner.begin_update(context);
+        let evaluated = agent.learn(learner, sample, context)?;
+        learner.set_priorities(sample, &evaluated.errors);
+        learner.updates += 1;
+        learner.epoch += 1;
+        if let TargetUpdate::Updates { interval, tau } = agent.target_update()
+            && learner.updates.is_multiple_of(interval)
+        {
+            learner.track(tau);
+        }
+        Ok(evaluated)
+    }
 }
 
 impl<N: Learned + ?Sized> Algorithm for OffPolicy<N> {
@@ -417,7 +431,7 @@ impl<N: Learned + ?Sized> Algorithm for OffPolicy<N> {
     }
 
     fn update(&mut self, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
-        self.agent.update(&mut self.learner, rollout, context)
+        self.observe_and_learn(rollout, context)
     }
 
     fn replay(&self) -> Option<&Replay> {

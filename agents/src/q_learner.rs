@@ -1,9 +1,9 @@
 //! The parts that agents with a replay buffer and a network of action values share.
 
-use gradus_nets::{Batch, Evaluated, QHead, QNetwork, Store, Sums, ValueObjective, greedy, settings};
+use gradus_nets::{Batch, Evaluated, QHead, QNetwork, Store, ValueObjective, greedy, settings};
 
-use crate::off_policy::{OffPolicy, OffPolicyAgent, OffPolicyConfig, OffPolicyLearner, check_gradient};
-use crate::{AgentError, Built, ConfigError, EpsilonGreedy, Exploration, OptimiserConfig, Report, Sample, Setup, UpdateContext};
+use crate::off_policy::{OffPolicy, OffPolicyAgent, OffPolicyConfig, OffPolicyLearner, TargetUpdate, check_gradient};
+use crate::{AgentError, Built, ConfigError, EpsilonGreedy, Exploration, OptimiserConfig, Sample, Setup, UpdateContext};
 
 pub(crate) use crate::off_policy::checked_parameters;
 
@@ -53,8 +53,12 @@ impl QLearnerConfig {
     /// Returns the state of an agent for a training of `steps` steps in `envs` environments.
     pub fn learner(&self, optimiser: OptimiserConfig, (envs, steps): (usize, u64), network: Box<dyn QNetwork>) -> QLearner {
         let exploration = Exploration::EpsilonGreedy(self.exploration(steps));
-        let learner = QLearner::new(self.off_policy.clone(), (optimiser, exploration), (envs, steps), network);
-        learner.with_target_updates(self.target_update_interval, self.tau)
+        QLearner::new(self.off_policy.clone(), (optimiser, exploration), (envs, steps), network)
+    }
+
+    /// Returns when the target network moves.
+    pub fn target_update(&self) -> TargetUpdate {
+        TargetUpdate::Steps { interval: self.target_update_interval, tau: self.tau }
     }
 
     /// Returns epsilon and, if there are priorities, beta: see [`AgentConfig::scheduled`](crate::AgentConfig::scheduled).
@@ -97,32 +101,31 @@ impl QLearner {
     }
 
     /// Takes an optimiser step on the mean of `objective` over the drawn decisions, each with its importance weight. Returns an error unless
-    /// loss and gradient are finite; otherwise returns the sums over the decisions. `figures` are the names of the objective's diagnostics.
-    /// The errors that the objective reports become the priorities.
+    /// loss and gradient are finite; otherwise returns the sums over the decisions and their errors. `figures` are the names of the
+    /// objective's diagnostics.
     pub fn step(
         &mut self,
         sample: &Sample,
         (objective, figures): (&dyn ValueObjective, &'static [&'static str]),
         context: UpdateContext,
-    ) -> Result<Sums, AgentError> {
-        let epoch = self.begin_update(context);
+    ) -> Result<Evaluated, AgentError> {
         let weights = Self::weights(sample);
         let data = (&sample.rollout.store, Batch::new(&sample.first, &weights));
-        let (Evaluated { mut sums, errors }, norm) = checked_gradient(self.network.as_mut(), data, objective, (context, epoch))?;
+        let (mut evaluated, norm) = checked_gradient(self.network.as_mut(), data, objective, (context, self.epoch))?;
+        let sums = &mut evaluated.sums;
         // diagnostics are means, whatever the importance weights
         let total: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
         sums.diagnostics.iter_mut().for_each(|sum| *sum /= total);
         self.network.apply(&self.optimiser_step(context));
         self.record([("train/loss", sums.loss), ("train/grad_norm", norm)]);
         self.record(figures.iter().copied().zip(sums.diagnostics));
-        self.end_update(sample, &errors);
-        Ok(sums)
+        Ok(evaluated)
     }
 
-    /// Returns the report of the iteration so far: the loss, the objective's diagnostics, called `figures`, and the gradient norm, as means
-    /// over its updates, and what [`report_of`](OffPolicyLearner::report_of) adds. Returns an error unless all parameters are finite.
-    pub fn report(&mut self, context: UpdateContext, figures: &[&'static str]) -> Result<Report, AgentError> {
-        self.report_of(context, [&["train/loss"], figures, &["train/grad_norm"]].concat())
+    /// Returns the names of the metrics that [`step`](QLearner::step) records: the loss, the objective's diagnostics, called `figures`, and the
+    /// gradient norm.
+    pub fn metrics(figures: &[&'static str]) -> Vec<&'static str> {
+        [&["train/loss"], figures, &["train/grad_norm"]].concat()
     }
 }
 

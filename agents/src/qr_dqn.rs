@@ -11,12 +11,12 @@
 //!
 //! Everything else is as in [`dqn`](crate::dqn). Left out: implicit quantiles (IQN), which sample the fractions tau.
 
-use gradus_nets::{Evaluation, QHead, QNetwork, QValues, Sums, ValueObjective, settings};
+use gradus_nets::{Evaluated, Evaluation, QHead, QNetwork, QValues, ValueObjective, settings};
 
-use crate::off_policy::OffPolicyAgent;
+use crate::off_policy::{OffPolicyAgent, TargetUpdate};
 use crate::q_learner::{QLearner, QLearnerConfig};
 use crate::registry::preset_files;
-use crate::{AgentConfig, AgentError, Built, ConfigError, Preset, Report, Rollout, Sample, Setup, UpdateContext};
+use crate::{AgentConfig, AgentError, Built, ConfigError, Preset, Sample, Setup, UpdateContext};
 
 settings! {
     /// The settings of QR-DQN.
@@ -93,19 +93,7 @@ pub struct QrDqn {
 }
 
 impl OffPolicyAgent<dyn QNetwork> for QrDqn {
-    fn update(&mut self, learner: &mut QLearner, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
-        learner.observe(rollout);
-        for _ in 0..learner.updates_due() {
-            let sample = learner.sample(context);
-            self.learn(learner, &sample, context)?;
-        }
-        learner.report(context, QrDqnObjective::FIGURES)
-    }
-}
-
-impl QrDqn {
-    /// Learns from a sample. Returns the sums over its decisions.
-    pub fn learn(&self, learner: &mut QLearner, sample: &Sample, context: UpdateContext) -> Result<Sums, AgentError> {
+    fn learn(&mut self, learner: &mut QLearner, sample: &Sample, context: UpdateContext) -> Result<Evaluated, AgentError> {
         let atoms = self.config.quantiles;
         let target = learner.next_target_values(sample);
         let choosing = if self.config.double { &learner.next_values(sample) } else { &target };
@@ -114,8 +102,17 @@ impl QrDqn {
         let of_action = |(quantiles, action): (&'_ [f32], usize)| quantiles[action * atoms..(action + 1) * atoms].to_vec();
         let values: Vec<f32> = target.chunks(row).zip(actions).flat_map(of_action).collect();
 
-        let targets = learner.targets(sample, &values, atoms);
+        let gamma = self.config.learner.off_policy.gamma;
+        let targets = sample.targets(&values, atoms, |r, theta| r + gamma * theta);
         let objective = QrDqnObjective { targets: &targets };
         learner.step(sample, (&objective, QrDqnObjective::FIGURES), context)
+    }
+
+    fn target_update(&self) -> TargetUpdate {
+        self.config.learner.target_update()
+    }
+
+    fn metrics(&self) -> Vec<&'static str> {
+        QLearner::metrics(QrDqnObjective::FIGURES)
     }
 }

@@ -17,14 +17,14 @@
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, named};
 use gradus_nets::loss::LogProb;
 use gradus_nets::{
-    ActorObjective, Evaluation, LogStdBounds, Of, QActor, QActorCritic, QActorHead, QValues, Sums, math, settings,
+    ActorObjective, Evaluated, Evaluation, LogStdBounds, Of, QActor, QActorCritic, QActorHead, QValues, math, settings,
 };
 
 use crate::actor_learner::{ActorLearner, ActorLearnerConfig, CriticObjective};
 use crate::exploration::{ActionNoise, Noisy};
-use crate::off_policy::OffPolicyAgent;
+use crate::off_policy::{OffPolicyAgent, TargetUpdate};
 use crate::registry::preset_files;
-use crate::{AgentConfig, AgentError, Built, ConfigError, Exploration, Preset, Report, Rollout, Sample, Setup, UpdateContext};
+use crate::{AgentConfig, AgentError, Built, ConfigError, Exploration, Preset, Sample, Setup, UpdateContext};
 
 settings! {
     /// The settings of SAC.
@@ -148,17 +148,19 @@ impl Sac {
     pub fn new(config: SacConfig) -> Self {
         Self { temperature: Temperature::new(config.ent_coef), config }
     }
+}
 
-    /// Learns from a sample. Returns the sums of the critics' loss over its decisions.
-    pub fn learn(&mut self, learner: &mut ActorLearner, sample: &Sample, context: UpdateContext) -> Result<Sums, AgentError> {
+impl OffPolicyAgent<dyn QActorCritic> for Sac {
+    fn learn(&mut self, learner: &mut ActorLearner, sample: &Sample, context: UpdateContext) -> Result<Evaluated, AgentError> {
         let (alpha, mut noise) = (self.temperature.alpha(), learner.noise(context));
         // y = r + gamma (min_k Q_target,k(s', a') - alpha log pi(a'|s'))
         let (actions, log_probs) = learner.next_actions(sample, &mut noise);
         let q = learner.next_target_values(sample, &actions);
         let least = q.chunks(self.config.n_critics).map(|q| q.iter().copied().fold(f32::INFINITY, f32::min));
         let values: Vec<f32> = least.zip(&log_probs).map(|(q, log_prob)| q - alpha * log_prob).collect();
-        let targets = learner.targets(sample, &values, 1);
-        let sums = learner.step_critics(sample, &targets, 0.5, context)?;
+        let gamma = self.config.learner.off_policy.gamma;
+        let targets = sample.targets(&values, 1, |r, v| r + gamma * v);
+        let evaluated = learner.step_critics(sample, &targets, 0.5, context)?;
 
         let log_prob = learner.step_actor(sample, Some(&mut noise), &SacObjective { alpha }, context)?.diagnostics[0];
         learner.record([("train/log_prob", log_prob), ("train/ent_coef", f64::from(alpha))]);
@@ -168,20 +170,16 @@ impl Sac {
             let loss = self.temperature.step(log_prob, target_entropy, f64::from(learner.optimiser_step(context).learning_rate));
             learner.record([("train/ent_coef_loss", loss)]);
         }
-        learner.track(self.config.learner.tau);
-        Ok(sums)
+        Ok(evaluated)
     }
-}
 
-impl OffPolicyAgent<dyn QActorCritic> for Sac {
-    fn update(&mut self, learner: &mut ActorLearner, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
-        learner.observe(rollout);
-        for _ in 0..learner.updates_due() {
-            let sample = learner.sample(context);
-            self.learn(learner, &sample, context)?;
-        }
+    fn target_update(&self) -> TargetUpdate {
+        TargetUpdate::Updates { interval: 1, tau: self.config.learner.tau }
+    }
+
+    fn metrics(&self) -> Vec<&'static str> {
         let is_known = |name: &&str| self.config.auto_ent_coef || *name != "train/ent_coef_loss";
-        learner.report_of(context, Sac::FIGURES.iter().copied().filter(is_known))
+        Sac::FIGURES.iter().copied().filter(is_known).collect()
     }
 
     fn save(&self) -> Tensors {

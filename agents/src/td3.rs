@@ -10,14 +10,14 @@
 //!
 //! The names of the settings are those of Stable-Baselines3.
 
-use gradus_nets::{QActor, QActorCritic, QActorHead, Sums, settings};
+use gradus_nets::{Evaluated, QActor, QActorCritic, QActorHead, settings};
 
 use crate::actor_learner::{ActorLearner, ActorLearnerConfig};
 use crate::ddpg::{Ddpg, DeterministicObjective};
 use crate::exploration::{ActionNoise, Noisy};
-use crate::off_policy::OffPolicyAgent;
+use crate::off_policy::{OffPolicyAgent, TargetUpdate};
 use crate::registry::preset_files;
-use crate::{AgentConfig, AgentError, Built, ConfigError, Exploration, Preset, Report, Rollout, Sample, Setup, UpdateContext};
+use crate::{AgentConfig, AgentError, Built, ConfigError, Exploration, Preset, Sample, Setup, UpdateContext};
 
 settings! {
     /// The settings of TD3.
@@ -77,9 +77,8 @@ pub struct Td3 {
     pub config: Td3Config,
 }
 
-impl Td3 {
-    /// Learns from a sample. Returns the sums of the critics' loss over its decisions.
-    pub fn learn(&self, learner: &mut ActorLearner, sample: &Sample, context: UpdateContext) -> Result<Sums, AgentError> {
+impl OffPolicyAgent<dyn QActorCritic> for Td3 {
+    fn learn(&mut self, learner: &mut ActorLearner, sample: &Sample, context: UpdateContext) -> Result<Evaluated, AgentError> {
         // change 3: noise on the target's actions
         let Td3Config { target_policy_noise, target_noise_clip: c, .. } = self.config;
         let mut noise = learner.noise(context);
@@ -91,25 +90,22 @@ impl Td3 {
         // change 1: the smaller of the critics' values
         let q = learner.next_target_values(sample, &actions);
         let values: Vec<f32> = q.chunks(self.config.n_critics).map(|q| q.iter().copied().fold(f32::INFINITY, f32::min)).collect();
-        let targets = learner.targets(sample, &values, 1);
-        let sums = learner.step_critics(sample, &targets, 1.0, context)?;
+        let gamma = self.config.learner.off_policy.gamma;
+        let targets = sample.targets(&values, 1, |r, q| r + gamma * q);
+        let evaluated = learner.step_critics(sample, &targets, 1.0, context)?;
 
-        // change 2: actor and target networks are updated less often
-        if learner.updates().is_multiple_of(self.config.policy_delay) {
+        // change 2: the actor is updated less often, and so are the target networks
+        if (learner.updates() + 1).is_multiple_of(self.config.policy_delay) {
             learner.step_actor(sample, None, &DeterministicObjective, context)?;
-            learner.track(self.config.learner.tau);
         }
-        Ok(sums)
+        Ok(evaluated)
     }
-}
 
-impl OffPolicyAgent<dyn QActorCritic> for Td3 {
-    fn update(&mut self, learner: &mut ActorLearner, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
-        learner.observe(rollout);
-        for _ in 0..learner.updates_due() {
-            let sample = learner.sample(context);
-            self.learn(learner, &sample, context)?;
-        }
-        learner.report_of(context, Ddpg::FIGURES.iter().copied())
+    fn target_update(&self) -> TargetUpdate {
+        TargetUpdate::Updates { interval: self.config.policy_delay, tau: self.config.learner.tau }
+    }
+
+    fn metrics(&self) -> Vec<&'static str> {
+        Ddpg::FIGURES.to_vec()
     }
 }

@@ -112,6 +112,27 @@ pub struct Sample {
     pub slots: Vec<usize>,
 }
 
+impl Sample {
+    /// Returns the targets of the drawn decisions, each at the index of its decision. `backup` makes a target from a reward and the value after
+    /// it, usually r + gamma v. It is applied to the rewards of the segment, from the last to the first, so that a segment of n rewards gives
+    /// r + gamma r' + ... + gamma^n v. `values` has `atoms` values v for each observation after a segment, in the order of the store. After a
+    /// termination, v is 0. A decision has `atoms` targets.
+    pub fn targets(&self, values: &[f32], atoms: usize, backup: impl Fn(f32, f32) -> f32) -> Vec<f32> {
+        let Rollout { segments, rewards, .. } = &self.rollout;
+        let mut targets = vec![0.0; rewards.len() * atoms];
+        for segment in segments {
+            let own = &mut targets[segment.range.start * atoms..(segment.range.start + 1) * atoms];
+            if let End::Truncated { successor } | End::Cut { successor } = segment.end {
+                own.copy_from_slice(&values[(successor - rewards.len()) * atoms..][..atoms]);
+            }
+            for reward in rewards[segment.range.clone()].iter().rev() {
+                own.iter_mut().for_each(|target| *target = backup(*reward, *target));
+            }
+        }
+        targets
+    }
+}
+
 impl Replay {
     /// Creates a buffer for at most `capacity` decisions of `envs` environments, the same number for each environment.
     ///
