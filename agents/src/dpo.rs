@@ -27,13 +27,13 @@
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{ActionRows, Batch, Observations, Of, Policy, Store, Texts, settings};
+use gradus_nets::{ActionRows, Batch, Moves, Observations, Of, Policy, Store, Texts, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::groups::{by_id, has_spread};
 use crate::reference::{Estimator, KlPlace, Reference, ReferenceConfig};
 use crate::registry::preset_files;
-use crate::two_passes::{self, Derivatives, Output};
+use crate::slopes::Slopes;
 use crate::{
     Agent, AgentConfig, AgentError, Built, Collection, ConfigError, End, GroupId, OptimiserConfig, Preset, Report, Rollout, Segment, Setup,
     UpdateContext,
@@ -339,26 +339,25 @@ impl PairLearner<'_> {
         rows.sort_unstable();
         rows.dedup(); // a segment may be in several pairs
         let weights = vec![1.0; rows.len()];
-        let log_probs = two_passes::outputs(Output::LogProb, self.policy, &self.rollout.store, &rows);
+        let outputs = self.policy.outputs(&self.rollout.store, &rows, Moves::Actor);
 
-        let mut derivatives = vec![0.0; self.rollout.len()];
+        let mut slopes = vec![0.0; self.rollout.len()];
         for [chosen, rejected] in pairs {
             // log(pi / pi_ref) of a whole completion
-            let log_ratio = |segment: usize| range(segment).map(|t| log_probs[t] - self.reference[t]).sum::<f32>();
+            let log_ratio = |segment: usize| range(segment).map(|t| outputs[t].log_prob - self.reference[t]).sum::<f32>();
             let ratios = [*chosen, *rejected].map(log_ratio);
             let difference = ratios[0] - ratios[1];
             let loss = pair_loss(Of::variable(difference), self.beta, self.config.loss, self.config.label_smoothing);
             let slope = loss.slope() / pairs.len() as f32;
-            derivatives[range(*chosen)].iter_mut().for_each(|d| *d += slope);
-            derivatives[range(*rejected)].iter_mut().for_each(|d| *d -= slope);
+            slopes[range(*chosen)].iter_mut().for_each(|d| *d += slope);
+            slopes[range(*rejected)].iter_mut().for_each(|d| *d -= slope);
             totals.add(loss.value(), ratios.map(|ratio| self.beta * ratio));
         }
         if !totals.loss.is_finite() {
             return Err(self.context.not_finite("loss", totals.loss, epoch));
         }
         let batch = (&self.rollout.store, Batch::new(&rows, &weights));
-        let (_, norm) =
-            self.context.gradient(self.policy, batch, &Derivatives { output: Output::LogProb, derivatives: &derivatives }, epoch)?;
+        let (_, norm) = self.context.gradient(self.policy, batch, &Slopes::OfLogProbs(&slopes), epoch)?;
         Ok(norm)
     }
 }

@@ -124,7 +124,7 @@ impl<'a> Learner<'a> {
         let epoch = self.epoch();
         let (sums, norm) = self.context.gradient(self.policy, (&self.rollout.store, batch), &objective, epoch)?;
         self.last = minibatch.averaged(sums);
-        self.mismatch.add(&objective, &self.last);
+        self.mismatch.add(&self.last);
         self.totals.add(&self.last);
         self.norms += norm;
         self.gradients += 1.0;

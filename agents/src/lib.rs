@@ -81,12 +81,12 @@ mod rollout;
 pub mod sac;
 pub mod sequence_ratio;
 pub mod sft;
+mod slopes;
 mod sum_tree;
 pub mod surrogate;
 pub mod tabular;
 pub mod td3;
 pub mod trpo;
-mod two_passes;
 
 pub use a2c::{A2c, A2cConfig};
 pub use a3c::{A3c, A3cConfig};

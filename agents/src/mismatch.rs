@@ -14,8 +14,6 @@
 //! pass over the texts. If abs(d) is larger, sampling and training compute different probabilities, and the ratios are wrong. The names of
 //! the figures are those of CleanRL and TRL.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use gradus_nets::{DIAGNOSTICS, Evaluation, Moves, Objective, Outputs, PolicyOutput, Sums};
 
 /// Indices of the diagnostics of this comparison: the last two. The diagnostics of algorithms have smaller indices.
@@ -27,13 +25,11 @@ pub(crate) struct AgainstSampler<'a> {
     objective: &'a dyn Objective,
     /// Log-probabilities of the sampler; `None`: no comparison.
     old_log_probs: Option<&'a [f32]>,
-    /// The largest abs(d), as bits. Non-negative floating-point numbers have the same order as their bits.
-    largest: AtomicU32,
 }
 
 impl<'a> AgainstSampler<'a> {
     pub fn new(objective: &'a dyn Objective, old_log_probs: Option<&'a [f32]>) -> Self {
-        Self { objective, old_log_probs, largest: AtomicU32::new(0) }
+        Self { objective, old_log_probs }
     }
 }
 
@@ -49,7 +45,7 @@ impl Objective for AgainstSampler<'_> {
                 let d = old_log_probs[*index as usize] - now.log_prob;
                 sums.diagnostics[K1] += f64::from(weight * d);
                 sums.diagnostics[DISTANCE] += f64::from(weight * d.abs());
-                self.largest.fetch_max(d.abs().to_bits(), Ordering::Relaxed);
+                sums.largest = sums.largest.max(d.abs());
             }
         }
         self.objective.slice(indices, weights, outputs, sums);
@@ -71,9 +67,8 @@ pub(crate) struct Mismatch {
 
 impl Mismatch {
     /// Adds a minibatch. `means` holds its diagnostics as means over decisions.
-    pub fn add(&mut self, seen: &AgainstSampler<'_>, means: &Sums) {
-        let largest = f32::from_bits(seen.largest.load(Ordering::Relaxed));
-        self.first.get_or_insert([means.diagnostics[DISTANCE], f64::from(largest)]);
+    pub fn add(&mut self, means: &Sums) {
+        self.first.get_or_insert([means.diagnostics[DISTANCE], f64::from(means.largest)]);
         self.k1 += means.diagnostics[K1];
         self.minibatches += 1.0;
     }

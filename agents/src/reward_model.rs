@@ -14,10 +14,10 @@
 //! the formula are then passed to the engine as an objective over single observations.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::{ActionRows, Batch, Observations, Of, Policy, QValues, Store, Texts, settings};
+use gradus_nets::{ActionRows, Batch, Moves, Observations, Of, Policy, QValues, Store, Texts, settings};
 use serde::{Deserialize, Serialize};
 
-use crate::two_passes::{self, Derivatives, Output};
+use crate::slopes::Slopes;
 use crate::{AgentError, ConfigError, OptimiserConfig, Report, UpdateContext};
 
 /// The loss of a ranking of more than two observations.
@@ -186,9 +186,10 @@ fn copy(from: &Observations, row: usize, to: &mut Observations) {
     }
 }
 
-/// Returns one score for each row of the store: the score of the row if it is in `rows`, else NaN.
+/// Returns one score for each row of the store: the score of the row if it is in `rows`, else 0.
 fn scores(policy: &mut dyn Policy, store: &Store, rows: &[u32]) -> Vec<f32> {
-    two_passes::outputs(Output::Value, policy, store, rows)
+    let outputs = policy.outputs(store, rows, Moves::Critic);
+    outputs.into_iter().map(|output| output.value).collect()
 }
 
 /// Returns the rows of all `rankings`, sorted and without duplicates.
@@ -264,12 +265,8 @@ pub fn train(
             loss += of_part;
             part.iter().for_each(|ranking| agreement.add(ranking, &scores));
             let weights = vec![1.0; rows.len()];
-            let (_, norm) = context.gradient(
-                policy,
-                (store, Batch::new(&rows, &weights)),
-                &Derivatives { output: Output::Value, derivatives: &derivatives },
-                epoch,
-            )?;
+            let batch = (store, Batch::new(&rows, &weights));
+            let (_, norm) = context.gradient(policy, batch, &Slopes::OfValues(&derivatives), epoch)?;
             policy.apply(&step);
             norms += norm;
             minibatches += 1.0;

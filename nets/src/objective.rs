@@ -69,12 +69,15 @@ pub struct Sums {
     pub loss: f64,
     /// Sums of weight x diagnostic.
     pub diagnostics: [f64; DIAGNOSTICS],
+    /// The largest of the numbers that the objective compares, such as the size of an error; 0 if it compares none.
+    pub largest: f32,
 }
 
 impl Sums {
     /// Adds the sums of other decisions.
     pub fn add(&mut self, other: &Sums) {
         self.loss += other.loss;
+        self.largest = self.largest.max(other.largest);
         for (sum, more) in self.diagnostics.iter_mut().zip(other.diagnostics) {
             *sum += more;
         }

@@ -1,9 +1,11 @@
 //! The interface between agents and engines.
 
+use std::sync::{Mutex, PoisonError};
+
 use gradus_envs::random::Stream;
 
 use crate::tensors::{Tensors, TensorsError};
-use crate::{ActionRows, Objective, OptimiserStep, Sampling, Store, Sums};
+use crate::{ActionRows, Evaluation, Moves, Objective, OptimiserStep, Outputs, PolicyOutput, Sampling, Store, Sums};
 
 /// A group of parameters. The optimiser has a learning rate and a clock for each group. The clock is the number of optimiser steps that
 /// updated the group; Adam's bias correction uses it.
@@ -211,6 +213,14 @@ pub trait Policy: Behaviour + Network {
     /// Evaluates the objective over `batch`, without a gradient.
     fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums;
 
+    /// Computes the outputs of the decisions `indices` of `store` that an objective which [moves](Moves) these groups would get. Returns one
+    /// output for each row of the store; those of other decisions are 0.
+    fn outputs(&mut self, store: &Store, indices: &[u32], moves: Moves) -> Vec<PolicyOutput> {
+        let seen = Seen { outputs: Mutex::new(vec![PolicyOutput::default(); store.rows()]), moves };
+        self.evaluate(store, Batch::new(indices, &vec![1.0; indices.len()]), &seen);
+        seen.outputs.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Evaluates the objective over `batch` and computes its gradient, which is kept until the next call.
     fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums;
 
@@ -228,4 +238,25 @@ pub trait Policy: Behaviour + Network {
 
     /// Returns an independent copy with the current parameters.
     fn snapshot(&self) -> Box<dyn Policy>;
+}
+
+/// An objective that keeps the outputs that it gets.
+struct Seen {
+    outputs: Mutex<Vec<PolicyOutput>>,
+    moves: Moves,
+}
+
+impl Objective for Seen {
+    fn decision(&self, _: usize, _: Outputs) -> Evaluation {
+        Evaluation::default()
+    }
+
+    fn slice(&self, indices: &[u32], _: &[f32], outputs: &mut [PolicyOutput], _: &mut Sums) {
+        let mut seen = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+        indices.iter().zip(outputs).for_each(|(index, output)| seen[*index as usize] = *output);
+    }
+
+    fn moves(&self) -> Moves {
+        self.moves
+    }
 }
