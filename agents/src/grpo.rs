@@ -38,8 +38,8 @@
 //! and nothing is clipped. Left out: the paper's outer iterations, which retrain the reward model. The training loop of the crate
 //! `gradus` runs these iterations.
 
-use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::loss::LogProb;
+use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{Evaluation, Moves, Objective, Of, Outputs, Policy, PolicyOutput, Sums, settings};
 use serde::{Deserialize, Serialize};
 

@@ -6,8 +6,7 @@ use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u
 use gradus_nets::{Behaviour, Evaluated, Network, OptimiserStep, QActorCritic, QNetwork, settings};
 
 use crate::{
-    AgentError, Algorithm, Collection, ConfigError, Exploration, OptimiserConfig, Replay, Report, Rollout, Sample, Setup,
-    UpdateContext,
+    AgentError, Algorithm, Collection, ConfigError, Exploration, OptimiserConfig, Replay, Report, Rollout, Sample, Setup, UpdateContext,
 };
 
 settings! {

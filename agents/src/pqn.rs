@@ -165,7 +165,8 @@ impl Algorithm for Pqn {
             minibatches.shuffle(&mut shuffling);
             for minibatch in minibatches.parts(self.config.minibatches) {
                 let batch = Batch::new(&minibatch.indices, &minibatch.weights);
-                let (Evaluated { sums, .. }, norm) = checked_gradient(self.network.as_mut(), (&rollout.store, batch), &objective, (context, epoch))?;
+                let (Evaluated { sums, .. }, norm) =
+                    checked_gradient(self.network.as_mut(), (&rollout.store, batch), &objective, (context, epoch))?;
                 self.network.apply(&step);
                 totals.add(&sums);
                 (norms, n) = (norms + norm, n + 1.0);

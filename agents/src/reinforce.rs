@@ -295,8 +295,7 @@ impl Agent for Reinforce {
 
         // gradient steps: one, unless there is a clip
         let objective = ReinforceObjective {
-            clip: (config.clip < f32::INFINITY)
-                .then_some((&*rollout.log_probs, Clip { low: config.clip, high: config.clip })),
+            clip: (config.clip < f32::INFINITY).then_some((&*rollout.log_probs, Clip { low: config.clip, high: config.clip })),
             advantages: &advantages,
             returns: &returns,
             kl_penalty: &kl_penalty,

@@ -20,8 +20,8 @@
 //! | the KL penalty is subtracted (`reference.place = "reward"`) | [`KlPenalty::rewards`], called by [`penalised_rewards`] |
 //! | rewards are whitened (`ppo.whiten_rewards`) | [`whiten`], called by [`penalised_rewards`] |
 //! | returns, advantages, value targets and group comparisons are computed | [`Gae`](crate::Gae), [`returns`](crate::returns), [`groups`](crate::groups) |
-//! | advantages are normalised | [`whiten_scored`]; in PPO, `loss_grad` |
-//! | a clip may remove the derivative | [`surrogate`](crate::surrogate), [`value_loss`](crate::value_loss) |
+//! | advantages are normalised | [`whiten_scored`]; in PPO, `PpoObjective::loss` |
+//! | a clip may remove the derivative | `PpoObjective::loss`, `GrpoObjective::surrogate`, [`surrogate`](crate::surrogate) |
 //! | the derivative is multiplied by the decision's weight | [`aggregation`](crate::aggregation), [`Minibatches`](crate::Minibatches) |
 //!
 //! A text for which the reward model returned NaN could not be scored and has a NaN reward ([`Rollout::scored`]). [`whiten_scored`] and the

@@ -14,11 +14,9 @@
 //!
 //! log pi is the density of actions that are scaled to -1 to 1, as in Stable-Baselines3.
 
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, named};
 use gradus_nets::loss::LogProb;
-use gradus_nets::{
-    ActorObjective, Evaluated, Evaluation, LogStdBounds, Of, QActor, QActorCritic, QActorHead, QValues, math, settings,
-};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, named};
+use gradus_nets::{ActorObjective, Evaluated, Evaluation, LogStdBounds, Of, QActor, QActorCritic, QActorHead, QValues, math, settings};
 
 use crate::actor_learner::{ActorLearner, ActorLearnerConfig, CriticObjective};
 use crate::exploration::{ActionNoise, Noisy};

@@ -37,13 +37,7 @@ impl<'a> MeanLogRatio<'a> {
 
     /// Implements the rest of [`Objective::slice`](gradus_nets::Objective::slice): spreads `slope`, the derivative of the text's loss with
     /// respect to the mean, over the decisions, and adds the losses of the decisions.
-    pub fn spread(
-        &self,
-        slope: f32,
-        decision: impl Fn(usize, Outputs) -> Evaluation,
-        outputs: &mut [PolicyOutput],
-        sums: &mut Sums,
-    ) {
+    pub fn spread(&self, slope: f32, decision: impl Fn(usize, Outputs) -> Evaluation, outputs: &mut [PolicyOutput], sums: &mut Sums) {
         let total: f32 = self.weights.iter().sum();
         let shared = total * slope / self.length.max(1) as f32;
         for ((index, weight), output) in self.indices.iter().zip(self.weights).zip(outputs) {

@@ -5,8 +5,8 @@ use std::ops::Range;
 use gradus_envs::Space;
 use gradus_envs::random::Stream;
 
-use crate::squashed::LogStdBounds;
 use crate::loss::LogProb;
+use crate::squashed::LogStdBounds;
 use crate::{Batch, Behaviour, Evaluated, Evaluation, Network, NetworkConfig, Of, QValues, Store, Sums, ValueObjective};
 
 /// What a [`QActorCritic`] consists of.

@@ -16,8 +16,8 @@ use crate::q_actor_critic::ActorNoise;
 use crate::squashed::HALF_LN_2PI;
 use crate::tensors::Tensors;
 use crate::{
-    ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, LogStdBounds, Moves, NetworkConfig, NetworkError, Of,
-    QActor, QActorHead, QValues, Store, Sums, TorchConfig, ValueObjective, cpu,
+    ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, LogStdBounds, Moves,
+    NetworkConfig, NetworkError, Of, QActor, QActorHead, QValues, Store, Sums, TorchConfig, ValueObjective, cpu,
 };
 
 /// Added to the variances of gSDE, as in the engine `cpu`.
@@ -170,12 +170,7 @@ impl QActorCritic {
         Ok(Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?.into_iter().next())
     }
 
-    fn of_critics(
-        &self,
-        store: &Store,
-        batch: Batch<'_>,
-        objective: &dyn ValueObjective,
-    ) -> Result<(Evaluated, Option<Tensor>), TchError> {
+    fn of_critics(&self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Result<(Evaluated, Option<Tensor>), TchError> {
         let (d, n, mut evaluated) = (self.scale.width(), self.head.critics, Evaluated::default());
         let ActionRows::Continuous { rows, width } = &store.actions else {
             panic!("actions: expected rows of {d} numbers, got {}", store.actions.kind())

@@ -14,8 +14,8 @@ use super::perceptron::{self, chain, rows};
 use crate::q_network::greedy;
 use crate::tensors::Tensors;
 use crate::{
-    ActionRows, Actor, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, Moves, NetworkConfig, NetworkError, QHead, QValues, Store, TorchConfig,
-    ValueObjective, cpu,
+    ActionRows, Actor, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, Moves, NetworkConfig, NetworkError, QHead, QValues, Store,
+    TorchConfig, ValueObjective, cpu,
 };
 
 /// A network of action values on libtorch.

@@ -20,8 +20,8 @@ use crate::footprint::Footprint;
 use crate::q_actor_critic::ActorNoise;
 use crate::tensors::Tensors;
 use crate::{
-    ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Evaluated, Moves, NetworkConfig, NetworkError, QActor, QActorHead,
-    Store, Sums, ValueObjective, threads,
+    ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Evaluated, Moves, NetworkConfig, NetworkError, QActor,
+    QActorHead, Store, Sums, ValueObjective, threads,
 };
 use head::{ActorTile, Noise};
 use layout::QActorLayout;
