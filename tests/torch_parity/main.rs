@@ -12,7 +12,7 @@ mod updates;
 use gradus::Config;
 use gradus::agents::Rollout;
 use gradus::nets::tensors::{Data, Tensors};
-use gradus::nets::{Device, LossGrad, Moves, Objective, Policy, PolicyOutput, Store, TorchConfig};
+use gradus::nets::{Device, Evaluation, Moves, Objective, Outputs, Policy, Store, TorchConfig};
 use gradus::rollouts::Collector;
 
 fn device() -> Device {
@@ -72,14 +72,11 @@ fn assert_near(what: &str, a: &[f32], b: &[f32], tolerance: f32) {
 struct Everything(Moves);
 
 impl Objective for Everything {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
         let is_left_out = |k: usize| self.0 == if k == 2 { Moves::Actor } else { Moves::Critic };
         let c = |k: usize| if is_left_out(k) { 0.0 } else { ((i * 7 + k * 3) % 11) as f32 / 11.0 - 0.4 };
-        let loss = c(0) * now.log_prob + c(1) * now.entropy + c(2) * now.value + c(3) * now.kl_old + c(4) * now.kl_ref;
-        let derivative = PolicyOutput { log_prob: c(0), entropy: c(1), value: c(2), kl_old: c(3), kl_ref: c(4) };
-        let mut diagnostics = [0.0; gradus::nets::DIAGNOSTICS];
-        diagnostics[0] = now.kl_ref;
-        LossGrad { loss, derivative, diagnostics }
+        let loss = c(0) * pi.log_prob + c(1) * pi.entropy + c(2) * pi.value + c(3) * pi.kl_old + c(4) * pi.kl_ref;
+        loss.with_diagnostics([pi.kl_ref.value()])
     }
 
     fn moves(&self) -> Moves {

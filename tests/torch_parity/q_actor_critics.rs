@@ -2,9 +2,10 @@
 
 use gradus::envs::Space;
 use gradus::envs::random::{Purpose, Stream};
+use gradus::nets::loss::LogProb;
 use gradus::nets::{
-    ActionRows, Activation, ActorLoss, ActorObjective, Batch, Choice, LogStdBounds, NetworkConfig, OptimiserStep, QActor, QActorCritic,
-    QActorHead, Rule, Store, TorchConfig, ValueLoss, ValueObjective, cpu, torch,
+    ActionRows, Activation, ActorObjective, Batch, Behaviour, Choice, Evaluated, Evaluation, LogStdBounds, Network, NetworkConfig, Of,
+    OptimiserStep, QActor, QActorCritic, QActorHead, QValues, Rule, Store, TorchConfig, ValueObjective, cpu, torch,
 };
 
 use crate::device;
@@ -13,13 +14,10 @@ use crate::q_networks::{near, saved};
 struct Squared;
 
 impl ValueObjective for Squared {
-    fn decision(&self, index: usize, q: &[f32], derivative: &mut [f32]) -> ValueLoss {
-        let mut loss = 0.0;
-        for (k, (q, d)) in q.iter().zip(derivative).enumerate() {
-            let error = q - ((index * 7 + k * 3) % 5) as f32;
-            (loss, *d) = (loss + 0.5 * error * error, error);
-        }
-        ValueLoss::of(loss)
+    fn decision(&self, index: usize, q: QValues<'_>) -> Evaluation {
+        let first = q.values()[0];
+        let loss = 0.5 * q.sum(|k, q| (q - ((index * 7 + k * 3) % 5) as f32).squared());
+        Evaluation::from(loss).with_error(first - index as f32)
     }
 }
 
@@ -33,12 +31,9 @@ impl ActorObjective for Soft {
         self.critics
     }
 
-    fn decision(&self, index: usize, log_prob: f32, q: &[f32], derivative: &mut [f32]) -> ActorLoss {
-        let (alpha, mut least) = (0.1 + 0.05 * (index % 3) as f32, 0);
-        (1..q.len()).for_each(|k| least = if q[k] < q[least] { k } else { least });
-        derivative.fill(0.0);
-        derivative[least] = -1.0;
-        ActorLoss { d_log_prob: alpha, ..ActorLoss::of(alpha * log_prob - q[least]) }
+    fn decision(&self, index: usize, log_prob: Of<LogProb>, q: QValues<'_>) -> Evaluation {
+        let alpha = 0.1 + 0.05 * (index % 3) as f32;
+        (alpha * log_prob - q.min()).into()
     }
 }
 
@@ -85,17 +80,17 @@ fn ten_updates_agree() {
         };
         for update in 0..10 {
             let losses = networks.each_mut().map(|network| {
-                let of_critics = network.critic_gradient(&store, batch, &Squared).loss as f32;
+                let Evaluated { sums: of_critics, errors } = network.critic_gradient(&store, batch, &Squared);
                 let norm = network.gradient_norm();
                 network.apply(&step);
                 // every third update without noise
                 let mut noise = (update % 3 < 2).then(|| noise(update));
                 let of_actor = network.actor_gradient(&store, batch, noise.as_mut(), &Soft { critics: read }).loss as f32;
-                let of_both = [of_critics, norm, of_actor, network.gradient_norm()];
+                let of_both = [&[of_critics.loss as f32, norm, of_actor, network.gradient_norm()], &errors[..]].concat();
                 network.apply(&step);
                 of_both
             });
-            near(&losses[0], &losses[1], &format!("{what}, losses and norms of update {update}"));
+            near(&losses[0], &losses[1], &format!("{what}, losses, norms and errors of update {update}"));
             targets.iter_mut().zip(&networks).for_each(|(target, network)| target.track(network.as_ref(), 0.25));
         }
         near(&saved(networks[0].as_ref()), &saved(networks[1].as_ref()), &format!("{what}, parameters"));
@@ -130,4 +125,21 @@ fn ten_updates_agree() {
         ours.load_optimiser(&theirs.save_optimiser()).unwrap();
         assert!(theirs.fault().is_none() && saved(ours.as_ref()) == saved(theirs.as_ref()), "{what}");
     }
+}
+
+/// After a fault of the device all results are 0 or NaN, and every decision still has an error.
+#[test]
+fn decisions_have_errors_after_a_fault() {
+    let a_box = |n: usize| Space::Box { low: vec![-3.0; n], high: vec![3.0; n] };
+    let (config, torch) = (NetworkConfig::default(), TorchConfig::default());
+    let head = QActorHead { actor: QActor::Deterministic, critics: 2 };
+    let mut network = torch::QActorCritic::new((&config, &torch), head, (&a_box(5), &a_box(1)), 3, device()).unwrap();
+    let store = Store::new(5, vec![0.5; 40], ActionRows::Continuous { rows: vec![0.0; 8], width: 1 });
+    let (indices, weights): (Vec<u32>, Vec<f32>) = (0..8).map(|i| (i, 0.125)).unzip();
+    let mut values = Vec::new();
+    network.q_values(&store, 4..12, &[0.0; 8], &mut values); // there are 8 rows
+    assert!(network.fault().is_some() && values.len() == 16 && values.iter().all(|value| value.is_nan()));
+    let evaluated = network.critic_gradient(&store, Batch::new(&indices, &weights), &Squared);
+    assert_eq!(evaluated, Evaluated { errors: vec![0.0; 8], ..Evaluated::default() });
+    assert_eq!(network.gradient_norm(), 0.0);
 }

@@ -4,8 +4,8 @@ use gradus::envs::Space;
 use gradus::envs::random::{Purpose, Stream};
 use gradus::nets::tensors::Data;
 use gradus::nets::{
-    ActionRows, Activation, Batch, Behaviour, Choice, NetworkConfig, OptimiserStep, QHead, QNetwork, Rule, Store, TorchConfig, ValueLoss,
-    ValueObjective, cpu, torch,
+    ActionRows, Activation, Batch, Behaviour, Choice, Evaluated, Evaluation, Network, NetworkConfig, OptimiserStep, QHead, QNetwork,
+    QValues, Rule, Store, TorchConfig, ValueObjective, cpu, torch,
 };
 
 use crate::device;
@@ -13,13 +13,10 @@ use crate::device;
 struct Squared;
 
 impl ValueObjective for Squared {
-    fn decision(&self, index: usize, q: &[f32], derivative: &mut [f32]) -> ValueLoss {
-        let mut loss = 0.0;
-        for (k, (q, d)) in q.iter().zip(derivative).enumerate() {
-            let error = q - ((index * 7 + k * 3) % 5) as f32;
-            (loss, *d) = (loss + 0.5 * error * error, error);
-        }
-        ValueLoss::of(loss)
+    fn decision(&self, index: usize, q: QValues<'_>) -> Evaluation {
+        let first = q.values()[0];
+        let loss = 0.5 * q.sum(|k, q| (q - ((index * 7 + k * 3) % 5) as f32).squared());
+        Evaluation::from(loss).with_error(first - index as f32)
     }
 }
 
@@ -72,12 +69,12 @@ fn ten_updates_agree() {
         };
         for update in 0..10 {
             let losses = networks.each_mut().map(|network| {
-                let sums = network.gradient(&store, Batch::new(&indices, &weights), &Squared);
+                let Evaluated { sums, errors } = network.gradient(&store, Batch::new(&indices, &weights), &Squared);
                 let norm = network.gradient_norm();
                 network.apply(&step);
-                [sums.loss as f32, norm]
+                [&[sums.loss as f32, norm], &errors[..]].concat()
             });
-            near(&losses[0], &losses[1], &format!("{what}, loss and norm of update {update}"));
+            near(&losses[0], &losses[1], &format!("{what}, loss, norm and errors of update {update}"));
             targets.iter_mut().zip(&networks).for_each(|(target, network)| target.track(network.as_ref(), 0.25));
         }
         near(&saved(networks[0].as_ref()), &saved(networks[1].as_ref()), &format!("{what}, parameters"));
@@ -103,4 +100,21 @@ fn ten_updates_agree() {
         ours.load_optimiser(&theirs.save_optimiser()).unwrap();
         assert!(theirs.fault().is_none() && saved(ours.as_ref()) == saved(theirs.as_ref()), "{what}");
     }
+}
+
+/// After a fault of the device all results are 0 or NaN, and every decision still has an error.
+#[test]
+fn decisions_have_errors_after_a_fault() {
+    let (observations, actions) = (Space::Box { low: vec![-3.0; 5], high: vec![3.0; 5] }, Space::Discrete(4));
+    let (config, torch) = (NetworkConfig::default(), TorchConfig::default());
+    let mut network = torch::QNetwork::new((&config, &torch), QHead::default(), (&observations, &actions), 3, device()).unwrap();
+    let store = Store::new(5, vec![0.5; 40], ActionRows::Discrete(vec![0; 8]));
+    let (indices, weights): (Vec<u32>, Vec<f32>) = (0..8).map(|i| (i, 0.125)).unzip();
+    let mut values = Vec::new();
+    network.q_values(&store, 4..12, &mut values); // there are 8 rows
+    assert!(network.fault().is_some() && values.len() == 32 && values.iter().all(|value| value.is_nan()));
+    let batch = Batch::new(&indices, &weights);
+    let expected = Evaluated { errors: vec![0.0; 8], ..Evaluated::default() };
+    assert_eq!([network.gradient(&store, batch, &Squared), network.evaluate(&store, batch, &Squared)], [expected.clone(), expected]);
+    assert_eq!(network.gradient_norm(), 0.0);
 }

@@ -2,7 +2,7 @@
 
 use gradus::Config;
 use gradus::agents::UpdateContext;
-use gradus::nets::{Batch, LossGrad, Network, Objective, Policy, PolicyOutput, TorchConfig};
+use gradus::nets::{Batch, Evaluation, Network, Objective, Outputs, Policy, TorchConfig};
 use gradus::rollouts::Collector;
 
 use super::{assert_near, config, device, distance, policies, rollout};
@@ -116,9 +116,8 @@ fn a_loss_in_tensors_has_the_same_gradient() {
 
     struct Reinforce<'a>(&'a [f32]);
     impl Objective for Reinforce<'_> {
-        fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-            let derivative = PolicyOutput { log_prob: -self.0[i], entropy: -0.01, ..PolicyOutput::default() };
-            LossGrad { loss: -self.0[i] * now.log_prob - 0.01 * now.entropy, derivative, ..LossGrad::default() }
+        fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+            (-self.0[i] * pi.log_prob - 0.01 * pi.entropy).into()
         }
     }
 

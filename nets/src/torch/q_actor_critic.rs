@@ -277,7 +277,8 @@ impl crate::QActorCritic for QActorCritic {
     }
 
     fn critic_gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Evaluated {
-        let (evaluated, gradient) = self.fault.guard(|| self.of_critics(store, batch, objective));
+        let (mut evaluated, gradient) = self.fault.guard(|| self.of_critics(store, batch, objective));
+        evaluated.errors.resize(batch.indices.len(), 0.0); // after a fault there are none
         self.parameters.take_gradient(gradient, Moves::Critic);
         evaluated
     }

@@ -142,11 +142,14 @@ impl crate::QNetwork for QNetwork {
     }
 
     fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Evaluated {
-        self.fault.guard(|| Ok(self.forward_backward(store, batch, objective, false)?.0))
+        let mut evaluated = self.fault.guard(|| Ok(self.forward_backward(store, batch, objective, false)?.0));
+        evaluated.errors.resize(batch.indices.len(), 0.0); // after a fault there are none
+        evaluated
     }
 
     fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Evaluated {
-        let (evaluated, gradient) = self.fault.guard(|| self.forward_backward(store, batch, objective, true));
+        let (mut evaluated, gradient) = self.fault.guard(|| self.forward_backward(store, batch, objective, true));
+        evaluated.errors.resize(batch.indices.len(), 0.0); // after a fault there are none
         self.parameters.take_gradient(gradient, Moves::All);
         evaluated
     }
