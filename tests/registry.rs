@@ -12,7 +12,7 @@ use gradus::config::settings::explain;
 use gradus::envs::{Action, Env, EnvError, Space, Step, World};
 use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::tensors::{self, Tensor, Tensors, TensorsError, get_f64};
-use gradus::nets::{ActionRows, Actor, Batch, Behaviour, Choice, LossGrad, Objective, Observations, Policy, PolicyOutput, settings};
+use gradus::nets::{ActionRows, Actor, Batch, Behaviour, Choice, Evaluation, Objective, Observations, Outputs, Policy, settings};
 use gradus::saved::{load_behaviour, load_policy};
 use gradus::{Config, Run, Show, Trainer};
 
@@ -91,13 +91,8 @@ struct Plain {
 struct PlainObjective<'a>(&'a [f32], &'a [f32]);
 
 impl Objective for PlainObjective<'_> {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        let (advantage, error) = (self.0[i], now.value - self.1[i]);
-        LossGrad {
-            loss: -advantage * now.log_prob + 0.5 * error * error,
-            derivative: PolicyOutput { log_prob: -advantage, value: error, ..PolicyOutput::default() },
-            ..LossGrad::default()
-        }
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        (-self.0[i] * pi.log_prob + 0.5 * (pi.value - self.1[i]).squared()).into()
     }
 }
 

@@ -5,13 +5,18 @@ mod common;
 use common::texts::{CONTEXT, VOCABULARY, transformer};
 use common::{context, figure, near, optimiser};
 use gradus_agents::OptimiserConfig;
-use gradus_agents::process_reward::{LabelledSteps, StepLabel, StepQuality, cross_entropy, evaluate, sigmoid, train};
+use gradus_agents::process_reward::{LabelledSteps, StepLabel, StepQuality, evaluate, sigmoid, train};
 use gradus_agents::reward_model::RewardModelConfig;
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::{Behaviour, Network};
+use gradus_nets::loss::Value;
+use gradus_nets::{Behaviour, Network, Of};
 
 #[test]
 fn the_cross_entropy_and_its_derivative_are_right() {
+    let cross_entropy = |score: f32, label: f32| {
+        let loss = Of::<Value>::variable(score).cross_entropy(label);
+        (loss.value(), loss.slope())
+    };
     // - y log p - (1 - y) log(1 - p), computed in double precision
     for score in [-3.0_f32, -0.4, 0.0, 0.7, 2.5] {
         let p = 1.0 / (1.0 + f64::from(-score).exp());
@@ -23,6 +28,12 @@ fn the_cross_entropy_and_its_derivative_are_right() {
             let by_hand = (cross_entropy(score + 1e-2, label).0 - cross_entropy(score - 1e-2, label).0) / 2e-2;
             assert!((slope - by_hand).abs() < 1e-4, "{score}, {label}: expected {by_hand}, got {slope}");
         }
+    }
+    for (score, label, loss, slope) in
+        [(0.0, 1.0, std::f64::consts::LN_2, -0.5), (2.0, 1.0, 0.126_928, -0.119_203), (2.0, 0.25, 1.626_928, 0.630_797)]
+    {
+        let (l, s) = cross_entropy(score, label);
+        near(&[l.into(), s.into()], &[loss, slope], "by hand");
     }
     for (score, label, loss, slope) in [(1e4, 0.0, 1e4, 1.0), (1e4, 1.0, 0.0, 0.0), (-1e4, 1.0, 1e4, -1.0), (-1e4, 0.0, 0.0, 0.0)] {
         assert_eq!(cross_entropy(score, label), (loss, slope), "{score}, {label}");

@@ -9,14 +9,14 @@ use std::sync::Mutex;
 
 use golden::{floats, numbers, shape};
 use gradus_agents::kl::KlCoefficients;
-use gradus_agents::ppo::PpoObjective;
+use gradus_agents::ppo::{PpoConfig, PpoObjective};
 use gradus_agents::returns::mean_and_sample_std;
-use gradus_agents::surrogate::Clip;
 use gradus_envs::Space;
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{
-    ActionRows, Activation, Batch, Behaviour, LossGrad, Network, NetworkConfig, Objective, OptimiserStep, Policy, PolicyOutput, Rule, Store,
+    ActionRows, Activation, Batch, Behaviour, Evaluation, Network, NetworkConfig, Objective, OptimiserStep, Outputs, Policy, PolicyOutput,
+    Rule, Store,
 };
 use serde_json::Value;
 
@@ -84,20 +84,23 @@ impl Case {
         let number = |key: &str| ppo[key].as_f64().map(|x| x as f32);
         let (mean, std) = mean_and_sample_std(self.advantages.iter().copied());
         let normalise = ppo["normalize_advantages"].as_bool().unwrap();
+        let config = PpoConfig {
+            clip_value: number("clip_value").unwrap_or(f32::INFINITY),
+            entropy_coefficient: number("entropy_coefficient").unwrap(),
+            value_coefficient: number("value_coefficient").unwrap(),
+            ..PpoConfig::default()
+        };
         let objective = PpoObjective {
+            config,
             old_log_probs: &self.old_log_probs,
             old_values: &self.old_values,
             advantages: &self.advantages,
             targets: &self.returns,
             advantage_mean: if normalise { mean as f32 } else { 0.0 },
             advantage_std: if normalise { std as f32 + 1e-8 } else { 1.0 },
-            clip: Clip { low: number("clip").unwrap(), high: number("clip").unwrap(), dual: f32::INFINITY },
+            clip: number("clip").unwrap(),
             reference_kl: KlCoefficients::default(),
             kl_coefficient: 0.0,
-            clip_value: number("clip_value").unwrap_or(f32::INFINITY),
-            huber: f32::INFINITY,
-            entropy_coefficient: number("entropy_coefficient").unwrap(),
-            value_coefficient: number("value_coefficient").unwrap(),
         };
         self.policy.gradient(&self.store, Batch::new(&self.indices, &self.weights), &objective)
     }
@@ -137,9 +140,10 @@ fn assert_within(worst: (f64, String), tolerance: f64) {
 struct Recorder(Mutex<Vec<PolicyOutput>>);
 
 impl Objective for Recorder {
-    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
-        self.0.lock().unwrap()[index] = now;
-        LossGrad::default()
+    fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
+        let (log_prob, entropy, value) = (pi.log_prob.value(), pi.entropy.value(), pi.value.value());
+        self.0.lock().unwrap()[index] = PolicyOutput { log_prob, entropy, value, ..PolicyOutput::default() };
+        Evaluation::default()
     }
 }
 

@@ -10,16 +10,14 @@ use gradus_agents::reference::{Estimator, KlPlace, KlUnit, Reference};
 use gradus_agents::reinforce::Baseline;
 use gradus_agents::{Agent, Grpo, GrpoConfig, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, ReinforceConfig, Rollout};
 use gradus_nets::cpu::Transformer;
-use gradus_nets::{Batch, LossGrad, Network, Objective, Policy, PolicyOutput};
+use gradus_nets::{Batch, Evaluation, Network, Objective, Outputs, Policy};
 
 /// The surrogate as a loss, and the divergence as a diagnostic.
 struct Look<'a>(&'a [f32], &'a [f32]);
 
 impl Objective for Look<'_> {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        let mut decision = LossGrad { loss: (now.log_prob - self.0[i]).exp() * self.1[i], ..LossGrad::default() };
-        decision.diagnostics[0] = now.kl_old;
-        decision
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        ((pi.log_prob - self.0[i]).exp() * self.1[i]).with_diagnostics([pi.kl_old.value()])
     }
 }
 
@@ -90,8 +88,8 @@ fn the_penalty_variant_keeps_the_policy_near_pi_old() {
 fn divergence(policy: &mut Transformer, reference: &mut Transformer, rollout: &Rollout) -> f64 {
     struct Look;
     impl Objective for Look {
-        fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
-            LossGrad { loss: now.kl_ref, ..LossGrad::default() }
+        fn decision(&self, _: usize, pi: Outputs) -> Evaluation {
+            pi.kl_ref.into()
         }
     }
     let mut said = Vec::new();

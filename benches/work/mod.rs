@@ -3,17 +3,14 @@
 use gradus::agents::actor_learner::CriticObjective;
 use gradus::agents::dqn::{DqnObjective, TdLoss};
 use gradus::agents::kl::KlCoefficients;
-use gradus::agents::ppo::PpoObjective;
-use gradus::agents::q_learner::Errors;
+use gradus::agents::ppo::{PpoConfig, PpoObjective};
 use gradus::agents::sac::SacObjective;
-use gradus::agents::surrogate::Clip;
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{Actions, Space, VecEnv, registry, text};
 use gradus::nets::cpu::{ActorCritic, QActorCritic, QNetwork, Transformer};
 use gradus::nets::{
-    ActionRows, Activation, Actor, Batch, Behaviour, Choice, LogStdBounds, LossGrad, Network, NetworkConfig, Objective, Observations,
-    OptimiserStep, Policy, PolicyOutput, QActor, QActorCritic as _, QActorHead, QHead, QNetwork as _, Rule, Store, Texts,
-    TransformerConfig,
+    ActionRows, Activation, Actor, Batch, Behaviour, Choice, Evaluation, LogStdBounds, Network, NetworkConfig, Objective, Observations,
+    OptimiserStep, Outputs, Policy, QActor, QActorCritic as _, QActorHead, QHead, QNetwork as _, Rule, Store, Texts, TransformerConfig,
 };
 
 const STEP: OptimiserStep = OptimiserStep {
@@ -33,6 +30,7 @@ fn uniform(stream: &mut Stream, n: usize) -> Vec<f32> {
 /// A network, and a minibatch of PPO with observations of CartPole's size, from a rollout of four minibatches.
 pub struct Learning {
     policy: ActorCritic,
+    config: PpoConfig,
     store: Store,
     indices: Vec<u32>,
     weights: Vec<f32>,
@@ -58,26 +56,24 @@ impl Learning {
         let mut figures = [(); 4].map(|()| uniform(&mut stream, n));
         figures[0].iter_mut().for_each(|log_prob| *log_prob = 0.1 * *log_prob - (actions as f32).ln());
         let weights = vec![1.0 / rows as f32; rows];
-        Self { policy, store, indices, weights, figures, numbers: Vec::new() }
+        let config = PpoConfig { clip_value: 0.2, entropy_coefficient: 0.01, value_coefficient: 0.5, ..PpoConfig::default() };
+        Self { policy, config, store, indices, weights, figures, numbers: Vec::new() }
     }
 
     /// Computes the loss and its gradient.
     pub fn gradient(&mut self) {
-        let Self { policy, store, indices, weights, figures: [old_log_probs, old_values, advantages, targets], .. } = self;
+        let Self { policy, config, store, indices, weights, figures: [old_log_probs, old_values, advantages, targets], .. } = self;
         let objective = PpoObjective {
+            config: config.clone(),
             old_log_probs,
             old_values,
             advantages,
             targets,
             advantage_mean: 0.0,
             advantage_std: 1.0,
-            clip: Clip { low: 0.2, high: 0.2, dual: f32::INFINITY },
+            clip: 0.2,
             reference_kl: KlCoefficients::default(),
             kl_coefficient: 0.0,
-            clip_value: 0.2,
-            huber: f32::INFINITY,
-            entropy_coefficient: 0.01,
-            value_coefficient: 0.5,
         };
         policy.gradient(store, Batch::new(indices, weights), &objective);
     }
@@ -130,7 +126,6 @@ pub struct Valuing {
     indices: Vec<u32>,
     weights: Vec<f32>,
     targets: Vec<f32>,
-    errors: Errors,
     numbers: Vec<f32>,
 }
 
@@ -148,15 +143,14 @@ impl Valuing {
             indices: (0..rows as u32).collect(),
             weights: vec![1.0 / rows as f32; rows],
             targets: uniform(&mut stream, rows),
-            errors: Errors::new(rows),
             numbers: Vec::new(),
         }
     }
 
     /// Computes the loss and its gradient.
     pub fn gradient(&mut self) {
-        let Self { network, store, indices, weights, targets, errors, .. } = self;
-        network.gradient(store, Batch::new(indices, weights), &DqnObjective { targets, loss: TdLoss::Huber, errors });
+        let Self { network, store, indices, weights, targets, .. } = self;
+        network.gradient(store, Batch::new(indices, weights), &DqnObjective { targets, loss: TdLoss::Huber });
     }
 
     /// Takes a step of Adam along the last gradient.
@@ -177,7 +171,6 @@ pub struct Controlling {
     indices: Vec<u32>,
     weights: Vec<f32>,
     targets: Vec<f32>,
-    errors: Errors,
     noise: Stream,
 }
 
@@ -196,15 +189,14 @@ impl Controlling {
             indices: (0..rows as u32).collect(),
             weights: vec![1.0 / rows as f32; rows],
             targets: uniform(&mut stream, rows),
-            errors: Errors::new(rows),
             noise: stream,
         }
     }
 
     /// Computes the critics' loss and its gradient.
     pub fn critic_gradient(&mut self) {
-        let Self { network, store, indices, weights, targets, errors, .. } = self;
-        network.critic_gradient(store, Batch::new(indices, weights), &CriticObjective { targets, factor: 0.5, errors });
+        let Self { network, store, indices, weights, targets, .. } = self;
+        network.critic_gradient(store, Batch::new(indices, weights), &CriticObjective { targets, factor: 0.5 });
     }
 
     /// Computes the actor's loss and its gradient, through the critics.
@@ -218,8 +210,8 @@ impl Controlling {
 struct LogProb;
 
 impl Objective for LogProb {
-    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
-        LossGrad { loss: -now.log_prob, derivative: PolicyOutput { log_prob: -1.0, ..PolicyOutput::default() }, ..LossGrad::default() }
+    fn decision(&self, _: usize, pi: Outputs) -> Evaluation {
+        (-pi.log_prob).into()
     }
 }
 

@@ -5,8 +5,8 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors, TensorsError, decode, encode};
 use gradus_nets::{
-    ActionRows, Activation, Batch, Behaviour, Choice, LossGrad, Network, NetworkConfig, Objective, OptimiserStep, Policy, PolicyOutput,
-    Rule, Store,
+    ActionRows, Activation, Batch, Behaviour, Choice, Evaluation, Network, NetworkConfig, Objective, OptimiserStep, Outputs, Policy, Rule,
+    Store,
 };
 
 const WIDTH: usize = 4;
@@ -15,13 +15,9 @@ const ACTIONS: u32 = 3;
 struct Pull;
 
 impl Objective for Pull {
-    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
-        let (sign, error) = (if index.is_multiple_of(2) { 1.0 } else { -0.5 }, now.value - index as f32 * 0.1);
-        LossGrad {
-            loss: sign * now.log_prob + 0.5 * error * error - 0.01 * now.entropy,
-            derivative: PolicyOutput { log_prob: sign, entropy: -0.01, value: error, kl_old: 0.0, ..PolicyOutput::default() },
-            ..Default::default()
-        }
+    fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
+        let (sign, error) = (if index.is_multiple_of(2) { 1.0 } else { -0.5 }, pi.value - index as f32 * 0.1);
+        (sign * pi.log_prob + 0.5 * error.squared() - 0.01 * pi.entropy).into()
     }
 }
 

@@ -12,8 +12,8 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::{ActorCritic, Transformer};
 use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{
-    ActionRows, Batch, Behaviour, Critic, LossGrad, Moves, Network, NetworkConfig, Objective, Observations, OptimiserStep, Policy,
-    PolicyOutput, Rule, Store, Texts, TransformerConfig,
+    ActionRows, Batch, Behaviour, Critic, Evaluation, Loss, Moves, Network, NetworkConfig, Objective, Observations, OptimiserStep, Outputs,
+    Policy, Rule, Store, Texts, TransformerConfig,
 };
 use serde_json::Value;
 
@@ -28,17 +28,15 @@ struct Terms {
 }
 
 impl Objective for Terms {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        let (mut decision, error) = (LossGrad::default(), now.value - self.targets[i]);
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        let mut loss = Loss::default();
         if self.moves != Moves::Critic {
-            decision.loss += self.coefficients[i] * now.log_prob;
-            decision.derivative.log_prob = self.coefficients[i];
+            loss = loss + self.coefficients[i] * pi.log_prob;
         }
         if self.moves != Moves::Actor {
-            decision.loss += 0.5 * error * error;
-            decision.derivative.value = error;
+            loss = loss + 0.5 * (pi.value - self.targets[i]).squared();
         }
-        decision
+        loss.into()
     }
 
     fn moves(&self) -> Moves {

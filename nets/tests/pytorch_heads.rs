@@ -11,7 +11,9 @@ use golden::{floats, numbers, shape};
 use gradus_envs::Space;
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
-use gradus_nets::{ActionRows, Activation, Batch, Behaviour, LossGrad, Network, NetworkConfig, Objective, Policy, PolicyOutput, Store};
+use gradus_nets::{
+    ActionRows, Activation, Batch, Behaviour, Evaluation, Network, NetworkConfig, Objective, Outputs, Policy, PolicyOutput, Store,
+};
 use serde_json::Value;
 
 /// Tolerance of an output's error, relative to 1 + PyTorch's absolute value. PyTorch's numbers are f64 and ours f32, so rounding errors
@@ -24,22 +26,18 @@ fn tensors(value: &Value) -> Tensors {
     value.as_object().unwrap().iter().map(|(name, x)| (name.clone(), Tensor::f32(&shape(x), floats(x)))).collect()
 }
 
-/// The loss is one of four outputs. Its derivative with respect to this output is 1.
+/// The loss is one of four outputs.
 struct Only(&'static str);
 
 impl Objective for Only {
-    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
-        let pick = |name: &str, x: f32| if name == self.0 { x } else { 0.0 };
-        let at = |o: PolicyOutput| PolicyOutput {
-            log_prob: pick("log_prob", o.log_prob),
-            entropy: pick("entropy", o.entropy),
-            value: pick("value", o.value),
-            kl_old: pick("kl_old", o.kl_old),
-            ..PolicyOutput::default()
-        };
-        let (now, derivative) =
-            (at(now), at(PolicyOutput { log_prob: 1.0, entropy: 1.0, value: 1.0, kl_old: 1.0, ..PolicyOutput::default() }));
-        LossGrad { loss: now.log_prob + now.entropy + now.value + now.kl_old, derivative, ..Default::default() }
+    fn decision(&self, _: usize, pi: Outputs) -> Evaluation {
+        match self.0 {
+            "log_prob" => pi.log_prob.into(),
+            "entropy" => pi.entropy.into(),
+            "value" => pi.value.into(),
+            "kl_old" => pi.kl_old.into(),
+            name => panic!("no output {name}"),
+        }
     }
 }
 
@@ -47,9 +45,19 @@ impl Objective for Only {
 struct Recorder(Mutex<Vec<PolicyOutput>>);
 
 impl Objective for Recorder {
-    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
-        self.0.lock().unwrap()[index] = now;
-        LossGrad::default()
+    fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
+        self.0.lock().unwrap()[index] = values(pi);
+        Evaluation::default()
+    }
+}
+
+fn values(pi: Outputs) -> PolicyOutput {
+    PolicyOutput {
+        log_prob: pi.log_prob.value(),
+        entropy: pi.entropy.value(),
+        value: pi.value.value(),
+        kl_old: pi.kl_old.value(),
+        kl_ref: pi.kl_ref.value(),
     }
 }
 

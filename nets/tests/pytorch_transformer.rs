@@ -9,7 +9,7 @@ use golden::floats;
 use gradus_envs::Space;
 use gradus_nets::cpu::Transformer;
 use gradus_nets::tensors::{Data, Tensor, Tensors};
-use gradus_nets::{ActionRows, Batch, Behaviour, LossGrad, Objective, Observations, Policy, PolicyOutput, Store, Texts, TransformerConfig};
+use gradus_nets::{ActionRows, Batch, Behaviour, Evaluation, Objective, Observations, Outputs, Policy, Store, Texts, TransformerConfig};
 use serde_json::Value;
 use std::sync::Mutex;
 
@@ -28,15 +28,11 @@ struct Linear {
 }
 
 impl Objective for Linear {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        let outputs = [now.log_prob, now.entropy, now.value, now.kl_old, now.kl_ref];
-        self.seen.lock().unwrap()[i] = outputs;
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        let Outputs { log_prob, entropy, value, kl_old, kl_ref } = pi;
+        self.seen.lock().unwrap()[i] = [log_prob.value(), entropy.value(), value.value(), kl_old.value(), kl_ref.value()];
         let c: [f32; 5] = std::array::from_fn(|k| self.coefficients[k][i]);
-        LossGrad {
-            loss: (0..5).map(|k| c[k] * outputs[k]).sum(),
-            derivative: PolicyOutput { log_prob: c[0], entropy: c[1], value: c[2], kl_old: c[3], kl_ref: c[4] },
-            ..LossGrad::default()
-        }
+        (c[0] * log_prob + c[1] * entropy + c[2] * value + c[3] * kl_old + c[4] * kl_ref).into()
     }
 }
 

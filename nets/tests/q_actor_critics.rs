@@ -4,23 +4,20 @@
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::{QActorCritic, simd::Level};
+use gradus_nets::loss::LogProb;
 use gradus_nets::{
-    ActionRows, Activation, ActorLoss, ActorObjective, Batch, Behaviour, Choice, LogStdBounds, Network, NetworkConfig, OptimiserStep,
-    QActor, QActorCritic as _, QActorHead, Rule, Store, ValueLoss, ValueObjective, threads,
+    ActionRows, Activation, ActorObjective, Batch, Behaviour, Choice, Evaluation, LogStdBounds, Network, NetworkConfig, Of, OptimiserStep,
+    QActor, QActorCritic as _, QActorHead, QValues, Rule, Store, ValueObjective, threads,
 };
 
 /// The squared errors of all critics to targets that depend on the decision.
 struct Squared;
 
 impl ValueObjective for Squared {
-    fn decision(&self, index: usize, q: &[f32], derivative: &mut [f32]) -> ValueLoss {
-        let mut loss = 0.0;
-        for (k, (q, d)) in q.iter().zip(derivative).enumerate() {
-            let error = q - ((index * 7 + k * 3) % 5) as f32;
-            loss += error * error;
-            *d = 2.0 * error;
-        }
-        ValueLoss { loss, diagnostics: gradus_nets::diagnostics([q[0], loss]) }
+    fn decision(&self, index: usize, q: QValues<'_>) -> Evaluation {
+        let first = q.values()[0];
+        let loss = q.sum(|k, q| (q - ((index * 7 + k * 3) % 5) as f32).squared());
+        loss.with_diagnostics([first, loss.value()]).with_error(first - index as f32)
     }
 }
 
@@ -34,30 +31,23 @@ impl ActorObjective for Smooth {
         self.critics
     }
 
-    fn decision(&self, index: usize, log_prob: f32, q: &[f32], derivative: &mut [f32]) -> ActorLoss {
+    fn decision(&self, index: usize, log_prob: Of<LogProb>, q: QValues<'_>) -> Evaluation {
         let c = 0.1 + 0.05 * (index % 3) as f32;
-        let mut loss = c * log_prob;
-        for (k, (q, d)) in q.iter().zip(derivative).enumerate() {
-            let factor = 1.0 + k as f32;
-            loss -= factor * (q + 0.5 * q * q);
-            *d = -factor * (1.0 + q);
-        }
-        ActorLoss { loss, d_log_prob: c, diagnostics: gradus_nets::diagnostics([log_prob]) }
+        let loss = c * log_prob - q.sum(|k, q| (1.0 + k as f32) * (q + 0.5 * q.squared()));
+        loss.with_diagnostics([log_prob.value()])
     }
 }
 
-/// The smallest Q_k, whose derivative with respect to the others is `other`.
+/// Minus the smallest Q_k. The derivative with respect to the others is said to be `other`.
 struct Least {
     other: f32,
 }
 
 impl ActorObjective for Least {
-    fn decision(&self, index: usize, log_prob: f32, q: &[f32], derivative: &mut [f32]) -> ActorLoss {
-        let c = 0.1 + 0.05 * (index % 3) as f32;
-        let least = (1..q.len()).fold(0, |least, k| if q[k] < q[least] { k } else { least });
-        derivative.fill(self.other);
-        derivative[least] = -1.0;
-        ActorLoss { d_log_prob: c, ..ActorLoss::of(c * log_prob - q[least]) }
+    fn decision(&self, index: usize, log_prob: Of<LogProb>, q: QValues<'_>) -> Evaluation {
+        let (c, values) = (0.1 + 0.05 * (index % 3) as f32, q.values());
+        let least = (1..values.len()).fold(0, |least, k| if values[k] < values[least] { k } else { least });
+        (c * log_prob + q.sum(|k, q| if k == least { -q } else { q.function(0.0, self.other) })).into()
     }
 }
 
@@ -128,8 +118,9 @@ fn updates(mut network: QActorCritic, rows: usize, actions: usize) -> Vec<u32> {
         network.actions(&store, 1..rows + 3, Some(&mut noise(update)), &mut chosen, &mut log_probs);
         target.q_values(&store, 1..rows + 3, &chosen, &mut q);
         numbers.extend(chosen.iter().chain(&log_probs).chain(&q));
-        let sums = network.critic_gradient(&store, batch, &Squared);
-        numbers.extend([sums.loss as f32, sums.diagnostics[1] as f32, network.gradient_norm()]);
+        let evaluated = network.critic_gradient(&store, batch, &Squared);
+        numbers.extend([evaluated.sums.loss as f32, evaluated.sums.diagnostics[1] as f32, network.gradient_norm()]);
+        numbers.extend_from_slice(&evaluated.errors);
         network.apply(&STEP);
         numbers.extend_from_slice(network.last_gradient());
         let critics = network.head().critics;
@@ -198,7 +189,7 @@ fn gradients_are_those_of_central_differences() {
         let (batch, groups) = (Batch::new(&indices, &weights), network.groups());
         let [actor, critic] = &groups[..] else { panic!("two groups") };
         let case = |what: &str| format!("{what} of {config:?}, {head:?}");
-        let of_critics = |network: &mut QActorCritic| network.critic_gradient(&store, batch, &Squared).loss;
+        let of_critics = |network: &mut QActorCritic| network.critic_gradient(&store, batch, &Squared).sums.loss;
         assert_is_gradient(&mut network, critic.range.clone(), of_critics, &case("critics"));
         for critics in [1, head.critics] {
             let of_actor =
@@ -206,6 +197,34 @@ fn gradients_are_those_of_central_differences() {
             assert_is_gradient(&mut network, actor.range.clone(), of_actor, &case("actor"));
             let greedy = |network: &mut QActorCritic| network.actor_gradient(&store, batch, None, &Smooth { critics }).loss;
             assert_is_gradient(&mut network, actor.range.clone(), greedy, &case("actor without noise"));
+        }
+    }
+}
+
+/// The error of each decision is Q_1(s, a) less the number of the decision.
+#[test]
+fn errors_are_in_the_order_of_the_batch() {
+    for (config, head, actions) in configs() {
+        let (mut network, store, mut q) = (network(&config, head, actions), store(70, actions), Vec::new());
+        let ActionRows::Continuous { rows, .. } = &store.actions else { panic!("expected rows") };
+        // the network takes scaled actions: -1 and 1 are the bounds
+        let scaled: Vec<f32> = rows
+            .iter()
+            .enumerate()
+            .map(|(i, a)| {
+                let low = -2.0 - (i % actions) as f32;
+                2.0 * (a - low) / (1.0 - low) - 1.0
+            })
+            .collect();
+        network.q_values(&store, 0..70, &scaled, &mut q);
+        // not all decisions, and some of them twice
+        let indices: Vec<u32> = (0..100).map(|i| i * 37 % 69).collect();
+        let weights: Vec<f32> = (0..100).map(|i| if i % 9 == 4 { 0.0 } else { 0.01 }).collect();
+        let errors = network.critic_gradient(&store, Batch::new(&indices, &weights), &Squared).errors;
+        assert_eq!(errors.len(), 100);
+        for ((got, i), weight) in errors.iter().zip(&indices).zip(&weights) {
+            let expected = if *weight == 0.0 { 0.0 } else { q[*i as usize * head.critics] - *i as f32 };
+            assert!((got - expected).abs() < 1e-4, "{config:?}, decision {i}: expected {expected}, got {got}");
         }
     }
 }

@@ -4,23 +4,18 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::{QNetwork, simd::Level};
 use gradus_nets::{
-    ActionRows, Activation, Batch, Behaviour, Choice, Network, NetworkConfig, NetworkError, OptimiserStep, QHead, QNetwork as _, Rule,
-    Store, ValueLoss, ValueObjective, greedy, threads,
+    ActionRows, Activation, Batch, Behaviour, Choice, Evaluation, Network, NetworkConfig, NetworkError, OptimiserStep, QHead,
+    QNetwork as _, QValues, Rule, Store, ValueObjective, greedy, threads,
 };
 
 /// The squared error to targets that depend on the decision, averaged over the atoms.
 struct Squared;
 
 impl ValueObjective for Squared {
-    fn decision(&self, index: usize, q: &[f32], derivative: &mut [f32]) -> ValueLoss {
-        let share = 1.0 / q.len() as f32;
-        let mut loss = 0.0;
-        for (k, (q, d)) in q.iter().zip(derivative).enumerate() {
-            let error = q - ((index * 7 + k * 3) % 5) as f32;
-            loss += share * error * error;
-            *d = share * 2.0 * error;
-        }
-        ValueLoss { loss, diagnostics: gradus_nets::diagnostics([q[0], loss]) }
+    fn decision(&self, index: usize, q: QValues<'_>) -> Evaluation {
+        let (first, share) = (q.values()[0], 1.0 / q.values().len() as f32);
+        let loss = share * q.sum(|k, q| (q - ((index * 7 + k * 3) % 5) as f32).squared());
+        loss.with_diagnostics([first, loss.value()]).with_error(first - index as f32)
     }
 }
 
@@ -73,10 +68,11 @@ fn updates(mut network: QNetwork, rows: usize, actions: u32) -> Vec<u32> {
     let weights: Vec<f32> = (0..rows).map(|i| if i % 11 == 5 { 0.0 } else { (1 + i % 3) as f32 / rows as f32 }).collect();
     let (mut target, mut numbers, mut q) = (network.snapshot(), Vec::new(), Vec::new());
     for _ in 0..3 {
-        let sums = network.gradient(&store, Batch::new(&indices, &weights), &Squared);
-        numbers.extend([sums.loss as f32, sums.diagnostics[1] as f32, network.gradient_norm()]);
+        let evaluated = network.gradient(&store, Batch::new(&indices, &weights), &Squared);
+        numbers.extend([evaluated.sums.loss as f32, evaluated.sums.diagnostics[1] as f32, network.gradient_norm()]);
+        numbers.extend_from_slice(&evaluated.errors);
         numbers.extend_from_slice(network.last_gradient());
-        assert_eq!(network.evaluate(&store, Batch::new(&indices, &weights), &Squared), sums);
+        assert_eq!(network.evaluate(&store, Batch::new(&indices, &weights), &Squared), evaluated);
         network.apply(&STEP);
         target.track(&network, 0.3);
         network.q_values(&store, 1..rows + 3, &mut q);
@@ -107,7 +103,7 @@ fn every_level_and_every_number_of_threads_gives_the_same_bits() {
 /// A loss of the batch, as a function of the parameters.
 fn loss(network: &mut QNetwork, store: &Store, (indices, weights): (&[u32], &[f32]), parameters: &[f32]) -> f64 {
     network.set_parameters(parameters);
-    network.evaluate(store, Batch::new(indices, weights), &Squared).loss
+    network.evaluate(store, Batch::new(indices, weights), &Squared).sums.loss
 }
 
 #[test]
@@ -132,6 +128,28 @@ fn gradients_are_those_of_central_differences() {
             let expected: f64 = gradient.iter().zip(&moves).map(|(g, m)| f64::from(*g) * f64::from(*m)).sum();
             let got = difference / (2.0 * f64::from(step));
             assert!((got - expected).abs() <= 2e-3 * expected.abs().max(1.0), "{config:?}, {head:?}: expected {expected}, got {got}");
+        }
+    }
+}
+
+/// The error of each decision is the first atom of Q(s, a) less the number of the decision.
+#[test]
+fn errors_are_in_the_order_of_the_batch() {
+    for (config, head, actions) in configs() {
+        let (mut network, store, mut q) = (network(&config, head, actions), store(70, actions), Vec::new());
+        network.q_values(&store, 0..70, &mut q);
+        let ActionRows::Discrete(taken) = &store.actions else { panic!("expected discrete actions") };
+        let of_action = |i: usize| q[(i * actions as usize + taken[i] as usize) * head.atoms];
+        // not all decisions, and one of them twice
+        let indices: Vec<u32> = (0..100).map(|i| i * 37 % 69).collect();
+        let weights: Vec<f32> = (0..100).map(|i| if i % 9 == 4 { 0.0 } else { 0.01 }).collect();
+        let is_counted = weights.iter().map(|weight| *weight != 0.0);
+        let expected: Vec<f32> =
+            indices.iter().zip(is_counted).map(|(i, counts)| if counts { of_action(*i as usize) - *i as f32 } else { 0.0 }).collect();
+        let batch = Batch::new(&indices, &weights);
+        for errors in [network.gradient(&store, batch, &Squared).errors, network.evaluate(&store, batch, &Squared).errors] {
+            assert_eq!(errors.len(), 100);
+            assert!(errors.iter().zip(&expected).all(|(got, expected)| (got - expected).abs() < 1e-5), "{errors:?}, {expected:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use gradus_envs::{Space, text};
 use gradus_nets::cpu::Transformer;
 use gradus_nets::cpu::simd::Level;
 use gradus_nets::{
-    ActionRows, Batch, Behaviour, Choice, Critic, FeedForward, LossGrad, Network, Objective, Observations, Policy, PolicyOutput, Positions,
+    ActionRows, Batch, Behaviour, Choice, Critic, Evaluation, FeedForward, Network, Objective, Observations, Outputs, Policy, Positions,
     Store, Texts, TransformerConfig, threads,
 };
 
@@ -74,14 +74,10 @@ fn store(episodes: usize, seed: u64) -> Store {
 struct Curved;
 
 impl Objective for Curved {
-    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
+    fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
         let a = 0.3 + 0.1 * (index % 5) as f32;
-        let error = now.value - a;
-        LossGrad {
-            loss: a * now.log_prob * now.log_prob - 0.2 * now.entropy + 0.5 * error * error + 0.6 * now.kl_old + a * now.kl_ref,
-            derivative: PolicyOutput { log_prob: 2.0 * a * now.log_prob, entropy: -0.2, value: error, kl_old: 0.6, kl_ref: a },
-            ..LossGrad::default()
-        }
+        let value_loss = 0.5 * (pi.value - a).squared();
+        (a * pi.log_prob.squared() - 0.2 * pi.entropy + value_loss + 0.6 * pi.kl_old + a * pi.kl_ref).into()
     }
 }
 

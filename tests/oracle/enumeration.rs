@@ -9,8 +9,8 @@ use gradus::envs::text::{Finish, Problem, Split, TargetSum, Task, Verdict, Vocab
 use gradus::nets::cpu::Transformer;
 use gradus::nets::tensors::Data;
 use gradus::nets::{
-    ActionRows, Batch, Behaviour, Critic, LossGrad, Network, Objective, Observations, Policy, PolicyOutput, Store, Texts,
-    TransformerConfig, threads,
+    ActionRows, Batch, Behaviour, Critic, Evaluation, Network, Objective, Observations, Outputs, Policy, Store, Texts, TransformerConfig,
+    threads,
 };
 use gradus::rollouts::Collector;
 
@@ -61,9 +61,8 @@ pub struct Oracle {
 struct Weighted<'a>(&'a [f64]);
 
 impl Objective for Weighted<'_> {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        let c = -self.0[i] as f32;
-        LossGrad { loss: c * now.log_prob, derivative: PolicyOutput { log_prob: c, ..PolicyOutput::default() }, ..LossGrad::default() }
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        (-self.0[i] as f32 * pi.log_prob).into()
     }
 }
 

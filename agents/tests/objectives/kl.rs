@@ -4,12 +4,15 @@ use crate::common::{decisions, near};
 use gradus_agents::GrpoConfig;
 use gradus_agents::kl::{k1, k2, k3};
 use gradus_agents::reference::{KlPenalty, next_coefficient};
-use gradus_agents::surrogate::Clipped;
-use gradus_nets::{Objective, PolicyOutput};
+use gradus_nets::loss::LogProb;
+use gradus_nets::{Loss, Objective, Of, PolicyOutput};
 
 #[test]
 fn estimators_give_the_hand_computed_divergence() {
-    near(&[k1(0.3), k2(0.3), k3(0.3)].map(f64::from), &[0.3, 0.045, 0.040_818], "d = 0.3");
+    let d = Of::<LogProb>::variable(0.3);
+    let of_all = [k1(d), k2(d), k3(d)];
+    near(&of_all.map(|k| k.value().into()), &[0.3, 0.045, 0.040_818], "d = 0.3");
+    near(&of_all.map(|k| k.slope().into()), &[1.0, 0.3, 0.259_182], "the derivatives 1, d and 1 - e^-d");
 }
 
 /// Tests the table in the documentation of `kl`. For actions from pi, the expected gradient of k1 is 0, that of k2 is the gradient of
@@ -41,16 +44,16 @@ fn each_estimator_has_the_documented_gradient() {
         // sum_a p(a) x d term / d log pi(a) x d log pi(a) / d z_j
         let mut mean = vec![0.0; 3];
         for a in 0..3 {
-            let term = kl_penalty.term(a, PolicyOutput { log_prob: p[a].ln() as f32, ..PolicyOutput::default() });
+            let term = kl_penalty.term(a, PolicyOutput { log_prob: p[a].ln() as f32, ..PolicyOutput::default() }.into());
             for (j, mean) in mean.iter_mut().enumerate() {
-                *mean += p[a] * f64::from(term.d_log_prob) * (f64::from(u8::from(a == j)) - p[j]);
+                *mean += p[a] * f64::from(term.loss.slopes.log_prob) * (f64::from(u8::from(a == j)) - p[j]);
             }
         }
         assert!(mean.iter().zip(&expected).all(|(m, e)| (m - e).abs() < 1e-6), "{estimator:?}: expected {expected:?}, got {mean:?}");
     }
     let kl_penalty = KlPenalty { log_probs: vec![-1.0], in_loss: 2.0, estimator: Some(Estimator::Exact), ..KlPenalty::default() };
-    let term = kl_penalty.term(0, PolicyOutput { log_prob: -0.5, kl_ref: 0.25, ..PolicyOutput::default() });
-    assert_eq!((term.loss, term.d_log_prob, term.d_kl_ref), (0.5, 0.0, 2.0));
+    let term = kl_penalty.term(0, PolicyOutput { log_prob: -0.5, kl_ref: 0.25, ..PolicyOutput::default() }.into());
+    assert_eq!(term.loss, Loss { value: 0.5, slopes: PolicyOutput { kl_ref: 2.0, ..PolicyOutput::default() }, q: 0.0 });
 }
 
 #[test]
@@ -80,15 +83,13 @@ fn beta_adapts_to_the_divergence() {
 fn k3_and_its_derivative_give_the_hand_computed_numbers() {
     let ln2 = std::f32::consts::LN_2;
     let objective = gradus_agents::grpo::GrpoObjective {
+        config: &GrpoConfig::default(),
         old_log_probs: &[-1.0, -1.0],
         advantages: &[0.0, 0.0],
-        clip: GrpoConfig::default().clip(),
-        clipped: Clipped::Objective,
         kl_penalty: &KlPenalty { log_probs: vec![-1.0 + ln2, -1.0 - ln2], in_loss: 0.5, ..KlPenalty::default() },
-        entropy_coefficient: 0.0,
     };
     for (i, k3, derivative) in [(0, 2.0 - ln2 - 1.0, -1.0), (1, 0.5 + ln2 - 1.0, 0.5)] {
-        let decision = objective.decision(i, PolicyOutput { log_prob: -1.0, ..PolicyOutput::default() });
-        assert!((decision.loss - 0.5 * k3).abs() < 1e-6 && (decision.derivative.log_prob - 0.5 * derivative).abs() < 1e-6, "{i}");
+        let loss = objective.decision(i, PolicyOutput { log_prob: -1.0, ..PolicyOutput::default() }.into()).loss;
+        assert!((loss.value - 0.5 * k3).abs() < 1e-6 && (loss.slopes.log_prob - 0.5 * derivative).abs() < 1e-6, "{i}");
     }
 }

@@ -6,3 +6,4 @@ mod derivatives;
 mod kl;
 mod ppo;
 mod surrogate;
+mod watched;

@@ -1,9 +1,8 @@
 //! Compares PPO's loss with hand-computed numbers, and its derivatives with finite differences.
 
 use gradus_agents::kl::KlCoefficients;
-use gradus_agents::ppo::PpoObjective;
-use gradus_agents::surrogate::Clip;
-use gradus_nets::{LossGrad, Objective, PolicyOutput};
+use gradus_agents::ppo::{PpoConfig, PpoObjective};
+use gradus_nets::{Evaluation, Loss, Objective, PolicyOutput};
 
 /// PPO's settings and one decision of a rollout.
 #[derive(Clone, Copy, Debug)]
@@ -22,35 +21,35 @@ struct Row {
 
 impl Row {
     /// Returns PPO's loss of this decision and its derivatives. The decision has index 1 in its rollout.
-    fn loss_grad(self, now: PolicyOutput) -> LossGrad {
+    fn decision(self, now: PolicyOutput) -> Evaluation {
+        let config = PpoConfig {
+            clip_value: self.clip_value,
+            entropy_coefficient: self.entropy_coefficient,
+            value_coefficient: self.value_coefficient,
+            ..PpoConfig::default()
+        };
         let objective = PpoObjective {
+            config,
             old_log_probs: &[f32::NAN, self.old_log_prob],
             old_values: &[f32::NAN, self.old_value],
             advantages: &[f32::NAN, self.advantage],
             targets: &[f32::NAN, self.target],
             advantage_mean: self.mean,
             advantage_std: self.std,
-            clip: Clip { low: self.clip, high: self.clip, dual: f32::INFINITY },
+            clip: self.clip,
             reference_kl: KlCoefficients::default(),
             kl_coefficient: 0.0,
-            clip_value: self.clip_value,
-            huber: f32::INFINITY,
-            entropy_coefficient: self.entropy_coefficient,
-            value_coefficient: self.value_coefficient,
         };
-        objective.decision(1, now)
+        objective.decision(1, now.into())
     }
 
-    fn at_log_prob(self, log_prob: f32) -> LossGrad {
-        self.loss_grad(PolicyOutput { log_prob, ..Default::default() })
+    fn at_log_prob(self, log_prob: f32) -> Evaluation {
+        self.decision(PolicyOutput { log_prob, ..Default::default() })
     }
 
-    fn at_value(self, value: f32) -> LossGrad {
-        Row { value_coefficient: 1.0, advantage: 0.0, ..self }.loss_grad(PolicyOutput {
-            log_prob: self.old_log_prob,
-            value,
-            ..Default::default()
-        })
+    fn at_value(self, value: f32) -> Loss {
+        let row = Row { value_coefficient: 1.0, advantage: 0.0, ..self };
+        row.decision(PolicyOutput { log_prob: self.old_log_prob, value, ..Default::default() }).loss
     }
 
     /// Returns the loss in f64, written as in CleanRL: with maxima of losses instead of the paper's minima of objectives.
@@ -91,10 +90,10 @@ const PLAIN: Row = Row {
 #[test]
 fn the_ratio_is_clipped_and_the_gradient_is_0_beyond_the_clip() {
     let row = Row { old_log_prob: -2.1, advantage: 0.2, ..PLAIN };
-    let decision = row.at_log_prob(-1.8);
-    assert_near(&[decision.loss, decision.derivative.log_prob], &[-0.24, 0.0], 1e-7);
-    let unclipped = Row { clip: f32::INFINITY, ..row }.at_log_prob(-1.8);
-    assert_near(&[unclipped.loss, unclipped.derivative.log_prob], &[-0.2 * 1.349_858_8; 2], 1e-7);
+    let loss = row.at_log_prob(-1.8).loss;
+    assert_near(&[loss.value, loss.slopes.log_prob], &[-0.24, 0.0], 1e-7);
+    let unclipped = Row { clip: f32::INFINITY, ..row }.at_log_prob(-1.8).loss;
+    assert_near(&[unclipped.value, unclipped.slopes.log_prob], &[-0.2 * 1.349_858_8; 2], 1e-7);
 }
 
 /// The six cases of figure 1 of the paper: ratios below, inside and above the clip range, for both signs of the advantage.
@@ -111,7 +110,7 @@ fn the_clip_only_stops_moves_beyond_its_range() {
     ];
     for (ratio, advantage, loss, derivative) in table {
         let decision = Row { advantage, ..PLAIN }.at_log_prob(-1.0 + ratio.ln());
-        assert_near(&[decision.loss, decision.derivative.log_prob], &[loss, derivative], 1e-6);
+        assert_near(&[decision.loss.value, decision.loss.slopes.log_prob], &[loss, derivative], 1e-6);
         // diagnostics 3 and 4: approx_kl and whether the ratio is outside the clip range
         let expected = [ratio - 1.0 - ratio.ln(), if (ratio - 1.0).abs() > 0.2 { 1.0 } else { 0.0 }];
         assert_near(&decision.diagnostics[3..5], &expected, 1e-6);
@@ -121,16 +120,16 @@ fn the_clip_only_stops_moves_beyond_its_range() {
 #[test]
 fn advantages_are_normalised_by_the_given_mean_and_deviation() {
     // (3 - 1) / 4 = .5
-    let decision = Row { advantage: 3.0, mean: 1.0, std: 4.0, ..PLAIN }.at_log_prob(-1.0);
-    assert_eq!((decision.loss, decision.derivative.log_prob), (-0.5, -0.5));
+    let loss = Row { advantage: 3.0, mean: 1.0, std: 4.0, ..PLAIN }.at_log_prob(-1.0).loss;
+    assert_eq!((loss.value, loss.slopes.log_prob), (-0.5, -0.5));
 }
 
 #[test]
 fn more_entropy_lowers_the_loss() {
     let row = Row { entropy_coefficient: 0.25, advantage: 0.0, ..PLAIN };
-    let at = |entropy| row.loss_grad(PolicyOutput { log_prob: -1.0, entropy, ..Default::default() });
-    assert_eq!((at(0.0).loss, at(2.0).loss), (0.0, -0.5));
-    assert_eq!(at(2.0).derivative, PolicyOutput { entropy: -0.25, ..Default::default() });
+    let at = |entropy| row.decision(PolicyOutput { log_prob: -1.0, entropy, ..Default::default() }).loss;
+    assert_eq!((at(0.0).value, at(2.0).value), (0.0, -0.5));
+    assert_eq!(at(2.0).slopes, PolicyOutput { entropy: -0.25, ..Default::default() });
 }
 
 /// The old value is 1, so values are clipped to .5 .. 1.5. The loss is the larger of two squared errors, halved: that of the value and that
@@ -146,8 +145,8 @@ fn the_value_loss_is_the_larger_of_the_plain_and_the_clipped_one() {
         (-1.0, 0.0, 0.5, -1.0),                      // clipped to .5, nearer: the plain error counts
     ];
     for (value, target, loss, derivative) in table {
-        let decision = Row { old_value: 1.0, clip_value: 0.5, target, ..PLAIN }.at_value(value);
-        assert_eq!((decision.loss, decision.derivative.value), (loss, derivative), "value {value}, target {target}");
+        let got = Row { old_value: 1.0, clip_value: 0.5, target, ..PLAIN }.at_value(value);
+        assert_eq!((got.value, got.slopes.value), (loss, derivative), "value {value}, target {target}");
     }
 }
 
@@ -158,10 +157,10 @@ fn an_unclipped_value_always_moves_the_critic() {
         for i in 0..200 {
             let x = i as f32;
             let (old_value, value, target) = ((0.37 * x).sin(), (0.53 * x).cos(), (0.71 * x).sin() * 2.0);
-            let decision = Row { old_value, clip_value, target, ..PLAIN }.at_value(value);
+            let loss = Row { old_value, clip_value, target, ..PLAIN }.at_value(value);
             let error = value - target;
             let case = format!("value {value} after {old_value}, target {target}, clip {clip_value}");
-            assert_eq!((decision.derivative.value, decision.loss), (error, 0.5 * error * error), "{case}");
+            assert_eq!((loss.slopes.value, loss.value), (error, 0.5 * error * error), "{case}");
         }
     }
 }
@@ -201,10 +200,10 @@ fn the_derivatives_match_central_differences_of_the_loss() {
             if by.iter().any(|f| bend(f)) {
                 continue;
             }
-            let LossGrad { loss, derivative, .. } = row.loss_grad(now);
+            let Loss { value: loss, slopes, .. } = row.decision(now).loss;
             assert!((f64::from(loss) - row.loss(l, h, v)).abs() < 1e-6, "{row:?} at {now:?}: loss {loss}");
-            for (got, f) in [derivative.log_prob, derivative.entropy, derivative.value].into_iter().zip(by) {
-                assert!((f64::from(got) - slope(f)).abs() < 2e-6, "{row:?} at {now:?}: {derivative:?}, expected {}", slope(f));
+            for (got, f) in [slopes.log_prob, slopes.entropy, slopes.value].into_iter().zip(by) {
+                assert!((f64::from(got) - slope(f)).abs() < 2e-6, "{row:?} at {now:?}: {slopes:?}, expected {}", slope(f));
             }
             rows += 1;
         }

@@ -3,16 +3,14 @@
 use crate::common::identity::{group, identity_rollout, policy};
 use crate::common::{context, figure, optimiser};
 use gradus_agents::{Agent, OptimiserConfig, Trpo, TrpoConfig};
-use gradus_nets::{Batch, LossGrad, Network, Objective, Policy, PolicyOutput};
+use gradus_nets::{Batch, Evaluation, Network, Objective, Outputs, Policy};
 
 /// The surrogate as a loss, and the divergence as a diagnostic.
 struct Look<'a>(&'a [f32], &'a [f32]);
 
 impl Objective for Look<'_> {
-    fn decision(&self, i: usize, now: PolicyOutput) -> LossGrad {
-        let mut decision = LossGrad { loss: (now.log_prob - self.0[i]).exp() * self.1[i], ..LossGrad::default() };
-        decision.diagnostics[0] = now.kl_old;
-        decision
+    fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
+        ((pi.log_prob - self.0[i]).exp() * self.1[i]).with_diagnostics([pi.kl_old.value()])
     }
 }
 

@@ -10,8 +10,11 @@ use std::sync::Mutex;
 use gradus_envs::Space;
 use gradus_envs::random::Stream;
 use gradus_nets::cpu::ActorCritic;
+use gradus_nets::loss::Output;
 use gradus_nets::tensors::{Data, Tensor};
-use gradus_nets::{ActionRows, Activation, Batch, Behaviour, DIAGNOSTICS, LossGrad, NetworkConfig, Objective, Policy, PolicyOutput, Store};
+use gradus_nets::{
+    ActionRows, Activation, Batch, Behaviour, Evaluation, Loss, NetworkConfig, Objective, Of, Outputs, Policy, PolicyOutput, Store,
+};
 
 const WIDTH: usize = 3;
 
@@ -31,31 +34,38 @@ impl Curved {
 }
 
 impl Objective for Curved {
-    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
-        let [a, b, c, d, target] = Self::coefficients(index);
-        let [l, h, v] = [now.log_prob, now.entropy, now.value].map(f64::from);
-        let mut diagnostics = [0.0; DIAGNOSTICS];
-        diagnostics[..4].copy_from_slice(&[now.log_prob, now.entropy, now.value, 1.0]);
-        LossGrad {
-            loss: Self::loss(index, [l, h, v]) as f32,
-            derivative: PolicyOutput {
-                log_prob: (2.0 * a * l + b * v + 0.3 * h) as f32,
-                entropy: (3.0 * c * h * h + 0.3 * l) as f32,
-                value: (b * l + 2.0 * d * (v - target)) as f32,
-                ..PolicyOutput::default()
-            },
-            diagnostics,
-        }
+    fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
+        let [a, b, c, d, target] = Self::coefficients(index).map(|x| x as f32);
+        let Outputs { log_prob: l, entropy: h, value: v, .. } = pi;
+        let of_two = product(b * l, v) + product(0.3 * h, l);
+        let loss = a * l.squared() + of_two + c * h * h.squared() + d * (v - target).squared();
+        loss.with_diagnostics([l.value(), h.value(), v.value(), 1.0])
     }
+}
+
+/// Returns the product of functions of two outputs, by the product rule. It is not a formula, because a loss is a sum of functions of one
+/// output each.
+fn product<A: Output, B: Output>(x: Of<A>, y: Of<B>) -> Loss {
+    Loss::from((x - x.value()) * y.value()) + x.value() * y
 }
 
 /// Records the policy's output for each decision.
 struct Recorder(Mutex<Vec<PolicyOutput>>);
 
 impl Objective for Recorder {
-    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
-        self.0.lock().unwrap()[index] = now;
-        LossGrad::default()
+    fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
+        self.0.lock().unwrap()[index] = values(pi);
+        Evaluation::default()
+    }
+}
+
+fn values(pi: Outputs) -> PolicyOutput {
+    PolicyOutput {
+        log_prob: pi.log_prob.value(),
+        entropy: pi.entropy.value(),
+        value: pi.value.value(),
+        kl_old: pi.kl_old.value(),
+        kl_ref: pi.kl_ref.value(),
     }
 }
 

@@ -2,7 +2,7 @@
 //! that an objective receives. Declaring that an objective depends on values alone does not change the results.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::{ActionRows, Batch, LossGrad, Moves, Network, NetworkConfig, Objective, Policy, PolicyOutput, Store, Sums};
+use gradus_nets::{ActionRows, Batch, Evaluation, Moves, Network, NetworkConfig, Objective, Outputs, Policy, Store, Sums};
 
 use super::{Curved, WIDTH, batch, network, outputs, small_networks, store};
 
@@ -48,9 +48,8 @@ struct OfValues {
 }
 
 impl Objective for OfValues {
-    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
-        let error = now.value - 0.1 * (index % 7) as f32;
-        LossGrad { loss: 0.5 * error * error, derivative: PolicyOutput { value: error, ..PolicyOutput::default() }, ..LossGrad::default() }
+    fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
+        (0.5 * (pi.value - 0.1 * (index % 7) as f32).squared()).into()
     }
 
     fn moves(&self) -> Moves {

@@ -10,8 +10,11 @@ use std::sync::Mutex;
 use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
+use gradus_nets::loss::Output;
 use gradus_nets::tensors::{Data, Tensor};
-use gradus_nets::{ActionRows, Activation, Batch, Behaviour, LossGrad, NetworkConfig, Objective, Policy, PolicyOutput, Store};
+use gradus_nets::{
+    ActionRows, Activation, Batch, Behaviour, Evaluation, Loss, NetworkConfig, Objective, Of, Outputs, Policy, PolicyOutput, Store,
+};
 
 const WIDTH: usize = 3;
 
@@ -23,31 +26,31 @@ fn loss(index: usize, [l, h, v, kl, kr]: [f64; 5]) -> f64 {
         + 0.25 * kr
 }
 
-/// The loss with derivatives by central differences: the objective's own derivatives are not tested here.
+/// The same loss as an objective.
 struct Curved;
 
 impl Objective for Curved {
-    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
-        let now = [now.log_prob, now.entropy, now.value, now.kl_old, now.kl_ref].map(f64::from);
-        let slope = |i: usize| {
-            let at = |by: f64| {
-                let mut moved = now;
-                moved[i] += by;
-                loss(index, moved)
-            };
-            ((at(1e-3) - at(-1e-3)) / 2e-3) as f32
-        };
-        let derivative = PolicyOutput { log_prob: slope(0), entropy: slope(1), value: slope(2), kl_old: slope(3), kl_ref: slope(4) };
-        LossGrad { loss: loss(index, now) as f32, derivative, ..Default::default() }
+    fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
+        let a = 0.2 + 0.1 * (index % 5) as f32;
+        let Outputs { log_prob: l, entropy: h, value: v, kl_old: kl, kl_ref: kr } = pi;
+        let of_two = product(0.15 * l, v) + product(-0.3 * h, l) + product((0.5 - a) * kl, h) + product(-0.1 * kr, h);
+        let of_policy = a * l.squared() + 0.2 * h.squared() + 0.4 * v.squared();
+        (of_two + of_policy + 0.7 * kl.squared() + 0.3 * kl + (0.2 + a) * kr.squared() + 0.25 * kr).into()
     }
+}
+
+/// Returns the product of functions of two outputs, by the product rule. It is not a formula, because a loss is a sum of functions of one
+/// output each.
+fn product<A: Output, B: Output>(x: Of<A>, y: Of<B>) -> Loss {
+    Loss::from((x - x.value()) * y.value()) + x.value() * y
 }
 
 /// The loss KL(old || new). Its second derivative at new = old is the Fisher information.
 struct Divergence;
 
 impl Objective for Divergence {
-    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
-        LossGrad { loss: now.kl_old, derivative: PolicyOutput { kl_old: 1.0, ..Default::default() }, ..Default::default() }
+    fn decision(&self, _: usize, pi: Outputs) -> Evaluation {
+        pi.kl_old.into()
     }
 }
 
@@ -55,8 +58,8 @@ impl Objective for Divergence {
 struct FromReference;
 
 impl Objective for FromReference {
-    fn decision(&self, _: usize, now: PolicyOutput) -> LossGrad {
-        LossGrad { loss: now.kl_ref, derivative: PolicyOutput { kl_ref: 1.0, ..Default::default() }, ..Default::default() }
+    fn decision(&self, _: usize, pi: Outputs) -> Evaluation {
+        pi.kl_ref.into()
     }
 }
 
@@ -64,9 +67,19 @@ impl Objective for FromReference {
 struct Recorder(Mutex<Vec<PolicyOutput>>);
 
 impl Objective for Recorder {
-    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
-        self.0.lock().unwrap()[index] = now;
-        LossGrad::default()
+    fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
+        self.0.lock().unwrap()[index] = values(pi);
+        Evaluation::default()
+    }
+}
+
+fn values(pi: Outputs) -> PolicyOutput {
+    PolicyOutput {
+        log_prob: pi.log_prob.value(),
+        entropy: pi.entropy.value(),
+        value: pi.value.value(),
+        kl_old: pi.kl_old.value(),
+        kl_ref: pi.kl_ref.value(),
     }
 }
 

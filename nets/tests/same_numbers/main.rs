@@ -9,8 +9,8 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::cpu::simd::Level;
 use gradus_nets::{
-    ActionRows, Activation, Batch, Behaviour, Choice, LossGrad, Network, NetworkConfig, Objective, OptimiserStep, Policy, PolicyOutput,
-    Rule, Store,
+    ActionRows, Activation, Batch, Behaviour, Choice, Evaluation, Network, NetworkConfig, Objective, OptimiserStep, Outputs, Policy, Rule,
+    Store,
 };
 
 const WIDTH: usize = 5;
@@ -19,22 +19,13 @@ const WIDTH: usize = 5;
 struct Quadratic;
 
 impl Objective for Quadratic {
-    fn decision(&self, index: usize, now: PolicyOutput) -> LossGrad {
+    fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
         let (a, target) = (0.5 + 0.25 * (index % 4) as f32, (index % 7) as f32 - 3.0);
-        let error = now.value - target;
-        let mut decision = LossGrad {
-            loss: a * now.log_prob * now.log_prob + now.log_prob * now.value - 0.1 * now.entropy + 0.5 * error * error + 0.5 * now.kl_old,
-            derivative: PolicyOutput {
-                log_prob: 2.0 * a * now.log_prob + now.value,
-                entropy: -0.1,
-                value: now.log_prob + error,
-                kl_old: 0.5,
-                ..PolicyOutput::default()
-            },
-            ..Default::default()
-        };
-        decision.diagnostics[0] = now.entropy;
-        decision
+        let Outputs { log_prob: l, entropy: h, value: v, kl_old, .. } = pi;
+        // the product l v by the product rule, because a loss is a sum of functions of one output each
+        let product = (l - l.stop()) * v.stop() + l.stop() * v;
+        let loss = a * l * l + product - 0.1 * h + 0.5 * (v - target).squared() + 0.5 * kl_old;
+        loss.with_diagnostics([h.value()])
     }
 }
 
