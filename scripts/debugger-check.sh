@@ -14,7 +14,7 @@ line() { grep -n -m 1 "$1" agents/src/ppo.rs | cut -d: -f1; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 program=$PWD/target/teach/examples/cartpole_ppo
-for place in 'learner.step();' '^        LossGrad {'; do
+for place in 'learner.step();' '^        loss.with_diagnostics'; do
   breakpoint="ppo.rs:$(line "$place")"
   shown=$(cd "$folder" && rust-gdb -batch -ex "set print elements 4" -ex "break $breakpoint" -ex run -ex "info locals" "$program" 2>&1)
   echo "ppo.rs, at '$place': $(grep -c ' = ' <<<"$shown") values shown"
