@@ -296,7 +296,7 @@ fn check_derivatives(world: &str, (agent, seed, change): (&str, u64, Change<'_>)
     }
     let found = found.lock().map_or_else(|poisoned| poisoned.into_inner().clone(), |found| found.clone());
     let suspect =
-        "the derivatives that the objective returns beside its loss; a factor that the loss holds constant on purpose differs, too";
+        "the derivatives that the objective gives to `Of::function`; a factor that `Of::stop` holds constant on purpose differs, too";
     Ok(Some(Verdict { property: "has the derivatives of its loss", suspect, found: found.verdict() }))
 }
 

@@ -234,7 +234,7 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
     }
 
     /// Samples from the buffer.
-    fn sample(&self, context: UpdateContext) -> Sample {
+    pub fn sample(&self, context: UpdateContext) -> Sample {
         let mut stream = Stream::new(context.seed, Purpose::Replay, self.updates);
         let mut sample = self.replay.sample(self.config.batch_size, self.config.n_step, &mut stream);
         self.replay.weigh(&mut sample, self.config.importance_exponent_at(context.progress) as f32);
@@ -281,7 +281,7 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
     /// Returns the report of the iteration so far: the metrics called `means`, as means over its updates (NaN before the first one), the
     /// learning rate, the number of updates of the training, and epsilon if there is one. At the end of an iteration, returns an error unless
     /// all parameters are finite; within an iteration, the next update would find a loss that is not.
-    fn report_of(&mut self, context: UpdateContext, means: impl IntoIterator<Item = &'static str>) -> Result<Report, AgentError> {
+    pub fn report_of(&mut self, context: UpdateContext, means: impl IntoIterator<Item = &'static str>) -> Result<Report, AgentError> {
         self.begin_update(context);
         self.reports += 1;
         if self.reports >= self.rollouts_per_iteration() || self.steps >= self.total_steps {

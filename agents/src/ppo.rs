@@ -17,7 +17,7 @@
 //!
 //! With `clip = inf` and `kl_coefficient` above 0, this is the paper's other variant, which penalises the divergence from pi_old instead
 //! ([`old_policy`](crate::old_policy)). If A < 0, a ratio far above 1 makes the first term of L arbitrarily large; `dual_clip` bounds it
-//! (Ye et al., arXiv 1912.09729). The formulas are in [`surrogate`](crate::surrogate).
+//! (Ye et al., arXiv 1912.09729).
 //!
 //! On texts a decision is a token. Rollouts hold whole episodes (`episodes_per_env`) and minibatches hold whole texts. The divergence from
 //! the frozen [`reference`](crate::reference) may be subtracted from each token's reward ([`rewards`](mod@crate::rewards)).

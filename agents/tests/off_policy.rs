@@ -340,7 +340,7 @@ fn the_importance_weights_are_corrected_fully_at_the_end() {
     let mut learner = config.learner(optimiser(), (1, 10_000), Box::new(network.unwrap()));
     let segments = (0..4).map(|i| Segment { range: i..i + 1, end: End::Terminated, group: GroupId(0) }).collect();
     let store = Store::new(1, vec![0.0; 4], ActionRows::Discrete(vec![0; 4]));
-    learner.observe(&Rollout::new(store, vec![0.0; 4], vec![0.0; 4], segments));
+    learner.replay.extend(&Rollout::new(store, vec![0.0; 4], vec![0.0; 4], segments));
     let all = learner.sample(context(0, 0.0));
     assert_eq!(all.slots, [0, 1, 2, 3], "one draw from each quarter of the mass");
     learner.replay.set_priorities(&all, &[1.0, 2.0, 3.0, 4.0]);

@@ -11,7 +11,9 @@ use golden::{floats, numbers};
 use gradus_agents::dqn::{Dqn, DqnConfig, TdLoss};
 use gradus_agents::off_policy::OffPolicyConfig;
 use gradus_agents::q_learner::QLearnerConfig;
-use gradus_agents::{End, GroupId, OptimiserConfig, QrDqn, QrDqnConfig, Rollout, Sample, Segment, UpdateContext};
+use gradus_agents::{
+    End, GroupId, OffPolicy, OffPolicyAgent, OptimiserConfig, QrDqn, QrDqnConfig, Rollout, Sample, Segment, UpdateContext,
+};
 use gradus_envs::Space;
 use gradus_nets::cpu::QNetwork;
 use gradus_nets::{ActionRows, Activation, Behaviour, NetworkConfig, QHead, Rule, Schedule, Store};
@@ -83,13 +85,17 @@ fn updates_are_those_of_pytorch() {
         assert_near(&of_first, &case["q"], &format!("{name}, q"));
 
         let loss = if settings["loss"] == "squared" { TdLoss::Squared } else { TdLoss::Huber };
-        let dqn = Dqn { config: DqnConfig { loss, double: is("double"), ..DqnConfig::default() } };
-        let qr_dqn = QrDqn { config: QrDqnConfig { quantiles: atoms, double: is("double"), ..QrDqnConfig::default() } };
+        let double = is("double");
+        let agent: Box<dyn OffPolicyAgent<dyn gradus_nets::QNetwork>> = match atoms {
+            1 => Box::new(Dqn { config: DqnConfig { loss, double, learner: config, ..DqnConfig::default() } }),
+            _ => Box::new(QrDqn { config: QrDqnConfig { quantiles: atoms, double, learner: config, ..QrDqnConfig::default() } }),
+        };
+        let mut off_policy = OffPolicy { agent, learner };
         let context = UpdateContext { seed: 1, iteration: 0, progress: 0.0 };
         for update in 0..size("updates") {
             let what = |part: &str| format!("{name}, update {update}, {part}");
-            let sums =
-                if atoms == 1 { dqn.learn(&mut learner, &batch, context) } else { qr_dqn.learn(&mut learner, &batch, context) }.unwrap();
+            let sums = off_policy.learn_from(&batch, context).unwrap().sums;
+            let learner = &mut off_policy.learner;
             assert_near(&[sums.loss as f32], &case["losses"][update], &what("loss"));
             assert_near(&[learner.network.gradient_norm()], &case["norms"][update], &what("gradient norm"));
             let total: f64 = batch.weights.iter().map(|weight| f64::from(*weight)).sum();
@@ -99,7 +105,7 @@ fn updates_are_those_of_pytorch() {
             let tau = floats(&settings["tau"])[0];
             learner.target.track(learner.network.as_ref(), tau);
         }
-        assert_parameters(learner.network.as_ref(), &case["last"]["parameters"], &format!("{name}, parameters"));
-        assert_parameters(learner.target.as_ref(), &case["last"]["target"], &format!("{name}, target"));
+        assert_parameters(off_policy.learner.network.as_ref(), &case["last"]["parameters"], &format!("{name}, parameters"));
+        assert_parameters(off_policy.learner.target.as_ref(), &case["last"]["target"], &format!("{name}, target"));
     }
 }

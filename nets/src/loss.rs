@@ -327,6 +327,25 @@ impl<O: Copy> Div<f32> for Of<O> {
     }
 }
 
+impl<O: Copy> Div for Of<O> {
+    type Output = Self;
+
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        let value = self.value / other.value;
+        Self::new(value, (self.slope - value * other.slope) / other.value)
+    }
+}
+
+impl<O: Copy> Div<Of<O>> for f32 {
+    type Output = Of<O>;
+
+    #[inline(always)]
+    fn div(self, other: Of<O>) -> Of<O> {
+        Of::constant(self) / other
+    }
+}
+
 impl<O: Copy> Add<Of<O>> for f32 {
     type Output = Of<O>;
 
@@ -432,6 +451,42 @@ impl Add for Loss {
     }
 }
 
+impl<O: Output> Sub<Loss> for Of<O> {
+    type Output = Loss;
+
+    #[inline(always)]
+    fn sub(self, loss: Loss) -> Loss {
+        Loss::from(self) - loss
+    }
+}
+
+impl Neg for Loss {
+    type Output = Self;
+
+    #[inline(always)]
+    fn neg(self) -> Self {
+        -1.0 * self
+    }
+}
+
+impl Sub for Loss {
+    type Output = Self;
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self + -other
+    }
+}
+
+impl Mul<f32> for Loss {
+    type Output = Self;
+
+    #[inline(always)]
+    fn mul(self, factor: f32) -> Self {
+        factor * self
+    }
+}
+
 impl Mul<Loss> for f32 {
     type Output = Loss;
 
@@ -476,8 +531,8 @@ macro_rules! sums {
 }
 
 sums! {
-    LogProb Entropy, LogProb Value, LogProb KlOld, LogProb KlRef, LogProb Q, Entropy Value, Entropy KlOld, Entropy KlRef, Value KlOld,
-    Value KlRef, KlOld KlRef,
+    LogProb Entropy, LogProb Value, LogProb KlOld, LogProb KlRef, LogProb Q, Entropy Value, Entropy KlOld, Entropy KlRef, Entropy Q,
+    Value KlOld, Value KlRef, Value Q, KlOld KlRef, KlOld Q, KlRef Q,
 }
 
 /// The loss of one decision, and what is reported of it.
@@ -552,6 +607,19 @@ impl From<PolicyOutput> for Outputs {
             value: Of::variable(now.value),
             kl_old: Of::variable(now.kl_old),
             kl_ref: Of::variable(now.kl_ref),
+        }
+    }
+}
+
+impl From<Outputs> for PolicyOutput {
+    #[inline(always)]
+    fn from(pi: Outputs) -> Self {
+        Self {
+            log_prob: pi.log_prob.value,
+            entropy: pi.entropy.value,
+            value: pi.value.value,
+            kl_old: pi.kl_old.value,
+            kl_ref: pi.kl_ref.value,
         }
     }
 }
@@ -655,10 +723,10 @@ impl<'a> QValues<'a> {
     pub fn cross_entropy(self, probabilities: &[f32]) -> Of<Q> {
         assert_eq!(self.values.len(), probabilities.len(), "expected a probability for each number");
         let (highest, sum) = normaliser(self.values);
-        let (mut loss, log_sum) = (0.0, ln(sum));
+        let (mut loss, log_sum, total) = (0.0, ln(sum), probabilities.iter().sum::<f32>());
         for ((p, q), d) in probabilities.iter().zip(self.values).zip(self.direction) {
             loss += if *p == 0.0 { 0.0 } else { p * (log_sum + (highest - q)) };
-            *d = exp(q - highest) / sum - p;
+            *d = total * (exp(q - highest) / sum) - p;
         }
         Of::variable(loss)
     }

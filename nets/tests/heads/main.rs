@@ -68,18 +68,8 @@ struct Recorder(Mutex<Vec<PolicyOutput>>);
 
 impl Objective for Recorder {
     fn decision(&self, index: usize, pi: Outputs) -> Evaluation {
-        self.0.lock().unwrap()[index] = values(pi);
+        self.0.lock().unwrap()[index] = PolicyOutput::from(pi);
         Evaluation::default()
-    }
-}
-
-fn values(pi: Outputs) -> PolicyOutput {
-    PolicyOutput {
-        log_prob: pi.log_prob.value(),
-        entropy: pi.entropy.value(),
-        value: pi.value.value(),
-        kl_old: pi.kl_old.value(),
-        kl_ref: pi.kl_ref.value(),
     }
 }
 
