@@ -10,7 +10,7 @@ if ! command -v gdb >/dev/null; then
 fi
 cargo build --profile teach --example cartpole_ppo --locked --quiet
 
-line() { grep -n -m 1 "$1" agents/src/ppo.rs | cut -d: -f1; }
+line() { grep -n -m 1 "$1" agents/src/policy_gradient/ppo.rs | cut -d: -f1; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 program=$PWD/target/teach/examples/cartpole_ppo

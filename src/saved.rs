@@ -114,7 +114,7 @@ pub(crate) fn load(path: &Path, world: Option<World>) -> Result<crate::Policy, E
 pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Policy>), Error> {
     let dir = dir.as_ref();
     let saved = Saved::read(dir, None)?;
-    if saved.config.is_whole() {
+    if !saved.config.has_actor_critic() {
         return Err(Error::folder(dir, format!("expected a run with an actor-critic network, got a run of {}", saved.config.agent)));
     }
     let mut policy = Config { device: Device::Cpu, ..saved.config.clone() }.policy(&saved.world)?;
@@ -167,9 +167,9 @@ impl Saved {
     fn behaviour(&self, device: Device) -> Result<Box<dyn Behaviour>, Error> {
         let on_device = Config { device, ..self.config.clone() };
         // the settings of an agent may be invalid on this machine, so the agent is built only if it brings its own behaviour
-        Ok(match self.config.is_whole() {
-            true => on_device.algorithm(&self.world)?.into_behaviour(),
-            false => on_device.policy(&self.world)?,
+        Ok(match self.config.has_actor_critic() {
+            true => on_device.policy(&self.world)?,
+            false => on_device.algorithm(&self.world)?.into_behaviour(),
         })
     }
 

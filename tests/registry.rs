@@ -129,7 +129,7 @@ settings! {
 impl AgentConfig for TableConfig {
     const NAME: &'static str = "toy-q-learning";
     const ABOUT: &'static str = "tabular Q-learning";
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         let env = setup.world.env();

@@ -3,7 +3,8 @@
 use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{Behaviour, Policy};
 
-use crate::{AgentError, Rollout};
+use crate::error::AgentError;
+use crate::rollout::Rollout;
 
 /// How rollouts are collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,11 @@ pub trait Agent: Send {
     /// This number only improves the estimate of the memory; the default is 1.
     fn batch(&self, decisions: usize) -> usize {
         decisions.min(1)
+    }
+
+    /// Returns the number of policies that the agent keeps in addition to the one that it improves, for the estimate of the memory.
+    fn kept_policies(&self) -> usize {
+        0
     }
 
     /// Returns the number of workers, which divides the number of environments. Each rollout comes from the environments of one worker.

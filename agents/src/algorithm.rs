@@ -3,7 +3,11 @@
 use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{Behaviour, Policy};
 
-use crate::{Agent, AgentError, Collection, Exploration, Replay, Report, Rollout, UpdateContext};
+use crate::agent::{Agent, Collection, Report, UpdateContext};
+use crate::error::AgentError;
+use crate::exploration::Exploration;
+use crate::replay::Replay;
+use crate::rollout::Rollout;
 
 /// An agent together with the behaviour that acts in the environments.
 ///

@@ -1,6 +1,6 @@
 //! How many seeds of each default preset reach a level: `presets/reached.csv`, which `scripts/defaults.sh` measures.
 
-use crate::Preset;
+use crate::config::Preset;
 
 /// What the final policies of a preset's seeds have reached.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,6 @@
 //! The number of floating-point operations that an environment step of an agent requires.
 
-use gradus_agents::actor_learner::ActorLearnerConfig;
-use gradus_agents::{DdpgConfig, DqnConfig, PpoConfig, SacConfig, Td3Config};
+use gradus_agents::Work;
 use gradus_envs::{Space, World};
 use gradus_nets::{Activation, NetworkConfig};
 
@@ -37,22 +36,11 @@ impl Arithmetic {
             space => (space.width(), 0),
         };
         let spaces = (width, actions);
-        if let Some(dqn) = algorithm.get::<DqnConfig>() {
-            return Ok(Self::of_dqn(dqn, network, spaces));
-        }
-        if let Some(ddpg) = algorithm.get::<DdpgConfig>() {
-            let updates = Updates { critics: 1, criticised: 1, share: 1.0, is_random: false };
-            return Ok(Self::of_actor_critic(&ddpg.learner, network, spaces, updates));
-        }
-        if let Some(td3) = algorithm.get::<Td3Config>() {
-            let updates = Updates { critics: td3.n_critics, criticised: 1, share: 1.0 / td3.policy_delay as f64, is_random: false };
-            return Ok(Self::of_actor_critic(&td3.learner, network, spaces, updates));
-        }
-        if let Some(sac) = algorithm.get::<SacConfig>() {
-            let updates = Updates { critics: sac.n_critics, criticised: sac.n_critics, share: 1.0, is_random: true };
-            return Ok(Self::of_actor_critic(&sac.learner, network, spaces, updates));
-        }
-        let Some(ppo) = algorithm.get::<PpoConfig>() else { return Err(no(&config.agent)) };
+        let (epochs, steps) = match algorithm.work(config.envs).ok_or_else(|| no(&config.agent))? {
+            Work::ActorCritic { epochs, steps } => (epochs, steps),
+            work @ Work::ActionValues { .. } => return Ok(Self::of_action_values(work, network, spaces)),
+            work @ Work::ActorAndCritics { .. } => return Ok(Self::of_actor_critic(work, network, spaces)),
+        };
         let mut widths = vec![width];
         widths.extend(&network.hidden);
         let trunks = if network.shared { 1 } else { 2 };
@@ -64,47 +52,45 @@ impl Arithmetic {
             false => 0,
         };
         let parameters = weights + hidden + actions + 1 + deviations;
-        let decisions = config.envs * ppo.rollout_steps;
-        let steps = ppo.epochs * decisions.div_ceil(ppo.minibatch_size.max(1));
         // acting: one forward pass; every epoch: a forward pass and a backward pass, which costs as much as two forward passes
-        let (epochs, passes) = (ppo.epochs as f64, 1.0 + ppo.epochs as f64);
+        let (epochs, passes) = (epochs as f64, 1.0 + epochs as f64);
         let is_tanh = network.activation == Activation::Tanh;
         Ok(Self {
             products: 2.0 * weights as f64 * (1.0 + 3.0 * epochs),
             tanh: if is_tanh { hidden as f64 * passes } else { 0.0 },
             exp: softmax as f64 * passes + epochs,
             ln: if softmax > 0 { passes } else { 0.0 },
-            moved: parameters as f64 * steps as f64 / decisions.max(1) as f64,
+            moved: parameters as f64 * steps,
         })
     }
 }
 
 impl Arithmetic {
-    /// Counts the operations of DQN. An update has a forward and a backward pass over the sample, and a forward pass of the target network
-    /// over the next observations; with double Q-learning, also one of the network.
-    fn of_dqn(dqn: &DqnConfig, network: &NetworkConfig, (width, actions): (usize, usize)) -> Self {
+    /// Counts the operations of an agent with action values. An update has a forward and a backward pass over the sample, and a forward pass
+    /// of the target network over the next observations; with double Q-learning, also one of the network.
+    fn of_action_values(work: Work, network: &NetworkConfig, (width, actions): (usize, usize)) -> Self {
+        let Work::ActionValues { updates, batch_size, next, dueling } = work else { unreachable!("action values") };
         let hidden = &network.hidden;
         let (own, shared) = match hidden.split_last() {
-            Some((own, shared)) if dqn.dueling => (std::slice::from_ref(own), shared),
+            Some((own, shared)) if dueling => (std::slice::from_ref(own), shared),
             _ => (&[][..], &hidden[..]),
         };
         let weights = |widths: &[usize]| widths.windows(2).map(|pair| pair[0] * pair[1]).sum::<usize>();
         let trunk = [&[width][..], shared].concat();
         let features = trunk[trunk.len() - 1];
         let head = |outputs: usize| weights(&[&[features][..], own, &[outputs]].concat());
-        let weights = (weights(&trunk) + head(actions) + if dqn.dueling { head(1) } else { 0 }) as f64;
-        let (learner, passes) = (&dqn.learner.off_policy, if dqn.double { 5.0 } else { 4.0 });
-        let rows = learner.updates_per_step * learner.batch_size as f64;
+        let weights = (weights(&trunk) + head(actions) + if dueling { head(1) } else { 0 }) as f64;
+        let (passes, rows) = (3.0 + next as f64, updates * batch_size as f64);
         // the hidden layers of the dueling streams are counted twice
         let units = (hidden.iter().sum::<usize>() + own.iter().sum::<usize>()) as f64;
-        let outputs = (actions + usize::from(dqn.dueling)) as f64;
+        let outputs = (actions + usize::from(dueling)) as f64;
         let is_tanh = network.activation == Activation::Tanh;
         Self {
             products: 2.0 * weights * (1.0 + passes * rows),
             tanh: if is_tanh { units * (1.0 + (passes - 2.0) * rows) } else { 0.0 },
             exp: 0.0,
             ln: 0.0,
-            moved: (weights + units + outputs) * learner.updates_per_step,
+            moved: (weights + units + outputs) * updates,
         }
     }
 
@@ -114,21 +100,22 @@ impl Arithmetic {
     /// - a forward and a backward pass of the critics over the sample,
     /// - for a share of the updates, a forward and a backward pass of the actor, a forward pass of the critics that its loss reads, and a
     ///   backward pass to the action, without the gradient of the weights, of the critic on which the loss depends in a row.
-    fn of_actor_critic(learner: &ActorLearnerConfig, network: &NetworkConfig, (width, actions): (usize, usize), of: Updates) -> Self {
+    fn of_actor_critic(work: Work, network: &NetworkConfig, (width, actions): (usize, usize)) -> Self {
+        let Work::ActorAndCritics { updates, batch_size, critics, criticised, share, is_random } = work else {
+            unreachable!("an actor and critics")
+        };
         let weights = |inputs: usize, outputs: usize| {
             let widths = [&[inputs][..], &network.hidden, &[outputs]].concat();
             widths.windows(2).map(|pair| pair[0] * pair[1]).sum::<usize>() as f64
         };
-        let outputs = if of.is_random && !network.gsde { 2 * actions } else { actions };
-        let (actor, critic, critics) = (weights(width, outputs), weights(width + actions, 1), of.critics as f64);
-        let learner = &learner.off_policy;
-        let (updates, criticised, share) = (learner.updates_per_step, of.criticised as f64, of.share);
-        let rows = updates * learner.batch_size as f64;
+        let outputs = if is_random && !network.gsde { 2 * actions } else { actions };
+        let (actor, critic, critics) = (weights(width, outputs), weights(width + actions, 1), critics as f64);
+        let (criticised, rows) = (criticised as f64, updates * batch_size as f64);
         let products = actor + 4.0 * critics * critic + share * (3.0 * actor + (criticised + 1.0) * critic);
         let units = network.hidden.iter().sum::<usize>() as f64;
         // every action has a tanh; its log-probability has the deviation, and ln(1 + exp)
         let chosen = 1.0 + rows * (1.0 + share);
-        let random = if of.is_random { actions as f64 } else { 0.0 };
+        let random = if is_random { actions as f64 } else { 0.0 };
         let is_tanh = network.activation == Activation::Tanh;
         let hidden = if is_tanh { units * (chosen + rows * (2.0 * critics + share * criticised)) } else { 0.0 };
         let deviations = if network.gsde { network.hidden.last().copied().unwrap_or(width) * actions } else { 0 };
@@ -141,17 +128,6 @@ impl Arithmetic {
             moved: updates * (share * of_actor + critics * (critic + units + 1.0)),
         }
     }
-}
-
-/// What an update of an agent with an actor and critics consists of.
-struct Updates {
-    critics: usize,
-    /// Critics that the actor's loss reads.
-    criticised: usize,
-    /// Updates of the actor, as a share of those of the critics.
-    share: f64,
-    /// Whether actions are random and have a log-probability.
-    is_random: bool,
 }
 
 #[cfg(test)]

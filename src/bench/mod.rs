@@ -11,7 +11,6 @@ pub mod text;
 
 use std::time::Instant;
 
-use gradus_agents::{DqnConfig, PpoConfig};
 use gradus_envs::random::{Purpose, Stream, unit_f32};
 use gradus_envs::{Actions, Space, VecEnv, World};
 use gradus_nets::cpu::multiply_rate;
@@ -65,12 +64,20 @@ pub fn solve(config: &Config, seed: u64) -> Result<Solve, Error> {
 /// # Ok::<(), gradus::Error>(())
 /// ```
 pub fn with_envs(mut config: Config, envs: usize) -> Config {
-    let envs_before = config.envs;
-    if let Some(ppo) = config.algorithm.get_mut::<PpoConfig>() {
-        let minibatches = (envs_before * ppo.rollout_steps).div_ceil(ppo.minibatch_size.max(1));
-        ppo.minibatch_size = (envs * ppo.rollout_steps).div_ceil(minibatches.max(1));
+    let number = |config: &Config, key: &str| usize::try_from(config.algorithm.to_table().get(key)?.as_integer()?).ok();
+    if let (Some(steps), Some(size)) = (number(&config, "rollout_steps"), number(&config, "minibatch_size")) {
+        let minibatches = (config.envs * steps).div_ceil(size.max(1));
+        let size = (envs * steps).div_ceil(minibatches.max(1));
+        config = Config { envs, ..config };
+        config = changed(config, "minibatch_size", size);
     }
     Config { envs, ..config }
+}
+
+/// Returns a configuration with another value of a setting that its agent has.
+fn changed(config: Config, key: &str, value: impl std::fmt::Display) -> Config {
+    let setting = format!("{}.{key}={value}", config.agent);
+    config.with_setting(&setting).expect("a setting of the agent")
 }
 
 /// The measured speed of a training and its upper bound from the machine's multiplication rate.
@@ -115,11 +122,9 @@ fn slice(trainer: &mut Trainer, seconds: f64) -> Result<f64, Error> {
 
 /// Returns `config` for a training that does not end, with the exploration of the end of a training: random actions need no network.
 fn unending(config: &Config) -> Config {
-    let mut config = Config { steps: 1 << 50, ..config.clone() };
-    if let Some(dqn) = config.algorithm.get_mut::<DqnConfig>() {
-        dqn.learner.exploration_fraction = 0.0;
-    }
-    config
+    let config = Config { steps: 1 << 50, ..config.clone() };
+    let explores = config.algorithm.to_table().contains_key("exploration_fraction");
+    if explores { changed(config, "exploration_fraction", "0.0") } else { config }
 }
 
 /// Measures the training speed of `config` and the machine's peak multiplication rate, alternating `rounds` times. Returns medians.

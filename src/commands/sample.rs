@@ -3,15 +3,14 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use crate::agents::reinforce::Baseline;
-use crate::agents::{DpoConfig, GrpoConfig, ReinforceConfig};
+use crate::agents::Advantages;
 use crate::envs::text::Finish;
-use crate::evaluate::sample::{Compared, Completion, Drawn, Token, sample};
+use crate::evaluate::sample::{Completion, Drawn, Token, sample};
 use crate::nets::Sampling;
 use crate::numbers::short;
 use crate::run::{load_reward, load_reward_of};
 use crate::saved::load_policy;
-use crate::{Config, Error, LearnedReward};
+use crate::{Error, LearnedReward};
 use clap::Args;
 
 use super::{number, number_within, say};
@@ -60,7 +59,7 @@ pub(super) fn run(arguments: &Sample) -> Result<u8, Error> {
     };
     let vocabulary = text.task.vocabulary();
     let prompt = vocabulary.encode(&arguments.prompt)?;
-    let (compared, mut learned) = (compared(&config), reward_of(arguments.reward_model.as_deref(), &arguments.dir)?);
+    let (compared, mut learned) = (config.algorithm.advantages(), reward_of(arguments.reward_model.as_deref(), &arguments.dir)?);
     let completions = sample(policy.as_mut(), text, &prompt, Drawn { n, sampling, seed }, compared, learned.as_mut())?;
 
     let paint = Paint::for_stdout();
@@ -74,7 +73,7 @@ pub(super) fn run(arguments: &Sample) -> Result<u8, Error> {
     if !about.is_empty() {
         say(paint.dim(&format!("{}: {about}", world.name)));
     }
-    if let (1, Compared::Group(..) | Compared::Others { .. }) = (n, compared) {
+    if let (1, Advantages::OfGroup(..) | Advantages::AgainstOthers { .. }) = (n, compared) {
         say(paint.dim(&format!("{} compares completions with each other: -n 8, for example, shows advantages", config.agent)));
     }
     Ok(0)
@@ -101,23 +100,6 @@ fn sampling(arguments: &Sample) -> Result<Sampling, Error> {
         got: error.got.to_string(),
     })?;
     Ok(sampling)
-}
-
-/// Returns the baseline of the run's agent. For a running mean or a greedy baseline (ReMax) returns no baseline, because neither the mean
-/// nor a greedy completion exists here.
-fn compared(config: &Config) -> Compared {
-    let (gamma, lambda) = config.algorithm.discounts();
-    if let Some(grpo) = config.algorithm.get::<GrpoConfig>() {
-        return Compared::Group(grpo.group_std, grpo.supervision);
-    }
-    if config.algorithm.get::<DpoConfig>().is_some() {
-        return Compared::Others { gamma: 1.0 }; // DPO has no critic; it compares completions by their rewards
-    }
-    match config.algorithm.get::<ReinforceConfig>().map(|reinforce| reinforce.baseline) {
-        Some(Baseline::LeaveOneOut) => Compared::Others { gamma },
-        Some(Baseline::None | Baseline::Mean | Baseline::Greedy) => Compared::Nothing { gamma },
-        Some(Baseline::Value) | None => Compared::Values { gamma, lambda },
-    }
 }
 
 /// Whether to print in colour.

@@ -13,8 +13,7 @@ use std::path::Path;
 
 use gradus_agents::dpo::Pair;
 use gradus_agents::{
-    Agent, AgentSettings, Algorithm, Built, ConfigError, OnPolicy, OptimiserConfig, PpoConfig, Preset, ReferenceConfig, Setup,
-    registry as agents,
+    Agent, AgentSettings, Algorithm, Built, ConfigError, OnPolicy, OptimiserConfig, Preset, ReferenceConfig, Setup, registry as agents,
 };
 use gradus_envs::{Space, World, registry};
 use gradus_nets::{ActionScale, Device, NetworkError, Policy, Precision, TorchConfig};
@@ -86,7 +85,7 @@ settings! {
         pub reward_model: Option<RewardConfig> = None,
         /// Settings of the agent, in the section named after it.
         #[serde(flatten)]
-        pub algorithm: AgentSettings = PpoConfig::default().into(),
+        pub algorithm: AgentSettings = AgentSettings::default(),
     }
 }
 
@@ -484,8 +483,8 @@ impl Config {
         };
         self.optimiser.check()?;
         let built = self.algorithm.build(&setup)?;
-        let is_whole = !matches!(built, Built::OnPolicy(_));
-        ConfigError::unless(is_whole == self.is_whole(), "agent", "AgentConfig::IS_WHOLE to match the built agent", &self.agent)?;
+        let is_said = matches!(built, Built::OnPolicy(_)) == self.has_actor_critic();
+        ConfigError::unless(is_said, "agent", "AgentConfig::HAS_ACTOR_CRITIC to match the built agent", &self.agent)?;
         let (seen, done) = (world.env().observation_space(), world.env().action_space());
         let is_continuous = matches!(built, Built::ActorCritics { .. });
         if is_continuous || matches!(built, Built::Values { .. }) {
@@ -501,9 +500,9 @@ impl Config {
         Ok(built)
     }
 
-    /// Whether the agent brings its own behaviour instead of the configured actor-critic network.
-    pub(crate) fn is_whole(&self) -> bool {
-        agents::find(self.algorithm.name()).is_ok_and(|entry| entry.is_whole)
+    /// Whether the agent learns with the configured actor-critic network.
+    pub(crate) fn has_actor_critic(&self) -> bool {
+        agents::find(self.algorithm.name()).map_or(true, |entry| entry.has_actor_critic)
     }
 
     /// Builds the update rule of an agent that trains an actor-critic network. Returns an error for other agents and invalid settings.

@@ -1,5 +1,6 @@
 //! Completions of a prompt with the log-probability, entropy, value, reward and advantage of each token.
 
+use gradus_agents::Advantages;
 use gradus_agents::groups::{EPSILON, GroupStd, Supervision, group_advantages, leave_one_out, process_advantages, steps};
 use gradus_agents::returns::{discounted, gae};
 use gradus_envs::random::{Purpose, Stream};
@@ -44,33 +45,6 @@ pub struct Completion {
     pub learned: Option<f64>,
 }
 
-/// The baseline of the advantages.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Compared {
-    /// The critic's values, in GAE with this gamma and lambda.
-    Values {
-        /// Discount factor.
-        gamma: f32,
-        /// Lambda of GAE.
-        lambda: f32,
-    },
-    /// No baseline: the advantage is the discounted return G. This also stands for REINFORCE with a running mean, which a policy file does
-    /// not have, and for REINFORCE with a greedy baseline, because [`sample`] generates no greedy completion.
-    Nothing {
-        /// Discount factor.
-        gamma: f32,
-    },
-    /// The mean return of the other completions, as in RLOO. The advantage is G_0 minus that mean.
-    Others {
-        /// Discount factor.
-        gamma: f32,
-    },
-    /// The mean return of the group, as in GRPO. The advantage is (R - mean R) / (std R + 1e-4), with this kind of standard deviation;
-    /// [`GroupStd::None`]: R - mean R. With process supervision the rewards of steps are compared instead of returns, and the advantage of a
-    /// token is the sum over the steps that end at or after it.
-    Group(GroupStd, Supervision),
-}
-
 /// How completions are sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drawn {
@@ -91,7 +65,7 @@ pub fn sample(
     world: &TextWorld,
     prompt: &[u32],
     drawn: Drawn,
-    compared: Compared,
+    compared: Advantages,
     mut learned: Option<&mut LearnedReward>,
 ) -> Result<Vec<Completion>, EnvError> {
     let Space::Text { context, vocabulary } = world.space() else { unreachable!("a world of text") };
@@ -168,7 +142,7 @@ pub fn sample(
         rewards.iter().map(|rewards| rewards.as_ref().map(of)).collect()
     };
     match compared {
-        Compared::Values { gamma, lambda } => {
+        Advantages::OfValues { gamma, lambda } => {
             for (completion, rewards) in completions.iter_mut().zip(&rewards) {
                 let Some(rewards) = rewards else { continue };
                 let values: Vec<f32> = completion.tokens.iter().map(|token| token.value).collect();
@@ -177,14 +151,14 @@ pub fn sample(
                 completion.tokens.iter_mut().zip(advantages).for_each(|(token, advantage)| token.advantage = Some(advantage));
             }
         }
-        Compared::Nothing { gamma } => {
+        Advantages::OfReturns { gamma } => {
             for (completion, returns) in completions.iter_mut().zip(returns(gamma)) {
                 let Some(returns) = returns else { continue };
                 completion.tokens.iter_mut().zip(returns).for_each(|(token, g)| token.advantage = Some(g));
             }
         }
-        Compared::Others { gamma } => with_each_other(&mut completions, &whole(&returns(gamma)), leave_one_out),
-        Compared::Group(std, supervision) => {
+        Advantages::AgainstOthers { gamma } => with_each_other(&mut completions, &whole(&returns(gamma)), leave_one_out),
+        Advantages::OfGroup(std, supervision) => {
             // the batch has only one group
             let std = if std == GroupStd::Batch { GroupStd::Population } else { std };
             // a model that scores whole texts has no rewards of steps

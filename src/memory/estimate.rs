@@ -4,7 +4,7 @@
 //! ([`RolloutBytes`]), and the update ([`Rollout::UPDATE_BYTES`]). Each counts only the large allocations that are certainly made, so
 //! an estimate is rather too low than too high: what works is never refused. Numbers of bytes are `f64`, which cannot overflow.
 
-use gradus_agents::{Built, Collection, DpoConfig, Replay, Rollout};
+use gradus_agents::{Built, Collection, Replay, Rollout};
 use gradus_envs::random::Stream;
 use gradus_envs::text::TextWorld;
 use gradus_envs::{Finished, Space, VecEnv, World};
@@ -38,7 +38,7 @@ struct Parts {
 impl Parts {
     /// Returns the parts, or `None` if the memory is not known: with an agent that brings its own network, and on other devices.
     fn of(config: &Config, world: &World) -> Result<Option<(Self, Built)>, Error> {
-        if config.is_whole() || config.device != Device::Cpu {
+        if !config.has_actor_critic() || config.device != Device::Cpu {
             return Ok(None);
         }
         let built = config.build(world)?;
@@ -49,9 +49,8 @@ impl Parts {
             Collection::Episodes { per_env, .. } => (per_env as f64, "episodes_per_env", tokens(world).map_or(1.0, |(_, new)| new)),
         };
         let acting = if config.max_concurrent == 0 { f64::INFINITY } else { config.max_concurrent as f64 };
-        let has_reference = config.reference.is_needed() || config.algorithm.get::<DpoConfig>().is_some();
-        let others = [has_reference, config.reward_model.as_ref().is_some_and(RewardConfig::is_on)];
-        let others = others.into_iter().filter(|is_there| *is_there).count() as f64;
+        let reward_models = usize::from(config.reward_model.as_ref().is_some_and(RewardConfig::is_on));
+        let others = (agent.kept_policies() + reward_models) as f64;
         let (rollout, network) = (RolloutBytes::of(world, &config.wrappers), footprint(&config.network, world)?);
         Ok(Some((Self { rollout, network, amount, key, decisions, acting, others }, built)))
     }
@@ -121,7 +120,7 @@ pub(crate) fn check_training(config: &Config, world: &World) -> Result<(), Error
 #[allow(clippy::type_complexity)]
 fn of_values(config: &Config, world: &World) -> Result<Option<(impl Fn(f64) -> f64, Option<usize>)>, Error> {
     let Network::Perceptron(network) = &config.network else { return Ok(None) };
-    if !config.is_whole() || config.device != Device::Cpu {
+    if config.has_actor_critic() || config.device != Device::Cpu {
         return Ok(None);
     }
     let env = world.env();

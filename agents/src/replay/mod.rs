@@ -2,7 +2,7 @@
 //!
 //! A sample is a [`Rollout`] of short segments. Each segment begins at a decision that was drawn at random, has up to `horizon` decisions,
 //! and ends as [`End`] says: the episode terminated, it was truncated, or the segment was cut. A truncated or cut segment has its own next
-//! observation, so [`Segment::bootstrap`] and [`discounted`](crate::returns::discounted) give n-step returns that are right at every end.
+//! observation, so [`Segment::bootstrap`] and [`discounted`](crate::parts::returns::discounted) give n-step returns that are right at every end.
 //!
 //! Every observation is stored once: the next observation of a decision is the observation of the next decision. Only the final observation
 //! of a truncated episode is stored beside it. Observations and rewards are stored as the environment gave them, and normalised when they are
@@ -12,16 +12,17 @@
 //! (N P(i))^-beta, divided by the largest weight of the sample (Schaul et al., arXiv 1511.05952, equations 1 and 3.4). A new decision gets the
 //! greatest priority so far.
 
+pub mod off_policy;
 mod saved;
+mod sum_tree;
 
 use std::collections::VecDeque;
 
 use gradus_envs::random::Stream;
 use gradus_nets::{ActionRows, Observations, Store, math};
 
-use crate::rollout::Scaling;
-use crate::sum_tree::SumTree;
-use crate::{End, GroupId, Rollout, Segment};
+use crate::replay::sum_tree::SumTree;
+use crate::rollout::{End, GroupId, Rollout, Scaling, Segment};
 pub use saved::Page;
 
 /// Approximate number of decisions in a page.

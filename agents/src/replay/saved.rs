@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::{CONTINUES, Final, PAGE, Priorities, Replay, TRUNCATED};
-use crate::sum_tree::SumTree;
+use crate::replay::sum_tree::SumTree;
 use gradus_nets::ActionRows;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64, named};
 

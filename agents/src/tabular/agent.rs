@@ -11,7 +11,12 @@ use gradus_nets::{ActionRows, Behaviour, Observations, settings};
 
 use super::value_table::state_of;
 use super::{ActionValues, Experience, ValueTable};
-use crate::{AgentError, Algorithm, Built, Collection, ConfigError, End, EpsilonGreedy, Preset, Report, Rollout, Setup, UpdateContext};
+use crate::agent::{Collection, Report, UpdateContext};
+use crate::algorithm::Algorithm;
+use crate::config::{Built, Preset, Setup};
+use crate::error::{AgentError, ConfigError};
+use crate::exploration::EpsilonGreedy;
+use crate::rollout::{End, Rollout};
 
 settings! {
     /// The settings that tabular agents share. The letters are those of Sutton and Barto.

@@ -4,7 +4,8 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset, sizes};
 use super::{ActionValues, Experience};
-use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::error::ConfigError;
 
 /// Updates one of two tables, Q1(S, A) += alpha (R + gamma Q2(S', argmax_a Q1(S', a)) - Q1(S, A)) (equation 6.10). The table that chooses the action is
 /// not the one that gives its value, so that the largest of several noisy values is not taken for the value of the best action. Q2 is 0 if the process
@@ -38,7 +39,7 @@ impl AgentConfig for DoubleQLearningConfig {
     const NAME: &'static str = "double-q-learning";
     const ABOUT: &'static str = "tabular double Q-learning: two tables, without maximisation bias";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         let (states, actions) = sizes(setup)?;

@@ -5,7 +5,8 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, fits, preset, sizes};
 use super::{ActionValues, Experience, q_learning};
-use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::error::ConfigError;
 
 /// A deterministic model: the last outcome of every state and action that was tried.
 ///
@@ -128,7 +129,7 @@ impl AgentConfig for DynaQConfig {
     const NAME: &'static str = "dyna-q";
     const ABOUT: &'static str = "tabular Dyna-Q: Q-learning, and planning with a model; Dyna-Q+ if kappa is above 0";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         let (states, actions) = sizes(setup)?;

@@ -8,7 +8,8 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, TableConfig, model, of_random_actions, preset};
 use super::{Sweeps, deterministic, look_ahead, policy_evaluation};
-use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::error::ConfigError;
 
 settings! {
     /// The settings of value iteration.
@@ -24,7 +25,7 @@ impl AgentConfig for ValueIterationConfig {
     const NAME: &'static str = "value-iteration";
     const ABOUT: &'static str = "value iteration: a sweep over the known table after every episode";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         self.table.built(Self::NAME, setup, ValueIteration { model: model(setup)? })
@@ -72,7 +73,7 @@ impl AgentConfig for PolicyIterationConfig {
     const NAME: &'static str = "policy-iteration";
     const ABOUT: &'static str = "policy iteration: evaluation of the policy on the known table, then improvement, after every episode";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         self.table.built(Self::NAME, setup, PolicyIteration { model: model(setup)? })
@@ -118,7 +119,7 @@ impl AgentConfig for PolicyEvaluationConfig {
     const NAME: &'static str = "policy-evaluation";
     const ABOUT: &'static str = "policy evaluation: values of random actions, a sweep over the known table after every episode";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         self.table.built(Self::NAME, setup, PolicyEvaluation { model: model(setup)? })

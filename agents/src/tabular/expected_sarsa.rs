@@ -4,7 +4,8 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, TableConfig, preset};
 use super::{ActionValues, Experience};
-use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::error::ConfigError;
 
 /// Updates Q(S, A) += alpha (R + gamma sum_a pi(a|S') Q(S', a) - Q(S, A)) (equation 6.9), where pi is epsilon-greedy. The expectation takes the place of
 /// Sarsa's next action, whose variance it removes. Q(S', a) is 0 if the process terminated. With `epsilon` 0 this is Q-learning.
@@ -37,7 +38,7 @@ impl AgentConfig for ExpectedSarsaConfig {
     const NAME: &'static str = "expected-sarsa";
     const ABOUT: &'static str = "tabular Expected Sarsa: on-policy control without the variance of the next action";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         self.table.built(Self::NAME, setup, ExpectedSarsa)

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, model, of_random_actions, preset};
 use super::{Experience, Steps, Sweeps, Trajectory, ValueTable};
-use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::error::ConfigError;
 
 /// Returns the return from each step of an episode that terminated: G_t = R_{t+1} + gamma G_{t+1} (equation 3.9).
 ///
@@ -127,7 +128,7 @@ impl AgentConfig for MonteCarloConfig {
     const NAME: &'static str = "monte-carlo";
     const ABOUT: &'static str = "on-policy Monte Carlo control: first or every visit, or exploring starts";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         let model = if self.exploring_starts { Some(model(setup)?) } else { None };
@@ -222,7 +223,7 @@ impl AgentConfig for MonteCarloPredictionConfig {
     const NAME: &'static str = "monte-carlo-prediction";
     const ABOUT: &'static str = "Monte Carlo prediction: values of random actions, first or every visit";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         let rule = MonteCarloPrediction { is_first: self.visits == Visits::First, episodes: vec![VecDeque::new(); setup.envs] };

@@ -7,7 +7,8 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, of_random_actions, preset};
 use super::{Steps, Sweeps, Trajectory};
-use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::error::ConfigError;
 
 /// Runs n-step TD prediction over an episode that terminated: for each t in turn, V(S_t) += alpha (G - V(S_t)) with the n-step return
 /// G = R_{t+1} + ... + gamma^{n-1} R_{t+n} + gamma^n V(S_{t+n}) (equations 7.1 and 7.2). Returns that reach beyond the end are complete. With n = 1 this is
@@ -71,7 +72,7 @@ impl AgentConfig for NStepTdConfig {
     const NAME: &'static str = "n-step-td";
     const ABOUT: &'static str = "n-step TD: values of random actions, with returns of n rewards";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         ConfigError::unless_at_least_one("n-step-td.n", self.n)?;

@@ -6,7 +6,8 @@ use gradus_nets::settings;
 
 use super::Steps;
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset};
-use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::error::ConfigError;
 
 settings! {
     /// The settings of n-step Sarsa.
@@ -24,7 +25,7 @@ impl AgentConfig for NStepSarsaConfig {
     const NAME: &'static str = "n-step-sarsa";
     const ABOUT: &'static str = "tabular n-step Sarsa: on-policy control with returns of n rewards";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         ConfigError::unless_at_least_one("n-step-sarsa.n", self.n)?;

@@ -6,7 +6,8 @@ use gradus_nets::settings;
 
 use super::Steps;
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset, sizes};
-use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::error::ConfigError;
 
 settings! {
     /// The settings of off-policy Monte Carlo control. The step size is not used: weights take its place.
@@ -22,7 +23,7 @@ impl AgentConfig for OffPolicyMonteCarloConfig {
     const NAME: &'static str = "off-policy-monte-carlo";
     const ABOUT: &'static str = "off-policy Monte Carlo control: weighted importance sampling";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         let (states, actions) = sizes(setup)?;

@@ -7,7 +7,8 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, fits, preset};
 use super::{ActionValues, Experience, q_learning};
-use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::error::ConfigError;
 
 /// A deterministic model with a queue of the pairs whose values would change most.
 ///
@@ -107,7 +108,7 @@ impl AgentConfig for PrioritisedSweepingConfig {
     const NAME: &'static str = "prioritised-sweeping";
     const ABOUT: &'static str = "prioritised sweeping: planning with a model where values change most";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         let is_allowed = self.theta >= 0.0 && self.theta.is_finite();

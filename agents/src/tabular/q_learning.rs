@@ -4,7 +4,8 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, TableConfig, preset};
 use super::{ActionValues, Experience};
-use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::error::ConfigError;
 
 /// Updates Q(S, A) += alpha (R + gamma max_a Q(S', a) - Q(S, A)) (equation 6.8). Q(S', a) is 0 if the process terminated. The target
 /// assumes greedy actions from S' on, even if the agent explores.
@@ -37,7 +38,7 @@ impl AgentConfig for QLearningConfig {
     const NAME: &'static str = "q-learning";
     const ABOUT: &'static str = "tabular Q-learning: off-policy control";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         self.table.built(Self::NAME, setup, QLearning)

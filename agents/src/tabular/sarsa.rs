@@ -4,7 +4,8 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, TableConfig, preset};
 use super::{ActionValues, Experience};
-use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::error::ConfigError;
 
 /// Updates Q(S, A) += alpha (R + gamma Q(S', A') - Q(S, A)) (equation 6.7). Q(S', A') is 0 if the process terminated. A' is the action
 /// taken in S', so the target estimates the value of the policy that the agent follows, exploration included.
@@ -37,7 +38,7 @@ impl AgentConfig for SarsaConfig {
     const NAME: &'static str = "sarsa";
     const ABOUT: &'static str = "tabular Sarsa: on-policy control";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         self.table.built(Self::NAME, setup, Sarsa)

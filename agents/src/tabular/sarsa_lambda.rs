@@ -4,7 +4,8 @@ use gradus_nets::settings;
 
 use super::Traces;
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset};
-use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::error::ConfigError;
 
 settings! {
     /// The settings of Sarsa(lambda).
@@ -24,7 +25,7 @@ impl AgentConfig for SarsaLambdaConfig {
     const NAME: &'static str = "sarsa-lambda";
     const ABOUT: &'static str = "tabular Sarsa(lambda): on-policy control with eligibility traces";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         ConfigError::unless((0.0..=1.0).contains(&self.lambda), "sarsa-lambda.lambda", "a number from 0 to 1", self.lambda)?;

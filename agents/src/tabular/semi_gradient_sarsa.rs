@@ -9,8 +9,12 @@ use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64};
 use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Look, Observations, settings};
 
 use super::Tiles;
+use crate::agent::{Collection, Report, UpdateContext};
+use crate::algorithm::Algorithm;
 use crate::bandit::epsilon_greedy;
-use crate::{AgentConfig, AgentError, Algorithm, Built, Collection, ConfigError, End, Preset, Report, Rollout, Setup, UpdateContext};
+use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::error::{AgentError, ConfigError};
+use crate::rollout::{End, Rollout};
 
 /// Settings of [`semi_gradient_sarsa`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -124,7 +128,7 @@ impl AgentConfig for TileSarsaConfig {
         },
         super::agent::preset(Self::NAME),
     ];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         for (key, x) in [("gamma", self.gamma), ("epsilon", self.epsilon)] {

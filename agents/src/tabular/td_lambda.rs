@@ -6,7 +6,8 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, of_random_actions, preset};
 use super::{Sweeps, Traces};
-use crate::{AgentConfig, Built, ConfigError, Preset, Setup};
+use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::error::ConfigError;
 
 settings! {
     /// The settings of TD(lambda).
@@ -24,7 +25,7 @@ impl AgentConfig for TdLambdaConfig {
     const NAME: &'static str = "td-lambda";
     const ABOUT: &'static str = "TD(lambda): values of random actions, with eligibility traces; TD(0) if lambda is 0";
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
-    const IS_WHOLE: bool = true;
+    const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
         ConfigError::unless((0.0..=1.0).contains(&self.lambda), "td-lambda.lambda", "a number from 0 to 1", self.lambda)?;

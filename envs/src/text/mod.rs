@@ -21,10 +21,10 @@
 //!    ([`TextWorld::verify`]), and the last token gets the reward, except the part that was given as step rewards before.
 //! 5. `rollouts/src/collect/assemble.rs` builds the rollout. Each text is stored once, each token of a completion is an action, and each
 //!    episode is a segment: a range of decisions with the index of its group.
-//! 6. The agent computes advantages (`agents/src/rewards.rs` lists the operations on the reward), and `agents/src/minibatches.rs` forms
+//! 6. The agent computes advantages (`agents/src/parts/rewards.rs` lists the operations on the reward), and `agents/src/parts/minibatches.rs` forms
 //!    minibatches of whole texts.
 //! 7. The engine (`nets/src/cpu/transformer/`) computes log pi of every token of a text in one forward pass. The objective (such as
-//!    `agents/src/grpo.rs`) returns the loss and its derivatives, and the engine runs the backward pass.
+//!    `agents/src/policy_gradient/grpo.rs`) returns the loss and its derivatives, and the engine runs the backward pass.
 //!
 //! Each task has several levels of difficulty. Their names in the [registry](crate::registry) are `addition-1`, `addition-2`, and so on.
 //! The name `addition` is the default level.

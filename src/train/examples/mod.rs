@@ -8,11 +8,11 @@ mod steps;
 
 use std::path::Path;
 
-use gradus_agents::dpo::{DpoConfig, Pair};
 use gradus_agents::groups::Supervision;
 use gradus_agents::process_reward::{self, StepQuality};
 use gradus_agents::reward_model::{self, Agreement, RewardModelConfig};
 use gradus_agents::{AgentError, OptimiserConfig, Report, UpdateContext};
+use gradus_agents::{Pair, registry};
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Split, TextWorld};
 use gradus_envs::{EnvError, World};
@@ -199,14 +199,17 @@ impl Examples {
     }
 }
 
-/// Returns the pairs of completions that the settings of DPO name: in a file of preferences, or in the rankings of a folder of `gradus
-/// reward-model`. Returns none for other agents.
+/// Returns the pairs of completions that a setting of the agent names: in a file of preferences, or in the rankings of a folder of `gradus
+/// reward-model`. Returns none if the agent has no such setting, or if it is empty.
 pub(crate) fn pairs_of(config: &Config, world: &World) -> Result<Vec<Pair>, Error> {
-    let path = match config.algorithm.get::<DpoConfig>() {
-        Some(dpo) if !dpo.pairs.is_empty() => Path::new(&dpo.pairs),
-        _ => return Ok(Vec::new()),
+    let setting = registry::find(config.algorithm.name()).ok().and_then(|entry| entry.pairs);
+    let settings = config.algorithm.to_table();
+    let Some((setting, path)) = setting.and_then(|name| Some((name, settings.get(name)?.as_str()?))).filter(|(_, path)| !path.is_empty())
+    else {
+        return Ok(Vec::new());
     };
-    let text = of_text("dpo.pairs", world)?;
+    let (key, path) = (format!("{}.{setting}", config.agent), Path::new(path));
+    let text = of_text(&key, world)?;
     if !path.is_dir() {
         let [training, _] = file::read(path, text)?;
         return file::pairs(&training);

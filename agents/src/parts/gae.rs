@@ -1,0 +1,59 @@
+//! Values, advantages and value targets of a whole rollout, by [generalised advantage estimation](crate::parts::returns::gae).
+
+use gradus_nets::Policy;
+
+use crate::agent::UpdateContext;
+use crate::error::AgentError;
+use crate::parts::returns::{Truncated, explained_variance, gae_of_rewards};
+use crate::rollout::Rollout;
+
+/// The parameters of generalised advantage estimation (Schulman et al., arXiv 1506.02438).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gae {
+    /// Discount factor gamma.
+    pub gamma: f32,
+    /// Parameter lambda.
+    pub lambda: f32,
+    /// How the return of a truncated episode is computed.
+    pub truncated: Truncated,
+}
+
+/// Values, advantages and value targets of a rollout.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// V(s) of all rows of the store.
+    pub values: Vec<f32>,
+    /// Advantage A of every decision; 0 in texts that could not be scored.
+    pub advantages: Vec<f32>,
+    /// Value target R of every decision; V(s) in texts that could not be scored.
+    pub targets: Vec<f32>,
+}
+
+impl Gae {
+    /// Computes the estimate from the critic's current values and `rewards`. Returns an error unless the advantages are finite.
+    pub fn estimate(
+        self,
+        policy: &mut dyn Policy,
+        rollout: &Rollout,
+        rewards: &[f32],
+        context: UpdateContext,
+    ) -> Result<Estimate, AgentError> {
+        let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
+        policy.values(&rollout.store, &mut values);
+        gae_of_rewards(rollout, rewards, &values, (self.gamma, self.lambda, self.truncated), &mut advantages, &mut targets);
+        for segment in rollout.unscored() {
+            let range = segment.range.clone();
+            advantages[range.clone()].fill(0.0);
+            targets[range.clone()].copy_from_slice(&values[range]);
+        }
+        context.check_advantages(rollout, &advantages)?;
+        Ok(Estimate { values, advantages, targets })
+    }
+}
+
+impl Estimate {
+    /// Returns the fraction of the targets' variance that the values explain.
+    pub fn explained_variance(&self) -> f64 {
+        explained_variance(&self.values[..self.targets.len()], &self.targets)
+    }
+}

@@ -1,0 +1,64 @@
+//! The settings of the optimiser, which all agents share.
+
+use gradus_nets::{OptimiserStep, Rule, Schedule, settings};
+use serde::{Deserialize, Serialize};
+
+use crate::error::ConfigError;
+
+settings! {
+    /// The settings of the optimiser. `inf` turns a limit off.
+    ///
+    /// ```
+    /// use gradus_agents::OptimiserConfig;
+    /// let optimiser = OptimiserConfig { learning_rate: 1e-3, ..OptimiserConfig::default() };
+    /// assert_eq!(optimiser.step(0.25).learning_rate, 0.75e-3); // a quarter of the training is done
+    /// ```
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct OptimiserConfig {
+        /// Update rule: adam, radam or rmsprop.
+        pub rule: Rule = Rule::Adam,
+        /// Constant added to the denominator of the update rule.
+        pub epsilon: f32 = 1e-5,
+        /// Learning rate.
+        pub learning_rate: f32 = 2.5e-4,
+        /// Learning rate of the critic, as a multiple of `learning_rate`.
+        pub critic_learning_rate_ratio: f32 = 1.0,
+        /// Schedule of the learning rate: constant or linear (to 0).
+        pub schedule: Schedule = Schedule::Linear,
+        /// Decoupled weight decay, as in AdamW: each step subtracts learning rate x decay x weight; 0: none.
+        pub weight_decay: f32 = 0.0,
+        /// Maximum norm of the gradient; a larger gradient is clipped; `inf`: off.
+        pub max_grad_norm: f32 = 0.5,
+        /// Whether the gradient of each parameter group (actor, critic, trunk) is clipped separately. Otherwise all groups share one norm,
+        /// and a large gradient in one group shortens the steps of the others.
+        #[serde(default)]
+        pub clip_per_group: bool = false,
+    }
+}
+
+impl OptimiserConfig {
+    /// Checks that every setting is in range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        ConfigError::unless_above_zero("optimiser.epsilon", self.epsilon)?;
+        ConfigError::unless_above_zero("optimiser.learning_rate", self.learning_rate)?;
+        ConfigError::unless_above_zero("optimiser.critic_learning_rate_ratio", self.critic_learning_rate_ratio)?;
+        ConfigError::unless_not_negative("optimiser.weight_decay", self.weight_decay)?;
+        ConfigError::unless_above_zero_or_inf("optimiser.max_grad_norm", self.max_grad_norm)
+    }
+
+    /// Returns the settings of an optimiser step when the fraction `progress` of the training is done. The schedule scales the learning
+    /// rate.
+    pub fn step(&self, progress: f64) -> OptimiserStep {
+        let learning_rate = self.learning_rate * self.schedule.factor(progress) as f32;
+        OptimiserStep {
+            rule: self.rule,
+            epsilon: self.epsilon,
+            learning_rate,
+            critic_learning_rate: learning_rate * self.critic_learning_rate_ratio,
+            weight_decay: self.weight_decay,
+            max_grad_norm: self.max_grad_norm,
+            clip_per_group: self.clip_per_group,
+        }
+    }
+}

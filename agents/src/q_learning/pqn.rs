@@ -1,0 +1,204 @@
+//! Parallelised Q-network (Gallici et al., arXiv 2407.04811): Q-learning without a replay buffer and without a target network.
+//!
+//! Many environments take some steps with the same network, each exploring for itself. The targets are Q(lambda) returns within each episode,
+//!
+//! > G_t = r_t + gamma ((1 - lambda) max_a Q(s_{t+1}, a) + lambda G_{t+1})
+//!
+//! with the network at the beginning of the update. If the episode terminated, nothing follows its last reward. If a time limit truncated
+//! it, or if the rollout ends, max_a Q of the next observation follows. A few epochs of minibatches then move Q(s, a) towards G, with the
+//! squared error as the loss. Layer normalisation (`network.layer_norm`) keeps the values from diverging.
+//!
+//! Left out: the recurrent network of the paper's experiments with partial observations.
+
+use gradus_envs::random::{Purpose, Stream};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, named};
+use gradus_nets::{Batch, Behaviour, Evaluated, QHead, QNetwork, Store, Sums, greedy, settings};
+
+use crate::agent::{Collection, Report, UpdateContext};
+use crate::algorithm::Algorithm;
+use crate::config::{AgentConfig, Built, Preset, Setup, preset_files};
+use crate::error::{AgentError, ConfigError};
+use crate::exploration::{EpsilonGreedy, Exploration};
+use crate::parts::aggregation::Aggregation;
+use crate::parts::minibatches::Minibatches;
+use crate::parts::optimiser::OptimiserConfig;
+use crate::parts::returns::q_lambda;
+use crate::q_learning::dqn::{DqnObjective, TdLoss};
+use crate::q_learning::q_learner::{checked_gradient, checked_parameters};
+use crate::rollout::Rollout;
+
+settings! {
+    /// The settings of PQN.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct PqnConfig {
+        /// Steps of each environment in a rollout.
+        pub rollout_steps: usize = 32,
+        /// Passes over the rollout in each update.
+        pub epochs: usize = 4,
+        /// Minibatches in each pass.
+        pub minibatches: usize = 4,
+        /// Discount factor gamma, 0 to 1.
+        pub gamma: f32 = 0.99,
+        /// Lambda of the targets, 0 to 1.
+        pub q_lambda: f32 = 0.65,
+        /// Fraction of the training in which epsilon, the probability of a random action, changes linearly, 0 to 1.
+        pub exploration_fraction: f64 = 0.5,
+        /// Epsilon at the beginning, 0 to 1.
+        pub exploration_initial_eps: f64 = 1.0,
+        /// Epsilon after `exploration_fraction`, 0 to 1.
+        pub exploration_final_eps: f64 = 0.05,
+    }
+}
+
+impl PqnConfig {
+    /// Checks that every setting is in range for `envs` environments.
+    pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
+        let fraction = |key: &str, x: f64| ConfigError::unless((0.0..=1.0).contains(&x), key, "a number from 0 to 1", x);
+        ConfigError::unless_rollout("pqn.rollout_steps", self.rollout_steps, envs)?;
+        ConfigError::unless_at_least_one("pqn.epochs", self.epochs)?;
+        ConfigError::unless_at_least_one("pqn.minibatches", self.minibatches)?;
+        ConfigError::unless_fraction("pqn.gamma", self.gamma)?;
+        ConfigError::unless_fraction("pqn.q_lambda", self.q_lambda)?;
+        fraction("pqn.exploration_fraction", self.exploration_fraction)?;
+        fraction("pqn.exploration_initial_eps", self.exploration_initial_eps)?;
+        fraction("pqn.exploration_final_eps", self.exploration_final_eps)
+    }
+
+    /// How the agent explores in a training of `steps` environment steps.
+    pub fn exploration(&self, steps: u64) -> EpsilonGreedy {
+        EpsilonGreedy {
+            random_steps: 0,
+            first: self.exploration_initial_eps,
+            last: self.exploration_final_eps,
+            over: (self.exploration_fraction * steps as f64).round() as u64,
+        }
+    }
+}
+
+impl AgentConfig for PqnConfig {
+    const NAME: &'static str = "pqn";
+    const ABOUT: &'static str = "parallelised Q-network: Q(lambda) over many environments, without replay and target network";
+    const PRESETS: &'static [Preset] = preset_files!["pqn":
+        "cartpole" "default" "cleanrl"; "acrobot" "default" "cleanrl"; "mountain-car" "cleanrl"; "any" "default"
+    ];
+    const HAS_ACTOR_CRITIC: bool = false;
+
+    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+        setup.reference.check_unused(Self::NAME)?;
+        setup.optimiser.check()?;
+        self.check(setup.envs)?;
+        let (config, optimiser, steps) = (self.clone(), setup.optimiser.clone(), setup.steps);
+        let make = move |network| Box::new(Pqn::new(config, optimiser, steps, network)) as _;
+        Ok(Built::Values { head: QHead::default(), replay: None, make: Box::new(make) })
+    }
+
+    fn discounts(&self) -> (f32, f32) {
+        (self.gamma, self.q_lambda)
+    }
+
+    fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
+        vec![("epsilon", self.exploration(steps).epsilon(done))]
+    }
+}
+
+/// Parallelised Q-network.
+pub struct Pqn {
+    config: PqnConfig,
+    optimiser: OptimiserConfig,
+    exploration: EpsilonGreedy,
+    network: Box<dyn QNetwork>,
+    /// Environment steps and optimiser steps so far.
+    steps: u64,
+    updates: u64,
+}
+
+impl Pqn {
+    /// Creates PQN with these settings, for a training of `steps` environment steps.
+    pub fn new(config: PqnConfig, optimiser: OptimiserConfig, steps: u64, network: Box<dyn QNetwork>) -> Self {
+        let exploration = config.exploration(steps);
+        Self { config, optimiser, exploration, network, steps: 0, updates: 0 }
+    }
+
+    /// Returns the target of every decision.
+    fn targets(&mut self, rollout: &Rollout) -> Vec<f32> {
+        let (mut q, n) = (Vec::new(), self.network.actions());
+        self.network.q_values(&rollout.store, 0..rollout.store.rows(), &mut q);
+        let Store { masks, next_masks, .. } = &rollout.store;
+        let masks = masks.as_ref().zip(next_masks.as_ref()).map(|(masks, next)| [&masks[..], next].concat());
+        let mask = |row: usize| masks.as_ref().map(|masks| &masks[row * n..(row + 1) * n]);
+        let values: Vec<f32> = q.chunks(n).enumerate().map(|(row, q)| q[greedy(q, 1, mask(row))]).collect();
+        let mut targets = vec![0.0; rollout.len()];
+        for segment in &rollout.segments {
+            let range = segment.range.clone();
+            let (rewards, own) = (&rollout.rewards[range.clone()], &values[range.clone()]);
+            q_lambda(rewards, own, segment.bootstrap(&values), self.config.gamma, self.config.q_lambda, &mut targets[range]);
+        }
+        targets
+    }
+}
+
+impl Algorithm for Pqn {
+    fn behaviour(&self) -> &dyn Behaviour {
+        self.network.as_ref()
+    }
+
+    fn behaviour_mut(&mut self) -> &mut dyn Behaviour {
+        self.network.as_mut()
+    }
+
+    fn into_behaviour(self: Box<Self>) -> Box<dyn Behaviour> {
+        self.network
+    }
+
+    fn collection(&self) -> Collection {
+        Collection::Steps(self.config.rollout_steps)
+    }
+
+    fn exploration(&self) -> Exploration {
+        Exploration::EpsilonGreedy(self.exploration)
+    }
+
+    fn update(&mut self, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
+        let targets = self.targets(rollout);
+        let objective = DqnObjective { targets: &targets, loss: TdLoss::Squared };
+        let step = self.optimiser.step(context.progress);
+        let mut minibatches = Minibatches::scored(rollout, Aggregation::TokenMean, 0);
+        let mut shuffling = Stream::new(context.seed, Purpose::Shuffle, context.iteration);
+        let (mut totals, mut norms, mut n) = (Sums::default(), 0.0, 0.0);
+        for epoch in 0..self.config.epochs {
+            minibatches.shuffle(&mut shuffling);
+            for minibatch in minibatches.parts(self.config.minibatches) {
+                let batch = Batch::new(&minibatch.indices, &minibatch.weights);
+                let (Evaluated { sums, .. }, norm) =
+                    checked_gradient(self.network.as_mut(), (&rollout.store, batch), &objective, (context, epoch))?;
+                self.network.apply(&step);
+                totals.add(&sums);
+                (norms, n) = (norms + norm, n + 1.0);
+            }
+        }
+        checked_parameters(self.network.as_ref(), (context, self.config.epochs))?;
+        self.steps += rollout.len() as u64;
+        self.updates += n as u64;
+        let mut report = vec![("train/loss", totals.loss / n)];
+        report.extend(DqnObjective::FIGURES.iter().zip(totals.diagnostics).map(|(name, sum)| (*name, sum / n)));
+        report.extend([
+            ("train/grad_norm", norms / n),
+            ("train/learning_rate", f64::from(step.learning_rate)),
+            ("train/n_updates", self.updates as f64),
+            ("rollout/exploration_rate", self.exploration.epsilon(self.steps)),
+        ]);
+        Ok(report)
+    }
+
+    fn save(&self) -> Tensors {
+        named(vec![("counters".into(), Tensor::u64(vec![self.steps, self.updates]))])
+    }
+
+    fn load(&mut self, state: &Tensors) -> Result<(), TensorsError> {
+        let [steps, updates] = *get_u64(state, "counters")? else {
+            return Err(TensorsError::State("counters: expected two numbers".into()));
+        };
+        (self.steps, self.updates) = (steps, updates);
+        Ok(())
+    }
+}
