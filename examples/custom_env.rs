@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 use gradus::envs::random::{Purpose, Stream};
-use gradus::envs::{Action, Env, EnvError, Space, Step, World, checker};
+use gradus::envs::{Action, Env, EnvError, EnvSpec, Space, Step, checker};
 use gradus::evaluate::evaluate;
 use gradus::{Config, Error, Mode, Trainer};
 
@@ -46,7 +46,7 @@ impl Env for Catch {
 }
 
 fn train() -> Result<(), Error> {
-    let world = World::new("catch", Catch::default);
+    let world = EnvSpec::new("catch", Catch::default);
     assert_eq!(checker::check_world(&world), []);
     let config = Config { environment: "catch".into(), ..Config::preset("ppo", "cartpole", None)? };
     let mut trainer = Trainer::in_world(config, world)?;

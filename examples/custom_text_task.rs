@@ -6,7 +6,7 @@
 use gradus::Error;
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::text::{Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};
-use gradus::envs::{Actions, Space, World, checker};
+use gradus::envs::{Actions, EnvSpec, Space, checker};
 
 const LONGEST: usize = 4;
 
@@ -67,7 +67,7 @@ fn main() -> Result<(), Error> {
         let text = |tokens: &[u32]| task.vocabulary.decode(tokens);
         println!("{:<5}-> {}", text(&problem.prompt), text(&problem.answer));
     }
-    let world = World::text("brackets", task)?;
+    let world = EnvSpec::text("brackets", task)?;
     assert_eq!(checker::check_world(&world), []);
 
     // measures the mean reward and the mean scores of a policy that samples tokens uniformly

@@ -6,7 +6,7 @@
 use gradus::envs::gym_rs::GymRs;
 use gradus::envs::gym_rs::envs::classical_control::cartpole::{CartPoleEnv, CartPoleObservation};
 use gradus::envs::gym_rs::{spaces::BoxR, utils::renderer::RenderMode};
-use gradus::envs::{TimeLimit, World};
+use gradus::envs::{EnvSpec, TimeLimit};
 use gradus::evaluate::evaluate;
 use gradus::{Config, Error, Mode, Trainer};
 
@@ -18,8 +18,9 @@ fn near_upright() -> BoxR<CartPoleObservation> {
 
 fn main() -> Result<(), Error> {
     // gym-rs never truncates, so the environment gets a time limit
-    let world =
-        World::new("gym-rs-cartpole", || TimeLimit::new(GymRs::starting_between(|| CartPoleEnv::new(RenderMode::None), near_upright), 500));
+    let world = EnvSpec::new("gym-rs-cartpole", || {
+        TimeLimit::new(GymRs::starting_between(|| CartPoleEnv::new(RenderMode::None), near_upright), 500)
+    });
     let config = Config { environment: "gym-rs-cartpole".into(), ..Config::preset("ppo", "cartpole", None)? };
     let mut trainer = Trainer::in_world(config, world)?;
     while !trainer.is_finished() {

@@ -9,7 +9,9 @@ use std::path::Path;
 
 use gradus::Error;
 use gradus::agents::bandit::moved_towards;
-use gradus::agents::tabular::{best_actions, deterministic, evaluate_within, mean_over_starts, policy_evaluation, td0, value_iteration};
+use gradus::agents::tabular::{
+    Transition, best_actions, deterministic, evaluate_within, mean_over_starts, policy_evaluation, td0, value_iteration,
+};
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::registry;
 use gradus::envs::tabular::{CliffWalking, FrozenLake, Outcome, Table, Tabular, Taxi, random_walk};
@@ -306,7 +308,8 @@ fn random_walk_predictions() -> Result<(), Error> {
                 let step = table.sample(state, 0, &mut stream);
                 visited.push(state);
                 if td {
-                    td0(&mut values, (state, step.reward, step.next as usize), step.terminated, alpha, 1.0);
+                    let (reward, next, terminated) = (step.reward, step.next as usize, step.terminated);
+                    td0(&mut values, Transition { state, reward, next, terminated }, alpha, 1.0);
                 }
                 state = step.next as usize;
                 if step.terminated {

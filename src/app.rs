@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use gradus_agents::registry as agents;
 use gradus_agents::{AgentConfig, Preset};
-use gradus_envs::{Env, World, registry};
+use gradus_envs::{Env, EnvSpec, registry};
 
 use crate::config::inputs;
 use crate::files::read_named_to_string;
@@ -41,11 +41,11 @@ impl App {
     /// Adds an environment. `make` returns a new copy, with any time limit. See [`with_world`](App::with_world) for one with a Gymnasium
     /// name, a threshold or a description.
     pub fn world<E: Env + 'static>(self, name: &str, make: impl Fn() -> E + Clone + Send + Sync + 'static) -> Self {
-        self.with_world(World::new(name, make))
+        self.with_world(EnvSpec::new(name, make))
     }
 
     /// Adds an environment.
-    pub fn with_world(mut self, world: World) -> Self {
+    pub fn with_world(mut self, world: EnvSpec) -> Self {
         self.added = self.added.and_then(|()| Ok(registry::register(world)?));
         self
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::config::effect::predicts;
-use crate::envs::{Space, World};
+use crate::envs::{EnvSpec, Space};
 use crate::evaluate::Evaluation;
 use crate::evaluate::levels::Levels;
 use crate::files::read_to_string;
@@ -125,7 +125,7 @@ pub(crate) struct Evaluated {
 
 impl Record {
     /// Reads the logs in a run folder.
-    pub(crate) fn read(dir: &Path, config: Config, world: &World, evaluated: &Evaluated) -> Result<Self, Error> {
+    pub(crate) fn read(dir: &Path, config: Config, world: &EnvSpec, evaluated: &Evaluated) -> Result<Self, Error> {
         let metrics = table(&dir.join("metrics.csv"), "time/total_timesteps")?;
         let header = metrics.first().cloned().unwrap_or_default();
         let cells = |place: usize| metrics.iter().skip(1).map(move |row| row.get(place).and_then(|cell| cell.parse::<f64>().ok()));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gradus_agents::ConfigError;
 use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{Action, Actions, SingleEnv, Space, World};
+use gradus_envs::{Action, Actions, EnvSpec, SingleEnv, Space};
 use gradus_nets::{Behaviour, tensors};
 use gradus_rollouts::Predictor;
 
@@ -30,7 +30,7 @@ use crate::{Config, Error, Trainer};
 pub struct Policy {
     config: Config,
     /// With the configured wrappers, without normalisation.
-    world: World,
+    world: EnvSpec,
     behaviour: Box<dyn Behaviour>,
     predictor: Predictor,
     /// The number of observations if the environment's own are discrete and the network gets nothing but their one-hot code.
@@ -47,7 +47,7 @@ impl Policy {
     }
 
     /// As [`load`](Policy::load), for a run in a custom environment that is not registered.
-    pub fn load_in_world(path: impl AsRef<Path>, world: World) -> Result<Self, Error> {
+    pub fn load_in_world(path: impl AsRef<Path>, world: EnvSpec) -> Result<Self, Error> {
         saved::load(path.as_ref(), Some(world))
     }
 
@@ -69,7 +69,7 @@ impl Policy {
     }
 
     /// `world` has the wrappers of `config`, without normalisation.
-    pub(crate) fn new(config: Config, world: World, behaviour: Box<dyn Behaviour>, normaliser: &gradus_rollouts::Normaliser) -> Self {
+    pub(crate) fn new(config: Config, world: EnvSpec, behaviour: Box<dyn Behaviour>, normaliser: &gradus_rollouts::Normaliser) -> Self {
         let width = behaviour.observation_width();
         let predictor = Predictor::new(normaliser, width, &world.env().action_space());
         let is_plain = config.wrappers.frame_stack == 1 && !config.wrappers.time_aware;
@@ -84,8 +84,8 @@ impl Policy {
     }
 
     /// Returns the values and probabilities that the policy computes from observations as its network sees them: one-hot codes of discrete observations, normalised numbers.
-    pub fn look(&mut self, observations: &[f32]) -> Vec<gradus_nets::Look> {
-        self.behaviour.look(observations)
+    pub fn inspect(&mut self, observations: &[f32]) -> Vec<gradus_nets::Inspection> {
+        self.behaviour.inspect(observations)
     }
 
     /// Returns the policy as the evaluations and the functions of [`evaluate`](crate::evaluate) take it. Its observations must be normalised.
@@ -95,12 +95,12 @@ impl Policy {
 
     /// Returns the environment with the wrappers of the training, without normalisation. Its observations are what
     /// [`predict`](Policy::predict) takes.
-    pub fn world(&self) -> &World {
+    pub fn world(&self) -> &EnvSpec {
         &self.world
     }
 
     /// Returns the environment as [`behaviour`](Policy::behaviour) sees it: with normalised observations, if the training normalised them.
-    pub fn normalised_world(&self) -> World {
+    pub fn normalised_world(&self) -> EnvSpec {
         self.predictor.normaliser().frozen(&self.world)
     }
 

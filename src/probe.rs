@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use crate::agents::registry as agents;
 use crate::envs::tabular::{Outcome, Table, TableEnv, Tabular};
-use crate::envs::{Action, Env, EnvError, Space, Step, World, registry};
+use crate::envs::{Action, Env, EnvError, EnvSpec, Space, Step, registry};
 use crate::evaluate::{Mode, evaluate};
-use crate::nets::{Look, threads};
+use crate::nets::{Inspection, threads};
 use crate::{Config, Error, Trainer};
 
 /// What a probe expects.
@@ -29,7 +29,7 @@ struct Probe {
     property: &'static str,
     /// What may be wrong with an agent that fails, if it passes all probes before.
     suspect: &'static str,
-    world: fn(&str) -> World,
+    world: fn(&str) -> EnvSpec,
     expected: Expected,
 }
 
@@ -49,8 +49,8 @@ fn coin(rewards: [f64; 2]) -> Vec<Outcome> {
     rewards.map(|reward| Outcome { probability: 0.5, ..end(reward) }).to_vec()
 }
 
-fn table(name: &str, actions: usize, outcomes: fn() -> Vec<Vec<Outcome>>, starts: &'static [f64]) -> World {
-    World::of_table(name, LIMIT, move || Table::new(actions, outcomes(), starts.to_vec()).expect("the tables below are distributions"))
+fn table(name: &str, actions: usize, outcomes: fn() -> Vec<Vec<Outcome>>, starts: &'static [f64]) -> EnvSpec {
+    EnvSpec::of_table(name, LIMIT, move || Table::new(actions, outcomes(), starts.to_vec()).expect("the tables below are distributions"))
 }
 
 /// A world in which action 0 is forbidden in state 1, where it would be the better one.
@@ -132,7 +132,7 @@ const DISCRETE: [Probe; 8] = [
         name: "probe-mask",
         property: "values states by the actions that are allowed",
         suspect: "action masks, where actions are chosen or where targets take the best next action",
-        world: |name| World::of_table(name, LIMIT, masked),
+        world: |name| EnvSpec::of_table(name, LIMIT, masked),
         expected: Expected::Value(|gamma| -gamma),
     },
 ];
@@ -143,9 +143,9 @@ struct Plane(TableEnv<dyn Tabular>);
 /// What the name of such a world ends with.
 const PLANE: &str = "-plane";
 
-fn on_plane(world: &World) -> Option<World> {
+fn on_plane(world: &EnvSpec) -> Option<EnvSpec> {
     let model = world.model()?;
-    Some(World::limited(&format!("{}{PLANE}", world.name), LIMIT, move || Plane(TableEnv::new(model.clone()))))
+    Some(EnvSpec::limited(&format!("{}{PLANE}", world.name), LIMIT, move || Plane(TableEnv::new(model.clone()))))
 }
 
 impl Env for Plane {
@@ -231,7 +231,7 @@ const CONTINUOUS: [Probe; 2] = [
         name: "probe-target",
         property: "finds the best continuous action",
         suspect: "the loss of the actor, or the scale of actions",
-        world: |name| World::new(name, || Target { follows: false, observation: 1.0 }),
+        world: |name| EnvSpec::new(name, || Target { follows: false, observation: 1.0 }),
         // without learning it is 0.75
         expected: Expected::Return(0.9),
     },
@@ -239,7 +239,7 @@ const CONTINUOUS: [Probe; 2] = [
         name: "probe-targets",
         property: "finds another continuous action for another observation",
         suspect: "how observations reach the actor",
-        world: |name| World::new(name, || Target { follows: true, observation: 1.0 }),
+        world: |name| EnvSpec::new(name, || Target { follows: true, observation: 1.0 }),
         // without learning it is 0.75
         expected: Expected::Return(0.9),
     },
@@ -247,6 +247,14 @@ const CONTINUOUS: [Probe; 2] = [
 
 /// Applies settings to the configuration of a probe.
 pub(crate) type Change<'a> = &'a (dyn Fn(Config) -> Result<Config, Error> + Sync);
+
+/// The agent that is probed.
+#[derive(Clone, Copy)]
+struct Probed<'a> {
+    agent: &'a str,
+    seed: u64,
+    change: Change<'a>,
+}
 
 /// The result of a probe.
 pub(crate) struct Verdict {
@@ -279,14 +287,15 @@ pub(crate) fn probe(agent: &str, seed: u64, change: Change<'_>) -> Result<Vec<Ve
         trainer(agent, DISCRETE[0].name, seed, change)?;
     }
     let own = all.iter().find(|_| agents::is_registered(agent)).map(|(_, world)| world.clone());
-    let attempt = |(probe, world): &mut (&Probe, String)| threads::with(1, || try_probe(probe, world, (agent, seed, change)));
+    let probed = Probed { agent, seed, change };
+    let attempt = |(probe, world): &mut (&Probe, String)| threads::with(1, || try_probe(probe, world, probed));
     let verdicts = threads::with_default(|| threads::map(&mut all, |_, probe| attempt(probe)));
-    let derivatives = own.map_or(Ok(None), |world| check_derivatives(&world, (agent, seed, change)))?;
+    let derivatives = own.map_or(Ok(None), |world| check_derivatives(&world, probed))?;
     verdicts.into_iter().chain(derivatives.map(Ok)).collect()
 }
 
 /// Compares the derivatives of the losses of an agent of one's own with differences, in its first updates.
-fn check_derivatives(world: &str, (agent, seed, change): (&str, u64, Change<'_>)) -> Result<Option<Verdict>, Error> {
+fn check_derivatives(world: &str, Probed { agent, seed, change }: Probed<'_>) -> Result<Option<Verdict>, Error> {
     let found = Arc::new(Mutex::new(derivatives::Found::default()));
     let config = trainer(agent, world, seed, change)?.config().clone();
     let wrap = |policy| -> Box<dyn crate::nets::Policy> { Box::new(derivatives::Checked { policy, found: Arc::clone(&found) }) };
@@ -328,14 +337,14 @@ fn trainer(agent: &str, world: &str, seed: u64, change: Change<'_>) -> Result<Tr
     Trainer::new(change(config)?)
 }
 
-fn try_probe(probe: &Probe, world: &str, (agent, seed, change): (&str, u64, Change<'_>)) -> Result<Verdict, Error> {
+fn try_probe(probe: &Probe, world: &str, Probed { agent, seed, change }: Probed<'_>) -> Result<Verdict, Error> {
     let mut policy = trainer(agent, world, seed, change)?.into_policy();
     let states = (probe.world)(probe.name).model().map_or(1, |model| model.table().states());
     let rows: Vec<f32> = match world.ends_with(PLANE) {
         true => (0..states).flat_map(|state| [state as f32, 0.0]).collect(),
         false => (0..states * states).map(|i| if i % (states + 1) == 0 { 1.0 } else { 0.0 }).collect(),
     };
-    let before = policy.look(&rows);
+    let before = policy.inspect(&rows);
     let mut trainer = trainer(agent, world, seed, change)?;
     while !trainer.is_finished() {
         trainer.iterate()?;
@@ -348,8 +357,8 @@ fn try_probe(probe: &Probe, world: &str, (agent, seed, change): (&str, u64, Chan
         let mean = evaluate(trainer.policy(), &world, 400, seed, Mode::Greedy)?.mean;
         return verdict(Some((format!("mean return {mean:.2}, at least {least:.2}"), mean >= least)));
     }
-    let after = trainer.into_policy().look(&rows);
-    let values_of = |looks: &[Look]| looks.iter().filter_map(Look::best_value).collect::<Vec<f64>>();
+    let after = trainer.into_policy().inspect(&rows);
+    let values_of = |looks: &[Inspection]| looks.iter().filter_map(Inspection::best_value).collect::<Vec<f64>>();
     let values = values_of(&after);
     // a critic that never changes is one that the agent does not use, or one that gets no gradient
     let needs_none = matches!(agent, "grpo" | "reinforce") || agents::is_registered(agent);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gradus_agents::groups::Supervision;
 use gradus_agents::registry as agents;
-use gradus_envs::World;
+use gradus_envs::EnvSpec;
 use gradus_envs::text::Vocabulary;
 use gradus_nets::tensors::{self, Tensors, TensorsError, without_prefix};
 use gradus_nets::{Behaviour, Device, Policy};
@@ -90,12 +90,12 @@ fn decode(path: &Path, bytes: Vec<u8>) -> Result<(Tensors, String), Error> {
 /// normalises observations. The policy of an unfinished run is that of the last checkpoint.
 ///
 /// The policy computes on the built-in CPU engine even if it was trained on another device, because acting with one policy needs no GPU.
-pub fn load_behaviour(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Behaviour>), Error> {
+pub fn load_behaviour(dir: impl AsRef<Path>) -> Result<(Config, EnvSpec, Box<dyn Behaviour>), Error> {
     load_behaviour_on(dir, Device::Cpu)
 }
 
 /// Same as [`load_behaviour`], on `device`.
-pub fn load_behaviour_on(dir: impl AsRef<Path>, device: Device) -> Result<(Config, World, Box<dyn Behaviour>), Error> {
+pub fn load_behaviour_on(dir: impl AsRef<Path>, device: Device) -> Result<(Config, EnvSpec, Box<dyn Behaviour>), Error> {
     let saved = Saved::read(dir.as_ref(), None)?;
     let mut behaviour = saved.behaviour(device)?;
     let (config, world, normaliser) = saved.load(behaviour.as_mut())?;
@@ -103,7 +103,7 @@ pub fn load_behaviour_on(dir: impl AsRef<Path>, device: Device) -> Result<(Confi
 }
 
 /// Loads the policy of the run folder `path`, or of a policy file in a run folder. Without `world`, its environment is the registered one.
-pub(crate) fn load(path: &Path, world: Option<World>) -> Result<crate::Policy, Error> {
+pub(crate) fn load(path: &Path, world: Option<EnvSpec>) -> Result<crate::Policy, Error> {
     let saved = Saved::read(path, world)?;
     let mut behaviour = saved.behaviour(Device::Cpu)?;
     let (config, world, normaliser) = saved.load(behaviour.as_mut())?;
@@ -111,7 +111,7 @@ pub(crate) fn load(path: &Path, world: Option<World>) -> Result<crate::Policy, E
 }
 
 /// Same as [`load_behaviour`], but returns an error if the run has no actor-critic network.
-pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Policy>), Error> {
+pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, EnvSpec, Box<dyn Policy>), Error> {
     let dir = dir.as_ref();
     let saved = Saved::read(dir, None)?;
     if !saved.config.has_actor_critic() {
@@ -125,7 +125,7 @@ pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, World, Box<dyn Poli
 /// The policy of a run folder, before a network is built for it.
 struct Saved {
     config: Config,
-    world: World,
+    world: EnvSpec,
     path: PathBuf,
     tensors: Tensors,
 }
@@ -134,7 +134,7 @@ impl Saved {
     /// Reads the run folder `path`, or a policy file. The settings are those of the folder; outside of a run folder, those in the file.
     /// Checks first that the settings are those that the policy was made
     /// with, because damaged settings can describe a network of any size.
-    fn read(path: &Path, world: Option<World>) -> Result<Self, Error> {
+    fn read(path: &Path, world: Option<EnvSpec>) -> Result<Self, Error> {
         let (dir, path, is_file) = if path.is_file() {
             (path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")), path.to_path_buf(), true)
         } else {
@@ -174,7 +174,7 @@ impl Saved {
     }
 
     /// Loads the parameters into `behaviour`. Returns the configuration, the environment, and the saved statistics of its observations.
-    fn load(self, behaviour: &mut dyn Behaviour) -> Result<(Config, World, Normaliser), Error> {
+    fn load(self, behaviour: &mut dyn Behaviour) -> Result<(Config, EnvSpec, Normaliser), Error> {
         let Self { config, world, path, tensors } = self;
         let normaliser = || Normaliser::new(&config.wrappers, config.envs, behaviour.observation_width());
         let mut frozen = normaliser();
@@ -187,7 +187,7 @@ impl Saved {
 }
 
 /// Returns the environment of the run folder `dir`.
-pub(crate) fn world_of(dir: &Path, config: &Config) -> Result<World, Error> {
+pub(crate) fn world_of(dir: &Path, config: &Config) -> Result<EnvSpec, Error> {
     config.world().map_err(|error| Error::folder(&dir.join(CONFIG), error.to_string()))
 }
 
@@ -275,7 +275,7 @@ pub(crate) fn policy_of(state: &Tensors, mut normaliser: Normaliser) -> Result<T
 }
 
 /// If the setting `init` names a run folder or a file, loads its parameters into `policy` and returns its observation statistics.
-pub(crate) fn initial(config: &Config, world: &World, policy: &mut dyn Behaviour) -> Result<Option<Tensors>, Error> {
+pub(crate) fn initial(config: &Config, world: &EnvSpec, policy: &mut dyn Behaviour) -> Result<Option<Tensors>, Error> {
     if config.init.is_empty() {
         return Ok(None);
     }
@@ -283,14 +283,24 @@ pub(crate) fn initial(config: &Config, world: &World, policy: &mut dyn Behaviour
     let of_agent =
         agents::find(&config.agent).map_or(&[][..], |entry| entry.meanings).iter().map(|name| format!("{}.{name}", config.agent));
     let keys = of_wrappers.into_iter().chain(of_agent).collect::<Vec<_>>();
-    begin_as(Path::new(&config.init), (world, config, &keys), policy).map(Some)
+    begin_as(Path::new(&config.init), Beginner { world, config, keys: &keys }, policy).map(Some)
+}
+
+/// What begins with the parameters of another run.
+pub(crate) struct Beginner<'a> {
+    /// Its environment.
+    pub world: &'a EnvSpec,
+    /// Its settings.
+    pub config: &'a Config,
+    /// The settings that must be the same in the other run.
+    pub keys: &'a [String],
 }
 
 /// Loads the parameters at `path`, a run folder or a file, into `policy`. Returns the observation statistics. Returns an error if the parameters mean something else
-/// there: they were made with another vocabulary, or with another value of a setting of the network or of one in `keys`.
+/// there: they were made with another vocabulary, or with another value of a setting of the network or of one of the keys.
 pub(crate) fn begin_as(
     path: &Path,
-    (world, ours, keys): (&World, &Config, &[String]),
+    Beginner { world, config: ours, keys }: Beginner<'_>,
     policy: &mut dyn Behaviour,
 ) -> Result<Tensors, Error> {
     let (path, mut tensors, note) = policy_file(path)?;
@@ -309,7 +319,7 @@ pub(crate) fn begin_as(
 }
 
 /// Returns the initial policy of a training with this configuration.
-pub(crate) fn first_policy(config: &Config, world: &World) -> Result<Box<dyn Policy>, Error> {
+pub(crate) fn first_policy(config: &Config, world: &EnvSpec) -> Result<Box<dyn Policy>, Error> {
     memory::check_network(config, world)?;
     let mut policy = config.policy(world)?;
     initial(config, world, policy.as_mut())?;
@@ -339,9 +349,9 @@ fn check_meanings<'a>(path: &Path, (theirs, ours): (&Config, &Config), mut keys:
 
 /// Checks that the policy at `path`, made with the settings `theirs`, has the vocabulary of `world`. Returns no error if their environment is not known, or if
 /// `world` has no vocabulary.
-pub(crate) fn check_vocabulary(path: &Path, theirs: &Config, world: &World) -> Result<(), Error> {
+pub(crate) fn check_vocabulary(path: &Path, theirs: &Config, world: &EnvSpec) -> Result<(), Error> {
     let made_in = gradus_envs::registry::find(&theirs.environment).ok();
-    let vocabulary = |world: &World| world.text.as_ref().map(|text| text.task.vocabulary().clone());
+    let vocabulary = |world: &EnvSpec| world.text.as_ref().map(|text| text.task.vocabulary().clone());
     match (made_in.as_ref().and_then(vocabulary), vocabulary(world)) {
         (Some(theirs), Some(ours)) if theirs != ours => {
             let show = |vocabulary: &Vocabulary| (0..vocabulary.eos()).map(|token| vocabulary.symbol(token)).collect::<Vec<_>>().join(" ");

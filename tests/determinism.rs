@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use gradus::envs::simd::{LIMIT, Level};
-use gradus::envs::{World, registry};
+use gradus::envs::{EnvSpec, registry};
 use gradus::nets::threads;
 use gradus::{Config, Run, Show, Trainer};
 
@@ -22,7 +22,7 @@ fn files(dir: &Path) -> Vec<Vec<u8>> {
     ["metrics.csv", "episodes.csv", "policy.safetensors", "config.toml"].map(|name| fs::read(dir.join(name)).unwrap()).into()
 }
 
-fn train(config: Config, world: World, count: usize) -> Vec<Vec<u8>> {
+fn train(config: Config, world: EnvSpec, count: usize) -> Vec<Vec<u8>> {
     let dir = temporary::tempdir().unwrap();
     threads::with(count, || {
         let mut run = Run::create_in_world(config, world, dir.path().join("run")).unwrap();

@@ -10,11 +10,12 @@ use std::fs;
 use std::time::Duration;
 
 use failing::{Fault, world};
-use gradus::agents::registry::{AgentConfig, Built, Setup, register};
+use gradus::agents::registry::register;
 use gradus::agents::{Agent, AgentError, Collection, ConfigError, Report, Rollout, UpdateContext};
+use gradus::agents::{AgentConfig, AgentKind, Setup};
 use gradus::envs::random::{Stream, episode_seed};
 use gradus::envs::text::{Division, Finish, Problem, Split, Task, Verdict, Vocabulary};
-use gradus::envs::{EnvError, MAX_EPISODE_STEPS, World};
+use gradus::envs::{EnvError, EnvSpec, MAX_EPISODE_STEPS};
 use gradus::evaluate::{evaluate, play, record, trace};
 use gradus::nets::{Policy, settings, threads};
 use gradus::{Config, Error, Mode, Run, Show, Trainer};
@@ -30,7 +31,7 @@ fn config(agent: &str, seed: u64) -> Config {
     settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap())
 }
 
-fn train(config: Config, world: World) -> Result<(), Error> {
+fn train(config: Config, world: EnvSpec) -> Result<(), Error> {
     Trainer::in_world(config, world)?.finish()
 }
 
@@ -132,7 +133,7 @@ fn an_episode_without_an_end_is_an_error_where_its_end_is_awaited() {
     assert!(matches!(error, Error::Env(EnvError::Endless { env: 0, episode: 1, step: MAX_EPISODE_STEPS, .. })), "{error}");
     // a longer time limit is respected
     let one = endless();
-    let long = World::limited("failing", MAX_EPISODE_STEPS + 1, move || one.env());
+    let long = EnvSpec::limited("failing", MAX_EPISODE_STEPS + 1, move || one.env());
     assert_eq!(evaluate(trained.policy(), &long, 1, 1, Mode::Greedy).unwrap().lengths, [MAX_EPISODE_STEPS + 1]);
 }
 
@@ -183,7 +184,7 @@ impl Task for Careless {
 
 #[test]
 fn a_verifier_that_panics_is_named_with_prompt_and_completion() {
-    let world = World::text("careless", Careless(Vocabulary::of_characters("ab").unwrap())).unwrap();
+    let world = EnvSpec::text("careless", Careless(Vocabulary::of_characters("ab").unwrap())).unwrap();
     let config = Config { environment: "careless".into(), ..Config::preset("grpo", "target-sum", None).unwrap() };
     let trained = Trainer::in_world(config.clone(), world.clone()).unwrap();
     let evaluated = evaluate(trained.policy(), &world, 1, 1, Mode::Greedy).unwrap_err();
@@ -212,7 +213,7 @@ impl AgentConfig for DivisionConfig {
     const NAME: &'static str = "division";
     const ABOUT: &'static str = "an agent that panics";
 
-    fn build(&self, _: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, _: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         Ok(DivisionAgent(self.at).into())
     }
 }
@@ -249,7 +250,7 @@ impl AgentConfig for LostConfig {
     const NAME: &'static str = "lost";
     const ABOUT: &'static str = "an agent whose parameters become NaN";
 
-    fn build(&self, _: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, _: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         Ok(LostAgent(self.at).into())
     }
 }

@@ -5,7 +5,7 @@ mod temporary;
 
 use std::fs;
 
-use gradus::envs::{Action, Env, EnvError, Space, Step, World};
+use gradus::envs::{Action, Env, EnvError, EnvSpec, Space, Step};
 use gradus::saved::load_policy;
 use gradus::{Config, Run, Show};
 
@@ -52,7 +52,7 @@ impl Env for Windfall {
 fn a_training_with_returns_beyond_f32_ends_with_a_policy_and_a_figure_with_gaps() {
     let folder = temporary::tempdir().unwrap();
     let dir = folder.path().join("run");
-    gradus::envs::registry::register(World::new("windfall", Windfall::default)).unwrap();
+    gradus::envs::registry::register(EnvSpec::new("windfall", Windfall::default)).unwrap();
     let mut config = Config::preset("ppo", "cartpole", None).unwrap().with_setting("wrappers.normalise_rewards=true").unwrap();
     config.environment = "windfall".into();
     let config = config.with_setting("ppo.rollout_steps=16").unwrap().with_setting("envs=4").unwrap().with_setting("steps=2000").unwrap();

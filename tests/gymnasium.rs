@@ -9,7 +9,7 @@ mod temporary;
 use std::path::{Path, PathBuf};
 
 use gradus::evaluate::trace::{self, Difference, Episode, Quantity, RecordedAction, Start, TraceError};
-use gradus_envs::{Action, Ending, Env, EnvError, Space, Step, World, registry};
+use gradus_envs::{Action, Ending, Env, EnvError, EnvSpec, Space, Step, registry};
 use serde_json::{Value, json};
 
 fn golden_file_of(name: &str) -> PathBuf {
@@ -29,7 +29,7 @@ fn shortest(ending: Ending) -> Episode {
     golden().into_iter().filter(|episode| episode.ending == ending).min_by_key(|episode| episode.actions.len()).unwrap()
 }
 
-fn cartpole() -> World {
+fn cartpole() -> EnvSpec {
     registry::find("CartPole-v1").unwrap()
 }
 
@@ -228,7 +228,7 @@ impl Env for Walk {
 
 #[test]
 fn actions_of_a_box_are_arrays_of_numbers() {
-    let world = World::new("walk", || Walk(0.0));
+    let world = EnvSpec::new("walk", || Walk(0.0));
     let line = json!({"env": "walk", "start": [0.25], "actions": [[0.5], [0.75]], "observations": [[0.25], [0.75], [1.5]],
         "rewards": [-1, -1], "terminated": true, "truncated": false});
     let (_folder, path) = file_with(&line.to_string());

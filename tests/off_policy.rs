@@ -8,7 +8,7 @@ use std::fs;
 use gradus::agents::tabular::value_iteration;
 use gradus::agents::{ActionNoise, Collection, Exploration, Noisy};
 use gradus::envs::tabular::{FrozenLake, Tabular};
-use gradus::envs::{Action, Env, EnvError, Space, Step, World, registry};
+use gradus::envs::{Action, Env, EnvError, EnvSpec, Space, Step, registry};
 use gradus::nets::cpu::QActorCritic;
 use gradus::nets::tensors::{Data, Tensors};
 use gradus::nets::{ActionRows, Behaviour, Choice, NetworkConfig, QActor, QActorHead};
@@ -88,18 +88,18 @@ fn q_values(tensors: &Tensors, states: usize, actions: usize) -> Vec<f64> {
     (0..states).flat_map(|state| (0..actions).map(move |action| mean(state, action)).collect::<Vec<_>>()).collect()
 }
 
-fn trained(config: &Config, world: World) -> Tensors {
+fn trained(config: &Config, world: EnvSpec) -> Tensors {
     let mut trainer = Trainer::in_world(config.clone(), world).unwrap();
     trainer.finish().unwrap();
     trainer.export()
 }
 
-fn circle(bonus: f64, ends: bool) -> World {
-    World::new("circle", move || Circle { bonus, ends, is_continuous: false, state: 0, step: 0 })
+fn circle(bonus: f64, ends: bool) -> EnvSpec {
+    EnvSpec::new("circle", move || Circle { bonus, ends, is_continuous: false, state: 0, step: 0 })
 }
 
-fn continuous_circle(ends: bool) -> World {
-    World::new("circle", move || Circle { bonus: 0.0, ends, is_continuous: true, state: 0, step: 0 })
+fn continuous_circle(ends: bool) -> EnvSpec {
+    EnvSpec::new("circle", move || Circle { bonus: 0.0, ends, is_continuous: true, state: 0, step: 0 })
 }
 
 fn distance(got: &[f64], exact: &[f64]) -> f64 {

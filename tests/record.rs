@@ -7,7 +7,7 @@ use gradus::evaluate::record::{Recorder, Recordings};
 use gradus::evaluate::trace::{self, Episode, RecordedAction, Start};
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::wrappers::TimeAware;
-use gradus_envs::{Action, Actions, Ending, Env, EnvError, Space, Step, World, registry};
+use gradus_envs::{Action, Actions, Ending, Env, EnvError, EnvSpec, Space, Step, registry};
 
 /// A random walk of a point: the seed determines the start, and the dynamics seed determines how far each action moves the point.
 #[derive(Default)]
@@ -51,8 +51,8 @@ impl Env for Drift {
     }
 }
 
-fn drift() -> World {
-    World::new("drift", Drift::default)
+fn drift() -> EnvSpec {
+    EnvSpec::new("drift", Drift::default)
 }
 
 /// Returns the episodes that `play` records, after checking that they replay.

@@ -4,12 +4,14 @@
 #[path = "../src/temporary.rs"]
 mod temporary;
 
-use gradus::agents::returns::{Truncated, gae_of_rollout};
+use gradus::agents::gae::Gae;
+use gradus::agents::returns::Truncated;
 use gradus::agents::{
-    Agent, AgentConfig, AgentError, Algorithm, Built, Collection, ConfigError, End, Preset, Report, Rollout, Setup, UpdateContext, registry,
+    Agent, AgentConfig, AgentError, AgentKind, Algorithm, Collection, ConfigError, End, Preset, Report, Rollout, Setup, UpdateContext,
+    registry,
 };
 use gradus::config::settings::explain;
-use gradus::envs::{Action, Env, EnvError, Space, Step, World};
+use gradus::envs::{Action, Env, EnvError, EnvSpec, Space, Step};
 use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::tensors::{self, Tensor, Tensors, TensorsError, get_f64};
 use gradus::nets::{ActionRows, Actor, Batch, Behaviour, Choice, Evaluation, Objective, Observations, Outputs, Policy, settings};
@@ -77,7 +79,7 @@ impl AgentConfig for PlainConfig {
         text: "# Found by hand.\nsteps = 4000\nenvs = 4\n[optimiser]\nlearning_rate = 0.01\n",
     }];
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         ConfigError::unless(self.rollout_steps > 0, "plain.rollout_steps", "at least 1", self.rollout_steps)?;
         Ok(Plain { config: self.clone(), optimiser: setup.optimiser.clone() }.into())
     }
@@ -104,7 +106,8 @@ impl Agent for Plain {
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
         policy.values(&rollout.store, &mut values);
-        gae_of_rollout(rollout, &values, (self.config.gamma, 0.95, Truncated::Bootstraps), &mut advantages, &mut targets);
+        let gae = Gae { gamma: self.config.gamma, lambda: 0.95, truncated: Truncated::Bootstraps };
+        gae.of_rollout(rollout, &values, &mut advantages, &mut targets);
         let indices: Vec<u32> = (0..rollout.len() as u32).collect();
         let weights = vec![1.0 / indices.len() as f32; indices.len()];
         let sums = policy.gradient(&rollout.store, Batch::new(&indices, &weights), &PlainObjective(&advantages, &targets));
@@ -131,7 +134,7 @@ impl AgentConfig for TableConfig {
     const ABOUT: &'static str = "tabular Q-learning";
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let env = setup.world.env();
         let Space::Discrete(actions) = env.action_space() else {
             return Err(ConfigError::unless(false, "environment", "one with discrete actions", &setup.world.name).unwrap_err());
@@ -139,7 +142,7 @@ impl AgentConfig for TableConfig {
         // states are one-hot rows
         let (states, actions) = (env.observation_space().width(), actions as usize);
         let table = Table { q: vec![0.0; states * actions], actions, epsilon: self.epsilon };
-        Ok(Built::Whole(Box::new(QLearning { config: self.clone(), table })))
+        Ok(AgentKind::Own(Box::new(QLearning { config: self.clone(), table })))
     }
 }
 
@@ -251,7 +254,7 @@ impl Algorithm for QLearning {
 fn register() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        gradus::envs::registry::register(World::limited("corridor", 50, Corridor::default)).unwrap();
+        gradus::envs::registry::register(EnvSpec::limited("corridor", 50, Corridor::default)).unwrap();
         registry::register::<PlainConfig>().unwrap();
         registry::register::<TableConfig>().unwrap();
     });
@@ -333,7 +336,7 @@ fn names_are_registered_once() {
     let error = registry::register::<PlainConfig>().unwrap_err().to_string();
     assert_eq!(error, "agent `plain`: expected an unused name of lowercase letters, digits and hyphens that is not a configuration key");
     for name in ["corridor", "cartpole", "addition-3"] {
-        let error = gradus::envs::registry::register(World::new(name, Corridor::default)).unwrap_err().to_string();
+        let error = gradus::envs::registry::register(EnvSpec::new(name, Corridor::default)).unwrap_err().to_string();
         assert_eq!(error, format!("environment `{name}`: expected a new name, got one that is registered already"));
     }
     let error = Config::preset("plian", "corridor", None).unwrap_err().to_string();

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use gradus::draw::{self, Animation, Frame};
-use gradus::envs::{Action, Env, EnvError, Space, Step, World};
+use gradus::envs::{Action, Env, EnvError, EnvSpec, Space, Step};
 use gradus::evaluate::play::{play, write_gif};
 use gradus::saved::load_policy;
 use gradus::{Config, Run, Show};
@@ -133,7 +133,7 @@ impl Env for Endless {
 fn an_environment_that_never_ends_trains_and_has_no_return() {
     let folder = temporary::tempdir().unwrap();
     let config = Config { steps: 2_048, ..Config::default() };
-    let world = World::new("endless", || Endless);
+    let world = EnvSpec::new("endless", || Endless);
     let mut run = Run::create_in_world(config, world, folder.path().join("run")).unwrap();
     run.train(Show::Nothing).unwrap();
     assert_eq!((run.trainer().recent_episodes(), run.trainer().recent_return_shown()), (0, None));

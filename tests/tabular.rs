@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gradus::agents::tabular::{best_actions, deterministic, evaluate_within, mean_over_starts, policy_evaluation, value_iteration};
 use gradus::envs::tabular::{CliffWalking, FrozenLake, Outcome, Table, TableEnv, Tabular, Taxi};
-use gradus::envs::{TimeLimit, World, registry};
+use gradus::envs::{EnvSpec, TimeLimit, registry};
 use gradus::nets::threads;
 use gradus::textbook::tabular::{Episode, Learner, Method, Settings, StepSize};
 
@@ -99,7 +99,7 @@ fn training_is_reproducible_and_epsilon_changes_linearly() {
 fn truncated_episodes_bootstrap_from_the_next_state() {
     let on = Outcome { probability: 1.0, next: 0, reward: 1.0, terminated: false };
     let table = Arc::new(Table::new(1, vec![vec![on]], vec![1.0]).unwrap());
-    let endless = World::new("endless", move || TimeLimit::new(TableEnv::<Table>::new(table.clone()), 4));
+    let endless = EnvSpec::new("endless", move || TimeLimit::new(TableEnv::<Table>::new(table.clone()), 4));
     for method in [Method::QLearning, Method::Sarsa] {
         let mut learner = Learner::new(&endless, Settings { method, gamma: 0.5, ..Settings::default() }, 0).unwrap();
         learner.advance(400);

@@ -3,7 +3,7 @@
 use gradus::agents::registry as agents;
 use gradus::agents::tabular::{ActionValues, deterministic, look_ahead, policy_evaluation, reachable, value_iteration};
 use gradus::envs::tabular::{Outcome, Table, TableEnv, Tabular};
-use gradus::envs::{World, registry};
+use gradus::envs::{EnvSpec, registry};
 use gradus::nets::tensors::{Tensors, get_f64};
 use gradus::{Config, Trainer};
 
@@ -234,8 +234,8 @@ impl Tabular for Tempting {
 /// forbidden one.
 #[test]
 fn values_are_those_of_allowed_actions() {
-    registry::register(World::of_table("tempting", 10, Tempting::new)).unwrap();
-    registry::register(World::limited("tempting-unknown", 10, || TableEnv::new(Tempting::new()))).unwrap();
+    registry::register(EnvSpec::of_table("tempting", 10, Tempting::new)).unwrap();
+    registry::register(EnvSpec::limited("tempting-unknown", 10, || TableEnv::new(Tempting::new()))).unwrap();
     let needs_table = ["value-iteration", "policy-iteration", "policy-evaluation"];
     let is_table = |entry: &agents::Entry| entry.help.iter().any(|(setting, _)| *setting == "alpha_decay");
     for agent in agents::all().iter().filter(|entry| is_table(entry)).map(|entry| entry.name) {

@@ -10,13 +10,14 @@ mod copycat;
 use std::sync::atomic::Ordering;
 
 use copycat::{Copycat, Dice};
+use gradus::agents::Advantages;
 use gradus::agents::groups::{GroupStd, Supervision};
 use gradus::agents::{Collection, End, Rollout};
 use gradus::envs::Action;
 use gradus::envs::registry;
 use gradus::envs::text::Split;
 use gradus::evaluate::inspect::{Looked, inspect};
-use gradus::evaluate::sample::{Compared, Drawn, sample};
+use gradus::evaluate::sample::{Drawn, sample};
 use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::tensors::{self, Tensor, Tensors};
 use gradus::nets::{ActionRows, Observations, Sampling, Store, Texts, TransformerConfig, threads};
@@ -245,12 +246,12 @@ fn completions_are_explained() {
     let drawn = Drawn { n: 9, sampling: Sampling::default(), seed: 5 };
     let mut of = |drawn, compared| sample(policy.as_mut(), &text, &prompt, drawn, compared, None).unwrap();
 
-    let by_group = of(drawn, Compared::Group(GroupStd::Population, Supervision::Outcome));
+    let by_group = of(drawn, Advantages::OfGroup(GroupStd::Population, Supervision::Outcome));
     let rewards: Vec<f64> = by_group.iter().map(|it| it.verdict.as_ref().unwrap().0).collect();
     let mean = rewards.iter().sum::<f64>() / 9.0;
     let std = (rewards.iter().map(|r| (r - mean) * (r - mean)).sum::<f64>() / 9.0).sqrt();
     assert!(std > 0.0, "all completions have the same reward");
-    let by_values = of(drawn, Compared::Values { gamma: 1.0, lambda: 1.0 });
+    let by_values = of(drawn, Advantages::OfValues { gamma: 1.0, lambda: 1.0 });
     for ((a, b), &reward) in by_group.iter().zip(&by_values).zip(&rewards) {
         for (token, same) in a.tokens.iter().zip(&b.tokens) {
             assert_eq!((token.token, token.log_prob, token.value), (same.token, same.log_prob, same.value));
@@ -264,32 +265,32 @@ fn completions_are_explained() {
         assert_eq!(text.verify(&prompt, &completion).unwrap().0, reward);
     }
     // leave-one-out: the advantage is G/(G-1) times the reward's distance from the mean
-    for (completion, reward) in of(drawn, Compared::Others { gamma: 1.0 }).iter().zip(&rewards) {
+    for (completion, reward) in of(drawn, Advantages::AgainstOthers { gamma: 1.0 }).iter().zip(&rewards) {
         let expected = (reward - mean) * 9.0 / 8.0;
         assert!(completion.tokens.iter().all(|token| (f64::from(token.advantage.unwrap()) - expected).abs() < 1e-5));
     }
     // without a baseline, the advantage is the discounted reward of the last token
-    for (completion, reward) in of(drawn, Compared::Nothing { gamma: 0.5 }).iter().zip(&rewards) {
+    for (completion, reward) in of(drawn, Advantages::OfReturns { gamma: 0.5 }).iter().zip(&rewards) {
         for (left, token) in completion.tokens.iter().rev().enumerate() {
             assert!((f64::from(token.advantage.unwrap()) - reward * 0.5_f64.powi(left as i32)).abs() < 1e-5);
         }
     }
     // a completion does not depend on the number of completions, and greedy completions are equal
-    assert_eq!(of(Drawn { n: 3, ..drawn }, Compared::Values { gamma: 1.0, lambda: 1.0 }), by_values[..3]);
+    assert_eq!(of(Drawn { n: 3, ..drawn }, Advantages::OfValues { gamma: 1.0, lambda: 1.0 }), by_values[..3]);
     let greedy = of(
         Drawn { sampling: Sampling { temperature: 0.0, ..Sampling::default() }, ..drawn },
-        Compared::Group(GroupStd::Population, Supervision::Outcome),
+        Advantages::OfGroup(GroupStd::Population, Supervision::Outcome),
     );
     assert!(greedy.iter().all(|completion| *completion == greedy[0]));
     assert_eq!(
         of(
             Drawn { sampling: Sampling { top_k: 1, ..Sampling::default() }, ..drawn },
-            Compared::Group(GroupStd::Population, Supervision::Outcome)
+            Advantages::OfGroup(GroupStd::Population, Supervision::Outcome)
         ),
         greedy
     );
     assert!(
-        of(Drawn { n: 1, ..drawn }, Compared::Group(GroupStd::Population, Supervision::Outcome))[0]
+        of(Drawn { n: 1, ..drawn }, Advantages::OfGroup(GroupStd::Population, Supervision::Outcome))[0]
             .tokens
             .iter()
             .all(|token| token.advantage.is_none())
@@ -341,7 +342,7 @@ fn sample_and_inspect_use_the_learned_reward() {
     let prompt = text.task.vocabulary().encode("4>").unwrap();
     let drawn = Drawn { n: 9, sampling: Sampling::default(), seed: 5 };
     let mut shown = |learned: Option<&mut LearnedReward>| {
-        sample(policy.as_mut(), &text, &prompt, drawn, Compared::Nothing { gamma: 1.0 }, learned).unwrap()
+        sample(policy.as_mut(), &text, &prompt, drawn, Advantages::OfReturns { gamma: 1.0 }, learned).unwrap()
     };
     let (plain, scored) = (shown(None), shown(Some(&mut learned)));
     // evaluate the reward model in the checkpoint without our scoring code

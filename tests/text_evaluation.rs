@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use common::{contents, error_of};
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::text::{Addition, Division, Finish, Preference, Problem, Split, TargetSum, Task, Verdict, Vocabulary};
-use gradus::envs::{World, registry};
+use gradus::envs::{EnvSpec, registry};
 use gradus::evaluate::{Evaluation, Mode, evaluate};
 use gradus::nets::{Policy, threads};
 use gradus::run::sft::{WarmStart, warm_start};
@@ -28,7 +28,7 @@ fn config(agent: &str, task: &str, settings: &[&str]) -> Config {
     SMALL.iter().chain(settings).fold(config, |config, setting| config.with_setting(setting).unwrap())
 }
 
-fn fresh(world: &World, seed: u64) -> Box<dyn Policy> {
+fn fresh(world: &EnvSpec, seed: u64) -> Box<dyn Policy> {
     config("ppo", &world.name, &[]).network.policy(world, seed).unwrap()
 }
 
@@ -66,9 +66,9 @@ impl<T: Task> Task for Watched<T> {
     }
 }
 
-fn watched(name: &str, task: impl Task + 'static) -> (World, Arc<Mutex<Vec<Split>>>) {
+fn watched(name: &str, task: impl Task + 'static) -> (EnvSpec, Arc<Mutex<Vec<Split>>>) {
     let splits = Arc::default();
-    let world = World::text(name, Watched { task, splits: Arc::clone(&splits) }).unwrap();
+    let world = EnvSpec::text(name, Watched { task, splits: Arc::clone(&splits) }).unwrap();
     splits.lock().unwrap().clear(); // creating the world checks the task, which draws problems
     (world, splits)
 }

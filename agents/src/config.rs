@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gradus_envs::World;
+use gradus_envs::EnvSpec;
 use gradus_nets::{NetworkConfig, QActorCritic, QActorHead, QHead, QNetwork, Settings};
 
 use crate::agent::Agent;
@@ -31,14 +31,14 @@ pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Sen
     const MEANINGS: &'static [&'static str] = &[];
 
     /// Whether the agent learns with the actor-critic network that the configuration describes: whether [`build`](AgentConfig::build) returns
-    /// [`Built::OnPolicy`].
+    /// [`AgentKind::ActorCritic`].
     const HAS_ACTOR_CRITIC: bool = true;
 
     /// Setting that is the path of a file of pairs, or empty. The pairs are then those of [`Setup::pairs`].
     const PAIRS: Option<&'static str> = None;
 
     /// Builds the agent. Returns an error that names the setting that is out of range.
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError>;
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError>;
 
     /// Returns gamma, and the lambda of the GAE advantages that `gradus sample` and `gradus inspect` show for this agent.
     fn discounts(&self) -> (f32, f32) {
@@ -138,11 +138,11 @@ pub type MakeOfValues = Box<dyn FnOnce(Box<dyn QNetwork>) -> Box<dyn Algorithm>>
 pub type MakeOfActorCritics = Box<dyn FnOnce(Box<dyn QActorCritic>) -> Box<dyn Algorithm>>;
 
 /// The result of building an agent.
-pub enum Built {
+pub enum AgentKind {
     /// An update rule for the actor-critic network described by the configuration.
-    OnPolicy(Box<dyn Agent>),
+    ActorCritic(Box<dyn Agent>),
     /// An algorithm that learns with a network of action values. The engine builds the network, and `make` the algorithm.
-    Values {
+    ActionValues {
         /// The network's outputs.
         head: QHead,
         /// For an algorithm with a replay buffer, the decisions that it can keep, and whether they have priorities.
@@ -152,7 +152,7 @@ pub enum Built {
     },
     /// An algorithm that learns with an actor of continuous actions and critics Q(s, a). The engine builds the network, and `make` the
     /// algorithm.
-    ActorCritics {
+    ActorAndCritics {
         /// The network's parts.
         head: QActorHead,
         /// For an algorithm with a replay buffer, the decisions that it can keep, and whether they have priorities.
@@ -161,19 +161,19 @@ pub enum Built {
         make: MakeOfActorCritics,
     },
     /// An algorithm with a custom behaviour.
-    Whole(Box<dyn Algorithm>),
+    Own(Box<dyn Algorithm>),
 }
 
-impl<A: Agent + 'static> From<A> for Built {
+impl<A: Agent + 'static> From<A> for AgentKind {
     fn from(agent: A) -> Self {
-        Built::OnPolicy(Box::new(agent))
+        AgentKind::ActorCritic(Box::new(agent))
     }
 }
 
 /// The parts of the configuration that an agent may depend on.
 pub struct Setup<'a> {
     /// The environment as the agent sees it, wrappers included.
-    pub world: &'a World,
+    pub world: &'a EnvSpec,
     /// Number of environments in lockstep.
     pub envs: usize,
     /// Seed of the run.

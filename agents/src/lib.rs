@@ -7,8 +7,7 @@
 //! - [`registry`]: agents and presets by name.
 //!
 //! ```
-//! use gradus_agents::returns::{Truncated, gae_of_rollout};
-//! use gradus_agents::{End, GroupId, Rollout, Segment};
+//! use gradus_agents::{End, Gae, Truncated, GroupId, Rollout, Segment};
 //! use gradus_nets::{ActionRows, Store};
 //!
 //! // two decisions with reward 1 each, then a time limit; row 2 of the store is the final observation
@@ -16,15 +15,15 @@
 //! let segment = Segment { range: 0..2, end: End::Truncated { successor: 2 }, group: GroupId(0) };
 //! let mut rollout = Rollout::new(store, vec![1.0, 1.0], vec![-0.7, -0.7], vec![segment]);
 //! let (values, mut advantages, mut targets) = ([0.5, 1.0, 2.0], Vec::new(), Vec::new());
-//! let gamma_lambda = (0.5, 0.5, Truncated::Bootstraps);
+//! let gae = Gae { gamma: 0.5, lambda: 0.5, truncated: Truncated::Bootstraps };
 //!
 //! // delta_1 = 1 + 0.5 x 2 - 1 = 1,  delta_0 = 1 + 0.5 x 1 - 0.5 = 1,  A_0 = delta_0 + 0.25 A_1
-//! gae_of_rollout(&rollout, &values, gamma_lambda, &mut advantages, &mut targets);
+//! gae.of_rollout(&rollout, &values, &mut advantages, &mut targets);
 //! assert_eq!((&advantages[..], &targets[..]), (&[1.25, 1.0][..], &[1.75, 2.0][..]));
 //!
 //! // if the episode terminates instead, the value after it is 0: delta_1 = 1 - 1 = 0
 //! rollout.segments[0].end = End::Terminated;
-//! gae_of_rollout(&rollout, &values, gamma_lambda, &mut advantages, &mut targets);
+//! gae.of_rollout(&rollout, &values, &mut advantages, &mut targets);
 //! assert_eq!(advantages, [1.0, 0.0]);
 //! ```
 #![forbid(unsafe_code)]
@@ -51,7 +50,7 @@ pub mod tabular;
 pub use actor_critic::*;
 pub use agent::{Agent, Collection, Report, UpdateContext};
 pub use algorithm::{Algorithm, OnPolicy};
-pub use config::{Advantages, AgentConfig, Built, Pair, Preset, Setup, Work};
+pub use config::{Advantages, AgentConfig, AgentKind, Pair, Preset, Setup, Work};
 pub use error::{AgentError, ConfigError};
 pub use exploration::{ActionNoise, EpsilonGreedy, Exploration, Noisy};
 pub use parts::aggregation::Aggregation;

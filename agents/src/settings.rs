@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Serialize, Serializer};
 use toml::{Table, Value};
 
-use crate::config::{Advantages, AgentConfig, Built, Preset, Setup, Work};
+use crate::config::{Advantages, AgentConfig, AgentKind, Preset, Setup, Work};
 use crate::error::ConfigError;
 
 /// A registered agent.
@@ -70,7 +70,7 @@ impl Entry {
 
 /// The object-safe part of [`AgentConfig`].
 trait AnyConfig: Any + fmt::Debug + Send + Sync {
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError>;
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError>;
     fn discounts(&self) -> (f32, f32);
     fn advantages(&self) -> Advantages;
     fn work(&self, envs: usize) -> Option<Work>;
@@ -80,7 +80,7 @@ trait AnyConfig: Any + fmt::Debug + Send + Sync {
 }
 
 impl<C: AgentConfig> AnyConfig for C {
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         AgentConfig::build(self, setup)
     }
 
@@ -181,7 +181,7 @@ impl AgentSettings {
     }
 
     /// Builds the agent. Returns an error that names the setting that is out of range.
-    pub fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    pub fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         self.config.build(setup)
     }
 

@@ -3,7 +3,8 @@
 mod common;
 
 use common::near;
-use gradus_agents::returns::{discounted, gae, gae_of_rollout, whiten};
+use gradus_agents::gae::Gae;
+use gradus_agents::returns::{discounted, gae, whiten};
 use gradus_agents::{End, GroupId, Rollout, Segment, Truncated};
 use gradus_nets::{ActionRows, Store};
 
@@ -31,7 +32,7 @@ fn rollout(rewards: &[f32], rows: usize, segments: &[(std::ops::Range<usize>, En
 fn estimated(rollout: &Rollout, values: &[f32], gamma: f32, lambda: f32) -> (Vec<f32>, Vec<f32>) {
     // the vectors have the wrong length and hold NaN: the function must resize and overwrite them
     let (mut advantages, mut targets) = (vec![f32::NAN; 99], vec![f32::NAN; 99]);
-    gae_of_rollout(rollout, values, (gamma, lambda, Truncated::Bootstraps), &mut advantages, &mut targets);
+    Gae { gamma, lambda, truncated: Truncated::Bootstraps }.of_rollout(rollout, values, &mut advantages, &mut targets);
     (advantages, targets)
 }
 
@@ -65,7 +66,7 @@ fn truncated_ends_treats_truncation_as_termination() {
         [(End::Terminated, [0.0, -2.0]), (End::Truncated { successor: 2 }, [0.0, -2.0]), (End::Cut { successor: 2 }, [0.5, 0.0])]
     {
         let rollout = rollout(&[1.0, 1.0], 3, &[(0..2, end)]);
-        gae_of_rollout(&rollout, &values, (0.5, 0.5, Truncated::Ends), &mut advantages, &mut targets);
+        Gae { gamma: 0.5, lambda: 0.5, truncated: Truncated::Ends }.of_rollout(&rollout, &values, &mut advantages, &mut targets);
         assert_eq!(advantages, expected, "{end:?}");
     }
     assert_eq!(gradus_agents::PpoConfig::default().truncated, Truncated::Bootstraps);

@@ -11,7 +11,7 @@ use gradus_agents::ddpg::DdpgConfig;
 use gradus_agents::off_policy::OffPolicyConfig;
 use gradus_agents::q_learner::QLearnerConfig;
 use gradus_agents::{
-    ActorLearnerConfig, AgentConfig, Algorithm, Built, DqnConfig, End, Exploration, GroupId, OptimiserConfig, PqnConfig, QrDqnConfig,
+    ActorLearnerConfig, AgentConfig, AgentKind, Algorithm, DqnConfig, End, Exploration, GroupId, OptimiserConfig, PqnConfig, QrDqnConfig,
     ReferenceConfig, Rollout, SacConfig, Segment, Setup, Td3Config, UpdateContext,
 };
 use gradus_envs::random::{Purpose, Stream};
@@ -52,8 +52,10 @@ fn built_with(config: &impl AgentConfig, optimiser: OptimiserConfig) -> Box<dyn 
     let built = with_setup(&optimiser, |setup| config.build(setup)).unwrap();
     let interval = |width: usize| Space::Box { low: vec![-1.0; width], high: vec![1.0; width] };
     match built {
-        Built::Values { head, make, .. } => make(Box::new(QNetwork::new(&linear(), head, &interval(1), &Space::Discrete(2), 1).unwrap())),
-        Built::ActorCritics { head, make, .. } => {
+        AgentKind::ActionValues { head, make, .. } => {
+            make(Box::new(QNetwork::new(&linear(), head, &interval(1), &Space::Discrete(2), 1).unwrap()))
+        }
+        AgentKind::ActorAndCritics { head, make, .. } => {
             make(Box::new(QActorCritic::new(&linear(), head, &interval(1), &interval(1), 1).unwrap()))
         }
         _ => panic!("expected an agent with a network of action values"),

@@ -168,7 +168,7 @@ fn loss_gradients_norm_and_diagnostics_match_pytorch() {
     for mut case in golden::cases("ppo_update.json").into_iter().map(Case::new) {
         let sums = case.gradient();
         case.assert_near("loss", sums.loss, &case.golden["loss"], GRADIENT);
-        // in the order of `PpoObjective::FIGURES`
+        // in the order of `PpoObjective::METRICS`
         let diagnostics = [("policy_loss", 1.0), ("value_loss", 1.0), ("entropy", -1.0), ("approx_kl", 1.0), ("clip_fraction", 1.0)];
         for ((key, sign), got) in diagnostics.into_iter().zip(sums.diagnostics) {
             case.assert_near(key, sign * got, &case.golden["diagnostics"][key], GRADIENT);

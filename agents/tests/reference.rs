@@ -13,9 +13,9 @@ use gradus_nets::cpu::Transformer;
 use gradus_nets::{Batch, Evaluation, Network, Objective, Outputs, Policy};
 
 /// The surrogate as a loss, and the divergence as a diagnostic.
-struct Look<'a>(&'a [f32], &'a [f32]);
+struct Inspection<'a>(&'a [f32], &'a [f32]);
 
-impl Objective for Look<'_> {
+impl Objective for Inspection<'_> {
     fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
         ((pi.log_prob - self.0[i]).exp() * self.1[i]).with_diagnostics([pi.kl_old.value()])
     }
@@ -43,7 +43,7 @@ fn a_larger_penalty_keeps_the_policy_nearer_to_the_reference() {
             let indices: Vec<u32> = (0..64).collect();
             let weights = [1.0 / 64.0; 64];
             let batch = Batch { old: Some(&old), ..Batch::new(&indices, &weights) };
-            policy.evaluate(&rollout.store, batch, &Look(&rollout.log_probs, &rollout.rewards)).diagnostics[0]
+            policy.evaluate(&rollout.store, batch, &Inspection(&rollout.log_probs, &rollout.rewards)).diagnostics[0]
         };
         let [free, held, tight] = [0.0, 0.3, 3.0].map(run);
         assert!(free > 1.5 * held && held > 1.5 * tight, "{place:?}: {free}, {held}, {tight}");
@@ -86,8 +86,8 @@ fn the_penalty_variant_keeps_the_policy_near_pi_old() {
 
 /// Returns the mean of the exact KL(pi || pi_ref) over the tokens of a rollout.
 fn divergence(policy: &mut Transformer, reference: &mut Transformer, rollout: &Rollout) -> f64 {
-    struct Look;
-    impl Objective for Look {
+    struct Inspection;
+    impl Objective for Inspection {
         fn decision(&self, _: usize, pi: Outputs) -> Evaluation {
             pi.kl_ref.into()
         }
@@ -96,7 +96,7 @@ fn divergence(policy: &mut Transformer, reference: &mut Transformer, rollout: &R
     reference.distributions(&rollout.store, &mut said);
     let indices: Vec<u32> = (0..rollout.len() as u32).collect();
     let weights = vec![1.0 / rollout.len() as f32; rollout.len()];
-    policy.evaluate(&rollout.store, Batch { reference: Some(&said), ..Batch::new(&indices, &weights) }, &Look).loss
+    policy.evaluate(&rollout.store, Batch { reference: Some(&said), ..Batch::new(&indices, &weights) }, &Inspection).loss
 }
 
 #[test]

@@ -3,8 +3,8 @@
 //! `scripts/golden/gymnasium_tabular.py` writes the golden file by policy iteration with NumPy on Gymnasium's transition tables.
 
 use gradus_agents::tabular::{
-    ActionValues, Experience, best_actions, deterministic, evaluate_within, mean_over_starts, policy_evaluation, q_learning, sarsa, td0,
-    value_iteration,
+    ActionValues, Experience, Transition, best_actions, deterministic, evaluate_within, mean_over_starts, policy_evaluation, q_learning,
+    sarsa, td0, value_iteration,
 };
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::tabular::{CliffWalking, FrozenLake, Outcome, Table, Tabular, Taxi, random_walk};
@@ -125,7 +125,8 @@ fn td0_predicts_the_random_walk() {
         loop {
             let o = table.sample(state, 0, &mut stream);
             visits[state] += 1;
-            td0(&mut values, (state, o.reward, o.next as usize), o.terminated, f64::from(visits[state]).powf(-0.7), 1.0);
+            let step = Transition { state, reward: o.reward, next: o.next as usize, terminated: o.terminated };
+            td0(&mut values, step, f64::from(visits[state]).powf(-0.7), 1.0);
             state = o.next as usize;
             if o.terminated {
                 break;

@@ -19,7 +19,7 @@ mod topics;
 use std::fmt;
 
 use episode::Player;
-use gradus_envs::{Actions, Env, EnvError, Space, Transition, VecEnv, World, panics};
+use gradus_envs::{Actions, Env, EnvError, EnvSpec, Space, Transition, VecEnv, panics};
 
 /// The property that a check tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,7 +184,7 @@ fn with_causes(mut findings: Vec<Finding>) -> Vec<Finding> {
 
 /// Checks the environment of a world as [`check`] does. Also checks that vectors of this environment give the same results as single
 /// environments.
-pub fn check_world(world: &World) -> Vec<Finding> {
+pub fn check_world(world: &EnvSpec) -> Vec<Finding> {
     let mut findings = check(|| world.env());
     if findings.iter().all(|finding| finding.topic != Topic::Spaces) {
         findings.extend(examine(Topic::Lockstep, || lockstep(world), String::new));
@@ -202,7 +202,7 @@ fn examine(topic: Topic, check: impl FnOnce() -> Outcome, place: impl FnOnce() -
     }
 }
 
-fn lockstep(world: &World) -> Outcome {
+fn lockstep(world: &EnvSpec) -> Outcome {
     const ENVS: usize = 5;
     let wrong = |error: EnvError| format!("expected a step, got an error: {error}");
     let mut many = world.vec_env(0..ENVS, 1).map_err(wrong)?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use gradus_checker::{Severity, Topic, check, check_world};
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::wrappers::{ActionMask, FrameStack, TimeAware};
-use gradus_envs::{Action, CartPole, Env, EnvError, Ink, Scene, Shape, Space, Step, TimeLimit, World, registry};
+use gradus_envs::{Action, CartPole, Env, EnvError, EnvSpec, Ink, Scene, Shape, Space, Step, TimeLimit, registry};
 
 /// The fault of a [`Walk`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -299,12 +299,12 @@ fn every_planted_fault_is_found() {
 
 #[test]
 fn a_broken_reset_is_reported_once() {
-    let message = |world: &World| check_world(world).iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-    let counter = World::new("counter", || Walk::new(StartFromCounter));
+    let message = |world: &EnvSpec| check_world(world).iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let counter = EnvSpec::new("counter", || Walk::new(StartFromCounter));
     let seeding = message(&counter);
     assert!(seeding.starts_with("seeding: reset with seed 0 again: start: ") && seeding.matches("expected").count() == 1, "{seeding}");
     assert!(seeding.ends_with("lockstep: not checked, because of the fault in seeding"), "{seeding}");
-    let panics = World::new("panics", || Walk::new(ResetPanics));
+    let panics = EnvSpec::new("panics", || Walk::new(ResetPanics));
     let panic = message(&panics);
     assert_eq!(panic.matches("expected no panic").count(), 1, "{panic}");
     assert_eq!(panic.matches("not checked, because of the fault in observations").count(), 10, "{panic}");
@@ -346,7 +346,7 @@ fn topics_have_names() {
 #[test]
 fn a_vector_that_differs_from_single_environments_is_found() {
     let cartpole = registry::find("cartpole").unwrap();
-    let findings = check_world(&cartpole.clone().with_vectors_of(&World::limited("short", 11, CartPole::default)));
+    let findings = check_world(&cartpole.clone().with_vectors_of(&EnvSpec::limited("short", 11, CartPole::default)));
     let step = "expected reward 1.0 and Terminated, got reward 1.0 and Both";
     assert_eq!(findings.iter().map(ToString::to_string).collect::<Vec<_>>(), [format!("lockstep: environment 0 of 5, step 11: {step}")]);
     let findings = check_world(&cartpole.clone().with_vectors_of(&cartpole.time_aware(500)));

@@ -99,7 +99,7 @@ pub enum EnvError {
         /// The message of the panic.
         message: String,
     },
-    /// An episode did not end within the largest number of steps, see [`World::longest_episode`](crate::World::longest_episode).
+    /// An episode did not end within the largest number of steps, see [`EnvSpec::longest_episode`](crate::EnvSpec::longest_episode).
     #[error(
         "{world}: episode {episode} has not ended after {step} steps (environment {env}, seed {seed}); give the environment a terminal state or a time limit"
     )]

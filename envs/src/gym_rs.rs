@@ -4,9 +4,9 @@
 //! use gradus_envs::gym_rs::GymRs;
 //! use gradus_envs::gym_rs::envs::classical_control::mountain_car::MountainCarEnv;
 //! use gradus_envs::gym_rs::utils::renderer::RenderMode;
-//! use gradus_envs::{TimeLimit, World};
+//! use gradus_envs::{TimeLimit, EnvSpec};
 //!
-//! let world = World::new("gym-rs-mountain-car", || TimeLimit::new(GymRs::new(|| MountainCarEnv::new(RenderMode::None)), 200));
+//! let world = EnvSpec::new("gym-rs-mountain-car", || TimeLimit::new(GymRs::new(|| MountainCarEnv::new(RenderMode::None)), 200));
 //! assert_eq!(world.env().action_space(), gradus_envs::Space::Discrete(3));
 //! ```
 //!

@@ -32,6 +32,7 @@ mod classic;
 mod column_batch;
 mod columns;
 mod env;
+mod env_spec;
 mod episode;
 mod episode_rng;
 mod error;
@@ -52,7 +53,6 @@ pub mod tabular;
 pub mod text;
 pub mod trig;
 mod vector;
-mod world;
 pub mod wrappers;
 
 pub use batch::{Batch, ScalarBatch};
@@ -60,13 +60,15 @@ pub use classic::{Acrobot, CartPole, CartPoleBatch, MountainCar, MountainCarCont
 pub use column_batch::ColumnBatch;
 pub use columns::{Columnar, Number, Shown};
 pub use env::{Action, Actions, Env, Step};
+#[allow(deprecated)]
+pub use env_spec::World;
+pub use env_spec::{EnvSpec, MAX_EPISODE_STEPS, TensorEnvSpec};
 pub use episode::{Autoreset, Ending, Finished, Starts, Transition};
 pub use error::EnvError;
 pub use scene::{Ink, Scene, Shape};
 pub use single::{SingleEnv, make};
 pub use space::Space;
 pub use vector::{UNWRITTEN, VecEnv, unwritten};
-pub use world::{MAX_EPISODE_STEPS, TensorEnvSpec, World};
 pub use wrappers::TimeLimit;
 
 /// Tests the code block of the README as a doctest.

@@ -10,20 +10,20 @@ use crate::columns::Columnar;
 use crate::files::read_text;
 use crate::tabular::{self, Blackjack, CarRental, CliffWalking, FickleTaxi, FrozenLake, GridWorld, ShortCorridor, Tabular, Taxi};
 use crate::{
-    Acrobot, Batch, CartPole, ColumnBatch, Env, EnvError, MountainCar, MountainCarContinuous, Pendulum, TensorEnvSpec, TimeLimit, World,
+    Acrobot, Batch, CartPole, ColumnBatch, Env, EnvError, EnvSpec, MountainCar, MountainCarContinuous, Pendulum, TensorEnvSpec, TimeLimit,
     names, text,
 };
 
 /// A classic task with a time limit: single environments, and vectors with their states in columns.
-fn classic<T: Columnar<N, W> + Default + 'static, const N: usize, const W: usize>(name: &str, limit: u32) -> World {
+fn classic<T: Columnar<N, W> + Default + 'static, const N: usize, const W: usize>(name: &str, limit: u32) -> EnvSpec {
     let one = move || -> Box<dyn Env> { Box::new(TimeLimit::new(T::default(), limit)) };
     let many = move |n| -> Box<dyn Batch> { Box::new(ColumnBatch::<T, N, W>::new(n, limit)) };
-    World { max_episode_steps: Some(limit), ..World::of(name, Arc::new(one), Arc::new(many)) }
+    EnvSpec { max_episode_steps: Some(limit), ..EnvSpec::of(name, Arc::new(one), Arc::new(many)) }
 }
 
-fn cartpole() -> World {
+fn cartpole() -> EnvSpec {
     const LIMIT: u32 = 500;
-    World {
+    EnvSpec {
         gymnasium_id: Some("CartPole-v1".into()),
         about: "balance a pole on a cart by pushing it left or right, 500 steps at most".into(),
         solved_at: Some(475.0),
@@ -32,8 +32,8 @@ fn cartpole() -> World {
     }
 }
 
-fn mountain_car() -> World {
-    World {
+fn mountain_car() -> EnvSpec {
+    EnvSpec {
         gymnasium_id: Some("MountainCar-v0".into()),
         about: "drive an underpowered car up a hill by building momentum, 200 steps at most".into(),
         solved_at: Some(-110.0),
@@ -41,8 +41,8 @@ fn mountain_car() -> World {
     }
 }
 
-fn mountain_car_continuous() -> World {
-    World {
+fn mountain_car_continuous() -> EnvSpec {
+    EnvSpec {
         gymnasium_id: Some("MountainCarContinuous-v0".into()),
         about: "drive the car up the hill with a continuous force that costs reward, 999 steps at most".into(),
         solved_at: Some(90.0),
@@ -50,8 +50,8 @@ fn mountain_car_continuous() -> World {
     }
 }
 
-fn acrobot() -> World {
-    World {
+fn acrobot() -> EnvSpec {
+    EnvSpec {
         gymnasium_id: Some("Acrobot-v1".into()),
         about: "swing the tip of a double pendulum above a line with a torque at its middle joint, 500 steps at most".into(),
         solved_at: Some(-100.0),
@@ -59,8 +59,8 @@ fn acrobot() -> World {
     }
 }
 
-fn pendulum() -> World {
-    World {
+fn pendulum() -> EnvSpec {
+    EnvSpec {
         gymnasium_id: Some("Pendulum-v1".into()),
         about: "swing a pendulum up with a weak torque and balance it, 200 steps".into(),
         ..classic::<Pendulum, _, _>("pendulum", 200)
@@ -70,52 +70,52 @@ fn pendulum() -> World {
 /// The problem seed of the registered bandits.
 const PROBLEM: u64 = 0;
 
-fn bandit() -> World {
-    World {
+fn bandit() -> EnvSpec {
+    EnvSpec {
         tensor_spec: Some(TensorEnvSpec::Bandit(Bandit::gaussian(10, PROBLEM))),
         about: "pull one of ten arms with different mean rewards and Gaussian noise".into(),
-        ..World::new("bandit", || Bandit::gaussian(10, PROBLEM))
+        ..EnvSpec::new("bandit", || Bandit::gaussian(10, PROBLEM))
     }
 }
 
-fn bernoulli_bandit() -> World {
-    World {
+fn bernoulli_bandit() -> EnvSpec {
+    EnvSpec {
         tensor_spec: Some(TensorEnvSpec::Bandit(Bandit::bernoulli(10, PROBLEM))),
         about: "pull one of ten arms that pay 0 or 1, with different probabilities".into(),
-        ..World::new("bernoulli-bandit", || Bandit::bernoulli(10, PROBLEM))
+        ..EnvSpec::new("bernoulli-bandit", || Bandit::bernoulli(10, PROBLEM))
     }
 }
 
-fn contextual_bandit() -> World {
-    World {
+fn contextual_bandit() -> EnvSpec {
+    EnvSpec {
         tensor_spec: Some(TensorEnvSpec::ContextualBandit(ContextualBandit::new(5, 4, PROBLEM))),
         about: "pull one of five arms with mean rewards that depend on the four observed numbers".into(),
-        ..World::new("contextual-bandit", || ContextualBandit::new(5, 4, PROBLEM))
+        ..EnvSpec::new("contextual-bandit", || ContextualBandit::new(5, 4, PROBLEM))
     }
 }
 
 /// Makes a world from a transition table.
-fn of_table<W: Tabular + 'static>(name: &str, about: &str, limit: u32, table: fn() -> W) -> World {
-    World { about: about.into(), ..World::of_table(name, limit, table) }
+fn of_table<W: Tabular + 'static>(name: &str, about: &str, limit: u32, table: fn() -> W) -> EnvSpec {
+    EnvSpec { about: about.into(), ..EnvSpec::of_table(name, limit, table) }
 }
 
 fn slippery(map: &[&str]) -> FrozenLake {
     FrozenLake::slippery(map, FrozenLake::SUCCESS_RATE).expect("a map")
 }
 
-fn frozen_lake() -> World {
+fn frozen_lake() -> EnvSpec {
     let about = "cross slippery ice without falling into a hole, 16 states, 100 steps at most";
     let gymnasium_id = Some("FrozenLake-v1".into());
-    World { gymnasium_id, solved_at: Some(0.7), ..of_table("frozen-lake", about, 100, || slippery(&FrozenLake::MAP_4X4)) }
+    EnvSpec { gymnasium_id, solved_at: Some(0.7), ..of_table("frozen-lake", about, 100, || slippery(&FrozenLake::MAP_4X4)) }
 }
 
-fn frozen_lake_8x8() -> World {
+fn frozen_lake_8x8() -> EnvSpec {
     let about = "cross a larger lake of slippery ice, 64 states, 200 steps at most";
     let gymnasium_id = Some("FrozenLake8x8-v1".into());
-    World { gymnasium_id, solved_at: Some(0.85), ..of_table("frozen-lake-8x8", about, 200, || slippery(&FrozenLake::MAP_8X8)) }
+    EnvSpec { gymnasium_id, solved_at: Some(0.85), ..of_table("frozen-lake-8x8", about, 200, || slippery(&FrozenLake::MAP_8X8)) }
 }
 
-fn frozen_lake_deterministic() -> World {
+fn frozen_lake_deterministic() -> EnvSpec {
     let about = "cross a frozen lake that is not slippery, 16 states, 100 steps at most";
     of_table("frozen-lake-deterministic", about, 100, || FrozenLake::deterministic(&FrozenLake::MAP_4X4).expect("a map"))
 }
@@ -123,75 +123,78 @@ fn frozen_lake_deterministic() -> World {
 /// Gymnasium's CliffWalking has no time limit. Without a limit, a policy that never reaches the goal would never finish an episode.
 const CLIFF_LIMIT: u32 = 1000;
 
-fn cliff_walking() -> World {
+fn cliff_walking() -> EnvSpec {
     let about = "walk along a cliff to the goal, 48 states, 1000 steps at most";
     let world = of_table("cliff-walking", about, CLIFF_LIMIT, CliffWalking::deterministic);
-    World { gymnasium_id: Some("CliffWalking-v1".into()), ..world }
+    EnvSpec { gymnasium_id: Some("CliffWalking-v1".into()), ..world }
 }
 
-fn cliff_walking_slippery() -> World {
+fn cliff_walking_slippery() -> EnvSpec {
     let about = "walk along a cliff on slippery ground, 48 states, 1000 steps at most";
     let world = of_table("cliff-walking-slippery", about, CLIFF_LIMIT, CliffWalking::slippery);
-    World { gymnasium_id: Some("CliffWalkingSlippery-v1".into()), ..world }
+    EnvSpec { gymnasium_id: Some("CliffWalkingSlippery-v1".into()), ..world }
 }
 
 const TAXI_LIMIT: u32 = 200;
 
-fn taxi() -> World {
+fn taxi() -> EnvSpec {
     let about = "pick up a passenger and drive to the destination, 500 states, 200 steps at most";
-    World { gymnasium_id: Some("Taxi-v4".into()), solved_at: Some(8.0), ..of_table("taxi", about, TAXI_LIMIT, Taxi::dry) }
+    EnvSpec { gymnasium_id: Some("Taxi-v4".into()), solved_at: Some(8.0), ..of_table("taxi", about, TAXI_LIMIT, Taxi::dry) }
 }
 
-fn taxi_rainy() -> World {
+fn taxi_rainy() -> EnvSpec {
     let about = "the taxi in the rain: one move in five goes sideways";
     of_table("taxi-rainy", about, TAXI_LIMIT, || Taxi::rainy(Taxi::RAINY_PROBABILITY).expect("a probability"))
 }
 
-fn taxi_fickle() -> World {
+fn taxi_fickle() -> EnvSpec {
     let shared = Arc::new(OnceLock::new());
     let make = move || {
         let taxi: Arc<Taxi> = shared.get_or_init(|| Arc::new(Taxi::dry())).clone();
         FickleTaxi::new(taxi, FickleTaxi::PROBABILITY).expect("a probability")
     };
-    World { about: "the taxi with passengers who may change their destination".into(), ..World::limited("taxi-fickle", TAXI_LIMIT, make) }
+    EnvSpec {
+        about: "the taxi with passengers who may change their destination".into(),
+        ..EnvSpec::limited("taxi-fickle", TAXI_LIMIT, make)
+    }
 }
 
-fn random_walk() -> World {
+fn random_walk() -> EnvSpec {
     of_table("random-walk", "a random walk over five states: nothing to decide, values to predict, 1000 steps at most", 1000, || {
         tabular::random_walk(5)
     })
 }
 
-fn random_walk_19() -> World {
+fn random_walk_19() -> EnvSpec {
     let about = "a random walk over nineteen states, with -1 on the left and 1 on the right, 10000 steps at most";
     of_table("random-walk-19", about, 10_000, || tabular::random_walk_between(19, [-1.0, 1.0]))
 }
 
-fn windy_grid() -> World {
+fn windy_grid() -> EnvSpec {
     of_table("windy-grid", "walk to the goal in a wind that blows upwards, 70 states, 1000 steps at most", 1000, GridWorld::windy)
 }
 
-fn dyna_maze() -> World {
+fn dyna_maze() -> EnvSpec {
     of_table("dyna-maze", "find the way through a maze, 54 states, 2000 steps at most", 2000, GridWorld::dyna_maze)
 }
 
-fn short_corridor() -> World {
+fn short_corridor() -> EnvSpec {
     let about = "three states that look the same, one with switched actions, 1000 steps at most";
-    World { about: about.into(), ..World::limited("short-corridor", 1000, ShortCorridor::default) }
+    EnvSpec { about: about.into(), ..EnvSpec::limited("short-corridor", 1000, ShortCorridor::default) }
 }
 
-fn car_rental() -> World {
+fn car_rental() -> EnvSpec {
     let about = "move cars over night to rent them by day, 441 states, 100 days";
-    World { about: about.into(), ..World::limited("car-rental", 100, CarRental::default).with_model(tabular::car_rental) }
+    EnvSpec { about: about.into(), ..EnvSpec::limited("car-rental", 100, CarRental::default).with_model(tabular::car_rental) }
 }
 
-fn gambler() -> World {
+fn gambler() -> EnvSpec {
     of_table("gambler", "stake a capital on coin flips, 0.4 of which win, until it is 100 or nothing", 10_000, || tabular::gambler(0.4))
 }
 
-fn blackjack() -> World {
+fn blackjack() -> EnvSpec {
     let about = "draw cards to come close to 21, but not above it, 715 states";
-    World { gymnasium_id: Some("Blackjack-v1".into()), ..of_table("blackjack", about, 100, Blackjack::new) }
+    EnvSpec { gymnasium_id: Some("Blackjack-v1".into()), ..of_table("blackjack", about, 100, Blackjack::new) }
 }
 
 /// What the name of a world from a map begins with; a file's path follows.
@@ -204,7 +207,7 @@ const GRID_LIMIT: u32 = 1000;
 const LARGEST_MAP: u64 = 1 << 20;
 
 /// Reads a [map](GridWorld) from a file.
-fn grid(name: &str, path: &str) -> Result<World, EnvError> {
+fn grid(name: &str, path: &str) -> Result<EnvSpec, EnvError> {
     let problem = |error: String| EnvError::Table(format!("{path}: {error}"));
     if path.is_empty() {
         return Err(EnvError::Table("expected grid:PATH, such as grid:maze.txt, got no path".into()));
@@ -216,7 +219,7 @@ fn grid(name: &str, path: &str) -> Result<World, EnvError> {
         other => other,
     })?;
     let about = format!("a grid world from a map, {GRID_LIMIT} steps at most");
-    Ok(World { about, ..World::of_table(name, GRID_LIMIT, move || world.clone()) })
+    Ok(EnvSpec { about, ..EnvSpec::of_table(name, GRID_LIMIT, move || world.clone()) })
 }
 
 /// Returns the name of a world; of one from a file, without the folder of the file.
@@ -233,10 +236,10 @@ pub fn without_folder(name: &str) -> String {
 }
 
 /// The worlds added by [`register`].
-static ADDED: RwLock<Vec<World>> = RwLock::new(Vec::new());
+static ADDED: RwLock<Vec<EnvSpec>> = RwLock::new(Vec::new());
 
 /// Registers a world for the rest of the process. Its name and its Gymnasium name must be new.
-pub fn register(world: World) -> Result<(), EnvError> {
+pub fn register(world: EnvSpec) -> Result<(), EnvError> {
     for name in [Some(&world.name), world.gymnasium_id.as_ref()].into_iter().flatten() {
         if find(name).is_ok() {
             return Err(EnvError::Registered { name: name.clone() });
@@ -248,12 +251,12 @@ pub fn register(world: World) -> Result<(), EnvError> {
 
 /// Whether the world called `name` was added by [`register`].
 pub fn is_registered(name: &str) -> bool {
-    let is_named = |world: &World| world.name == name || world.gymnasium_id.as_deref() == Some(name);
+    let is_named = |world: &EnvSpec| world.name == name || world.gymnasium_id.as_deref() == Some(name);
     ADDED.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_named)
 }
 
 /// Returns all worlds, in the order of `gradus list`. The levels of text environments are not listed, but [`find`] accepts their names.
-pub fn all() -> Vec<World> {
+pub fn all() -> Vec<EnvSpec> {
     let mut worlds = vec![
         cartpole(),
         mountain_car(),
@@ -287,7 +290,7 @@ pub fn all() -> Vec<World> {
 
 /// Returns the world called `name`, which is our name, Gymnasium's name, a level of a text environment, such as `addition-3`, or `grid:FILE` for the world of a
 /// [map](GridWorld) in a file.
-pub fn find(name: &str) -> Result<World, EnvError> {
+pub fn find(name: &str) -> Result<EnvSpec, EnvError> {
     if let Some(level) = text::find(name) {
         return level;
     }
@@ -295,8 +298,8 @@ pub fn find(name: &str) -> Result<World, EnvError> {
         return grid(name, path);
     }
     let worlds = all();
-    let is_named = |world: &&World| world.name == name || world.gymnasium_id.as_deref() == Some(name);
-    let is_typed = |world: &&World| {
+    let is_named = |world: &&EnvSpec| world.name == name || world.gymnasium_id.as_deref() == Some(name);
+    let is_typed = |world: &&EnvSpec| {
         let ids = world.gymnasium_id.iter().flat_map(|id| [names::spelled(id), names::without_version(id)]);
         ids.chain([names::spelled(&world.name)]).any(|own| own == names::spelled(name))
     };

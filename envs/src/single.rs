@@ -1,7 +1,7 @@
 //! [`SingleEnv`]: one environment with its observation, its checks and autoreset.
 
 use crate::random::episode_seed;
-use crate::{Action, Autoreset, Ending, Env, EnvError, Finished, Scene, Space, Step, UNWRITTEN, World, panics, registry, unwritten};
+use crate::{Action, Autoreset, Ending, Env, EnvError, EnvSpec, Finished, Scene, Space, Step, UNWRITTEN, panics, registry, unwritten};
 
 /// Makes the environment `name` (our name or Gymnasium's), at the start of its first episode. Its episodes follow from `seed`.
 ///
@@ -45,13 +45,13 @@ pub struct SingleEnv {
     is_waiting: bool,
 }
 
-impl World {
+impl EnvSpec {
     /// Makes one environment at the start of its first episode, with [`Autoreset::SameStep`]. Its episodes follow from `seed`.
     pub fn single(&self, seed: u64) -> Result<SingleEnv, EnvError> {
         self.single_with(seed, Autoreset::SameStep)
     }
 
-    /// As [`single`](World::single), with the given autoreset mode.
+    /// As [`single`](EnvSpec::single), with the given autoreset mode.
     pub fn single_with(&self, seed: u64, autoreset: Autoreset) -> Result<SingleEnv, EnvError> {
         let mut single = self.before_episodes(seed, autoreset)?;
         single.reset()?;

@@ -34,10 +34,10 @@ pub use statistics::RunningStatistics;
 pub use time_aware::TimeAware;
 pub use time_limit::TimeLimit;
 
-use crate::{Env, EnvError, Space, World};
+use crate::{Env, EnvError, EnvSpec, Space};
 
 /// The wrappers that training applies. Generic code is compiled in the crate that uses it; here, that is this crate, which is optimised.
-impl World {
+impl EnvSpec {
     /// Wraps every environment in [`OneHot`], which panics if observations are not discrete.
     pub fn one_hot(self) -> Self {
         let model = self.model.clone();

@@ -1,11 +1,11 @@
 //! CartPole: Gymnasium's episodes, and the same bits in a batch and in a single environment.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{Action, Actions, Autoreset, Batch, CartPole, CartPoleBatch, Ending, Env, Space, TimeLimit, VecEnv, World, registry};
+use gradus_envs::{Action, Actions, Autoreset, Batch, CartPole, CartPoleBatch, Ending, Env, EnvSpec, Space, TimeLimit, VecEnv, registry};
 
 const LIMIT: u32 = 500;
 
-fn cartpole() -> World {
+fn cartpole() -> EnvSpec {
     registry::find("cartpole").unwrap()
 }
 

@@ -7,7 +7,7 @@ use gradus_envs::gym_rs::envs::classical_control::cartpole::{CartPoleEnv, CartPo
 use gradus_envs::gym_rs::envs::classical_control::mountain_car::MountainCarEnv;
 use gradus_envs::gym_rs::spaces::BoxR;
 use gradus_envs::gym_rs::utils::renderer::RenderMode;
-use gradus_envs::{Action, CartPole, Env, MountainCar, Space, TimeLimit, World};
+use gradus_envs::{Action, CartPole, Env, EnvSpec, MountainCar, Space, TimeLimit};
 
 /// Start states as in CartPole-v1.
 fn near_upright() -> BoxR<CartPoleObservation> {
@@ -25,8 +25,8 @@ fn mountain_car() -> GymRs {
 
 #[test]
 fn gym_rs_environments_pass_the_checker_with_a_time_limit() {
-    assert_eq!(check_world(&World::new("gym-rs-cartpole", || TimeLimit::new(cartpole(), 500))), []);
-    assert_eq!(check_world(&World::new("gym-rs-mountain-car", || TimeLimit::new(mountain_car(), 200))), []);
+    assert_eq!(check_world(&EnvSpec::new("gym-rs-cartpole", || TimeLimit::new(cartpole(), 500))), []);
+    assert_eq!(check_world(&EnvSpec::new("gym-rs-mountain-car", || TimeLimit::new(mountain_car(), 200))), []);
     let angle = (12.0 * std::f64::consts::PI / 180.0 * 2.0) as f32;
     let high = vec![4.8, f32::INFINITY, angle, f32::INFINITY];
     assert_eq!(cartpole().observation_space(), Space::Box { low: high.iter().map(|bound| -bound).collect(), high });

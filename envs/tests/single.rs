@@ -1,10 +1,10 @@
 //! [`SingleEnv`] plays the same episodes as a vector of one environment, in every world and with every autoreset mode.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, Space, Step, World, make, registry};
+use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, EnvSpec, Space, Step, make, registry};
 
 /// Steps a single environment and a vector of one with the same random actions, and compares everything that both show.
-fn compare(world: &World, autoreset: Autoreset) {
+fn compare(world: &EnvSpec, autoreset: Autoreset) {
     let name = &world.name;
     let (mut one, mut many) = (world.single_with(3, autoreset).unwrap(), world.vec_env_with(0..1, 3, autoreset).unwrap());
     let mut random = Stream::new(1, Purpose::Action, 0);
@@ -113,7 +113,7 @@ impl Env for Faulty {
 #[test]
 fn faults_of_an_environment_are_errors() {
     let third = |fault: &'static str| {
-        let mut env = World::new("faulty", move || Faulty(fault, 0)).single(1).unwrap();
+        let mut env = EnvSpec::new("faulty", move || Faulty(fault, 0)).single(1).unwrap();
         (0..2).for_each(|_| assert!(env.step(Action::Discrete(0)).is_ok()));
         let error = env.step(Action::Discrete(0)).expect_err(fault).to_string();
         env.reset().expect("a reset mends it");

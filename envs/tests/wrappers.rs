@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use golden::{floats, numbers};
 use gradus_envs::wrappers::{ActionMask, ClipReward, FrameStack, NormaliseObservation, OneHot, RunningStatistics, TimeAware};
-use gradus_envs::{Action, CartPole, Env, EnvError, Scene, Space, Step, TimeLimit, World, registry};
+use gradus_envs::{Action, CartPole, Env, EnvError, EnvSpec, Scene, Space, Step, TimeLimit, registry};
 use serde_json::Value;
 
 /// Returns bounds, which are strings because JSON has no infinity.
@@ -154,19 +154,19 @@ fn a_custom_mask_restricts_the_environments_mask() {
 
 /// Returns worlds of the environments that `make` creates: at least one for each wrapper but [`OneHot`], and one with several wrappers. The
 /// observation space of the environments must be a box.
-fn all(make: impl Fn() -> Box<dyn Env> + Clone + Send + Sync + 'static) -> Vec<World> {
+fn all(make: impl Fn() -> Box<dyn Env> + Clone + Send + Sync + 'static) -> Vec<EnvSpec> {
     let width = make().observation_space().width();
     let known = [vec![9.0], vec![0.1; width], vec![0.2; width]].concat();
     let known = Arc::new(RunningStatistics::load(width, &known).unwrap());
     vec![
-        World::new("time limit", make.clone()).wrapped(|env| TimeLimit::new(env, 6)),
-        World::new("time aware", make.clone()).wrapped(|env| TimeAware::new(env, 100)),
-        World::new("time fraction", make.clone()).wrapped(|env| TimeAware::fraction(env, 100)),
-        World::new("frame stack", make.clone()).wrapped(|env| FrameStack::new(env, 4)),
-        World::new("clip reward", make.clone()).wrapped(|env| ClipReward::new(env, 2.0, 5.0)),
-        World::new("normalise", make.clone()).wrapped(move |env| NormaliseObservation::new(env, known.clone(), 10.0)),
-        World::new("mask", make.clone()).wrapped(|env| ActionMask::new(env, |_, mask| mask[0] = true)),
-        World::new("all", make).wrapped(|env| FrameStack::new(ClipReward::new(TimeAware::new(TimeLimit::new(env, 9), 9), 0.0, 3.0), 2)),
+        EnvSpec::new("time limit", make.clone()).wrapped(|env| TimeLimit::new(env, 6)),
+        EnvSpec::new("time aware", make.clone()).wrapped(|env| TimeAware::new(env, 100)),
+        EnvSpec::new("time fraction", make.clone()).wrapped(|env| TimeAware::fraction(env, 100)),
+        EnvSpec::new("frame stack", make.clone()).wrapped(|env| FrameStack::new(env, 4)),
+        EnvSpec::new("clip reward", make.clone()).wrapped(|env| ClipReward::new(env, 2.0, 5.0)),
+        EnvSpec::new("normalise", make.clone()).wrapped(move |env| NormaliseObservation::new(env, known.clone(), 10.0)),
+        EnvSpec::new("mask", make.clone()).wrapped(|env| ActionMask::new(env, |_, mask| mask[0] = true)),
+        EnvSpec::new("all", make).wrapped(|env| FrameStack::new(ClipReward::new(TimeAware::new(TimeLimit::new(env, 9), 9), 0.0, 3.0), 2)),
     ]
 }
 
@@ -192,7 +192,7 @@ fn rest(env: &mut dyn Env) -> Vec<Seen> {
 
 #[test]
 fn a_saved_episode_continues_identically_with_every_wrapper() {
-    for world in all(corridor).into_iter().chain([World::new("one-hot", corridor)]) {
+    for world in all(corridor).into_iter().chain([EnvSpec::new("one-hot", corridor)]) {
         let mut env = world.env();
         let mut row = vec![0.0; env.observation_space().width()];
         env.reset(1, &mut row);

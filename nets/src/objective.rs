@@ -36,7 +36,7 @@ pub const DIAGNOSTICS: usize = 12;
 
 /// Which parameter groups an objective updates: those that its loss depends on. Every objective updates a trunk shared by actor and critic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Moves {
+pub enum UpdatedGroups {
     /// All groups: the loss depends on the policy and on the value.
     #[default]
     All,
@@ -46,18 +46,18 @@ pub enum Moves {
     Critic,
 }
 
-impl Moves {
+impl UpdatedGroups {
     /// Whether the objective updates the group with this [name](crate::Group::name).
     ///
     /// ```
-    /// use gradus_nets::Moves;
-    /// assert_eq!(["trunk", "actor", "critic"].map(|name| Moves::Critic.includes(name)), [true, false, true]);
+    /// use gradus_nets::UpdatedGroups;
+    /// assert_eq!(["trunk", "actor", "critic"].map(|name| UpdatedGroups::Critic.includes(name)), [true, false, true]);
     /// ```
     pub fn includes(self, group: &str) -> bool {
         match self {
-            Moves::All => true,
-            Moves::Actor => group != "critic",
-            Moves::Critic => group != "actor",
+            UpdatedGroups::All => true,
+            UpdatedGroups::Actor => group != "critic",
+            UpdatedGroups::Critic => group != "actor",
         }
     }
 }
@@ -123,8 +123,8 @@ pub trait Objective: Sync {
     /// Returns the parameter groups that the gradient updates. [`Network::apply`](crate::Network::apply) leaves the other groups as they
     /// are: their values, their moments and their counts of optimiser steps. An engine may skip the forward pass of these other groups;
     /// their outputs are then 0.
-    fn moves(&self) -> Moves {
-        Moves::All
+    fn updates(&self) -> UpdatedGroups {
+        UpdatedGroups::All
     }
 }
 
@@ -190,9 +190,9 @@ pub trait Pointwise: Sync {
     /// Returns the loss of a decision, given its inputs, as a function of the policy's current outputs `pi`.
     fn loss(&self, known: Self::Known, pi: Outputs) -> Evaluation;
 
-    /// Returns the parameter groups that the gradient updates; see [`Objective::moves`].
-    fn moves(&self) -> Moves {
-        Moves::All
+    /// Returns the parameter groups that the gradient updates; see [`Objective::updates`].
+    fn updates(&self) -> UpdatedGroups {
+        UpdatedGroups::All
     }
 }
 
@@ -206,8 +206,8 @@ impl<O: Pointwise> Objective for O {
         dispatch(Level::best(), Lanes { objective: self, indices, weights, outputs, sums });
     }
 
-    fn moves(&self) -> Moves {
-        Pointwise::moves(self)
+    fn updates(&self) -> UpdatedGroups {
+        Pointwise::updates(self)
     }
 }
 

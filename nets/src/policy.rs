@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use gradus_envs::random::Stream;
 
 use crate::tensors::{Tensors, TensorsError};
-use crate::{ActionRows, Evaluation, Moves, Objective, OptimiserStep, Outputs, PolicyOutput, Sampling, Store, Sums};
+use crate::{ActionRows, Evaluation, Objective, OptimiserStep, Outputs, PolicyOutput, Sampling, Store, Sums, UpdatedGroups};
 
 /// A group of parameters. The optimiser has a learning rate and a clock for each group. The clock is the number of optimiser steps that
 /// updated the group; Adam's bias correction uses it.
@@ -88,7 +88,7 @@ pub trait Actor: Send {
 
 /// What a behaviour computes from an observation, for people to look at. Parts that it does not have are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Look {
+pub struct Inspection {
     /// V(s).
     pub value: Option<f64>,
     /// Q(s, a) of every action.
@@ -97,7 +97,7 @@ pub struct Look {
     pub probabilities: Vec<f64>,
 }
 
-impl Look {
+impl Inspection {
     /// Returns V(s), or else the largest action value.
     pub fn best_value(&self) -> Option<f64> {
         let largest = || self.action_values.iter().copied().reduce(f64::max);
@@ -124,7 +124,7 @@ pub trait Behaviour: std::any::Any + Send + Sync {
     fn actor(&self) -> Box<dyn Actor + '_>;
 
     /// Returns what the behaviour computes from each of some observations, which are rows of numbers; nothing if it cannot be looked into.
-    fn look(&mut self, observations: &[f32]) -> Vec<Look> {
+    fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
         let _ = observations;
         Vec::new()
     }
@@ -166,7 +166,7 @@ pub trait Network: Send + Sync {
     fn gradient_norm(&self) -> f32;
 
     /// Takes one optimiser step with the gradient of the last [`gradient`](Policy::gradient) call. It changes only the groups that the
-    /// objective of this call [moves](Objective::moves). The parameters of the other groups do not decay, and their clocks do not advance.
+    /// objective of this call [moves](Objective::updates). The parameters of the other groups do not decay, and their clocks do not advance.
     fn apply(&mut self, step: &OptimiserStep);
 
     /// Returns the groups of the parameters, in order.
@@ -213,10 +213,10 @@ pub trait Policy: Behaviour + Network {
     /// Evaluates the objective over `batch`, without a gradient.
     fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums;
 
-    /// Computes the outputs of the decisions `indices` of `store` that an objective which [moves](Moves) these groups would get. Returns one
+    /// Computes the outputs of the decisions `indices` of `store` that an objective which [moves](UpdatedGroups) these groups would get. Returns one
     /// output for each row of the store; those of other decisions are 0.
-    fn outputs(&mut self, store: &Store, indices: &[u32], moves: Moves) -> Vec<PolicyOutput> {
-        let seen = Seen { outputs: Mutex::new(vec![PolicyOutput::default(); store.rows()]), moves };
+    fn outputs(&mut self, store: &Store, indices: &[u32], moves: UpdatedGroups) -> Vec<PolicyOutput> {
+        let seen = OutputRecorder { outputs: Mutex::new(vec![PolicyOutput::default(); store.rows()]), moves };
         self.evaluate(store, Batch::new(indices, &vec![1.0; indices.len()]), &seen);
         seen.outputs.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -241,12 +241,12 @@ pub trait Policy: Behaviour + Network {
 }
 
 /// An objective that keeps the outputs that it gets.
-struct Seen {
+struct OutputRecorder {
     outputs: Mutex<Vec<PolicyOutput>>,
-    moves: Moves,
+    moves: UpdatedGroups,
 }
 
-impl Objective for Seen {
+impl Objective for OutputRecorder {
     fn decision(&self, _: usize, _: Outputs) -> Evaluation {
         Evaluation::default()
     }
@@ -256,7 +256,7 @@ impl Objective for Seen {
         indices.iter().zip(outputs).for_each(|(index, output)| seen[*index as usize] = *output);
     }
 
-    fn moves(&self) -> Moves {
+    fn updates(&self) -> UpdatedGroups {
         self.moves
     }
 }

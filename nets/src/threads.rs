@@ -9,7 +9,7 @@
 //! it uses fewer workers while other programs need the cores. See `threads/manners.rs`.
 #![allow(unsafe_code)]
 
-mod manners;
+mod worker_limit;
 
 use std::any::Any;
 use std::cell::{RefCell, UnsafeCell};
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use manners::Manners;
+use worker_limit::WorkerLimit;
 
 /// How long a worker spins before it sleeps.
 const AWAKE: Duration = Duration::from_micros(200);
@@ -89,7 +89,7 @@ impl Share {
 struct Shared {
     /// The caller's share, then the workers'.
     shares: Vec<Apart<Share>>,
-    manners: Apart<Manners>,
+    manners: Apart<WorkerLimit>,
     stop: AtomicBool,
     has_panicked: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -122,7 +122,7 @@ impl Shared {
     fn new(threads: usize) -> Self {
         Self {
             shares: (0..threads).map(|_| Share::new()).collect(),
-            manners: Apart(Manners::new()),
+            manners: Apart(WorkerLimit::new()),
             stop: AtomicBool::new(false),
             has_panicked: AtomicBool::new(false),
             panic: Mutex::new(None),

@@ -12,8 +12,8 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::{ActorCritic, Transformer};
 use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{
-    ActionRows, Batch, Behaviour, Critic, Evaluation, Loss, Moves, Network, NetworkConfig, Objective, Observations, OptimiserStep, Outputs,
-    Policy, Rule, Store, Texts, TransformerConfig,
+    ActionRows, Batch, Behaviour, Critic, Evaluation, Loss, Network, NetworkConfig, Objective, Observations, OptimiserStep, Outputs,
+    Policy, Rule, Store, Texts, TransformerConfig, UpdatedGroups,
 };
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ const NEAR: f64 = 2e-6;
 
 /// A loss with terms of the policy, of the values, or both.
 struct Terms {
-    moves: Moves,
+    moves: UpdatedGroups,
     coefficients: Vec<f32>,
     targets: Vec<f32>,
 }
@@ -30,16 +30,16 @@ struct Terms {
 impl Objective for Terms {
     fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
         let mut loss = Loss::default();
-        if self.moves != Moves::Critic {
+        if self.moves != UpdatedGroups::Critic {
             loss = loss + self.coefficients[i] * pi.log_prob;
         }
-        if self.moves != Moves::Actor {
+        if self.moves != UpdatedGroups::Actor {
             loss = loss + 0.5 * (pi.value - self.targets[i]).squared();
         }
         loss.into()
     }
 
-    fn moves(&self) -> Moves {
+    fn updates(&self) -> UpdatedGroups {
         self.moves
     }
 }
@@ -90,9 +90,9 @@ fn after(golden: &Value, clip_per_group: bool) -> (Tensors, Vec<(&'static str, u
     };
     for name in golden["steps"].as_array().unwrap() {
         let moves = match name.as_str() {
-            Some("actor") => Moves::Actor,
-            Some("critic") => Moves::Critic,
-            _ => Moves::All,
+            Some("actor") => UpdatedGroups::Actor,
+            Some("critic") => UpdatedGroups::Critic,
+            _ => UpdatedGroups::All,
         };
         let terms = Terms { moves, coefficients: floats(&golden["coefficients"]), targets: floats(&golden["targets"]) };
         policy.gradient(&store, Batch::new(&indices, &weights), &terms);
@@ -181,7 +181,7 @@ fn an_objective_moves_exactly_the_groups_that_it_names() {
         let groups = policy.groups();
         assert_eq!(groups.iter().map(|group| group.name).collect::<Vec<_>>(), names);
         for (rule, size) in [(Rule::Adam, 30), (Rule::RmsProp, 30), (Rule::Adam, 200)] {
-            for moves in [Moves::All, Moves::Critic, Moves::Actor, Moves::Critic] {
+            for moves in [UpdatedGroups::All, UpdatedGroups::Critic, UpdatedGroups::Actor, UpdatedGroups::Critic] {
                 let terms = Terms { moves, coefficients: vec![0.7; 200], targets: vec![3.0; 200] };
                 let (indices, weights) = ((0..size).collect::<Vec<u32>>(), vec![1.0 / size as f32; size as usize]);
                 let before = (policy.parameters().to_vec(), policy.save_optimiser());

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{Ending, Env, EnvError, Finished, Space, UNWRITTEN, VecEnv, World, panics, unwritten};
+use gradus_envs::{Ending, Env, EnvError, EnvSpec, Finished, Space, UNWRITTEN, VecEnv, panics, unwritten};
 use gradus_nets::{Behaviour, Sampling, threads};
 
 use crate::{ActiveRows, Decisions, Environments, act, actors, split};
@@ -34,7 +34,7 @@ impl PlayedEpisode {
 /// rounded up to a multiple of the actors. Actions are chosen by `sampling`. The actions of episode i are drawn from `stream(i)`.
 pub fn play_episodes(
     policy: &dyn Behaviour,
-    world: &World,
+    world: &EnvSpec,
     seeds: &[u64],
     (sampling, stream): (&Sampling, &(dyn Fn(usize) -> Stream + Sync)),
     max_concurrent: usize,
@@ -62,7 +62,12 @@ pub fn play_episodes(
 }
 
 /// Same as [`play_episodes`], but with the most probable actions.
-pub fn play_greedily(policy: &dyn Behaviour, world: &World, seeds: &[u64], max_concurrent: usize) -> Result<Vec<PlayedEpisode>, EnvError> {
+pub fn play_greedily(
+    policy: &dyn Behaviour,
+    world: &EnvSpec,
+    seeds: &[u64],
+    max_concurrent: usize,
+) -> Result<Vec<PlayedEpisode>, EnvError> {
     // greedy actions draw nothing from the streams
     let stream = |id: usize| Stream::new(0, Purpose::Evaluation, id as u64);
     play_episodes(policy, world, seeds, (&Sampling::GREEDY, &stream), max_concurrent)
@@ -91,7 +96,7 @@ struct Episodes<'a> {
 
 impl<'a> Episodes<'a> {
     /// Makes the environments of `acting` rows.
-    fn new(world: &'a World, first: usize, seeds: &'a [u64], acting: usize) -> Result<Self, EnvError> {
+    fn new(world: &'a EnvSpec, first: usize, seeds: &'a [u64], acting: usize) -> Result<Self, EnvError> {
         let one = world.checked_env()?;
         let (actions, width) = (one.action_space(), one.observation_space().width());
         Ok(Self {
@@ -220,7 +225,7 @@ impl Environments for Episodes<'_> {
 /// continues until all first episodes of its thread are done; its later episodes are ignored.
 pub fn play_first_episodes(
     policy: &dyn Behaviour,
-    world: &World,
+    world: &EnvSpec,
     n: usize,
     key: u64,
     (sampling, stream): (&Sampling, &(dyn Fn(usize) -> Stream + Sync)),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use gradus_agents::Scaling;
 use gradus_envs::wrappers::{NormaliseObservation, ReturnStatistics, RunningStatistics};
-use gradus_envs::{Ending, EnvError, World};
+use gradus_envs::{Ending, EnvError, EnvSpec};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64, named};
 
 use crate::WrapperConfig;
@@ -100,7 +100,7 @@ impl Normaliser {
     }
 
     /// Returns `world` with observations normalised by the current statistics, which are no longer updated.
-    pub fn frozen(&self, world: &World) -> World {
+    pub fn frozen(&self, world: &EnvSpec) -> EnvSpec {
         match &self.observations {
             Some(statistics) => {
                 let statistics = statistics.clone();

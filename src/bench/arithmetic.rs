@@ -1,7 +1,7 @@
 //! The number of floating-point operations that an environment step of an agent requires.
 
 use gradus_agents::Work;
-use gradus_envs::{Space, World};
+use gradus_envs::{EnvSpec, Space};
 use gradus_nets::{Activation, NetworkConfig};
 
 use crate::config::Network;
@@ -24,7 +24,7 @@ pub struct Arithmetic {
 
 impl Arithmetic {
     /// Counts the operations that the formulas require for `config` in `world`. An engine may perform more.
-    pub fn of(config: &Config, world: &World) -> Result<Self, Error> {
+    pub fn of(config: &Config, world: &EnvSpec) -> Result<Self, Error> {
         let expected = "ppo, dqn, ddpg, td3 or sac, with perceptrons";
         let no = |got: &str| Error::Parse { what: "roofline".into(), expected: expected.into(), got: got.into() };
         let Network::Perceptron(network) = &config.network else { return Err(no(&config.environment)) };
@@ -193,7 +193,7 @@ mod tests {
         for (agent, settings) in [("sac", &[][..]), ("ddpg", &[]), ("td3", &["td3.policy_delay=1"]), ("sac", &["network.gsde=true"])] {
             let (found, config) = of(agent, settings);
             let built = config.build(&config.world().unwrap()).unwrap();
-            let gradus_agents::Built::ActorCritics { head, .. } = built else { panic!("an actor and critics") };
+            let gradus_agents::AgentKind::ActorAndCritics { head, .. } = built else { panic!("an actor and critics") };
             let network = config.network.q_actor_critic(head, &config.world().unwrap(), (1, config.device), &config.torch).unwrap();
             let parameters: usize = network.save().values().map(|tensor| tensor.shape.iter().product::<usize>()).sum();
             assert_eq!(found.moved, parameters as f64, "{agent} {settings:?}");

@@ -12,7 +12,7 @@ pub mod text;
 use std::time::Instant;
 
 use gradus_envs::random::{Purpose, Stream, unit_f32};
-use gradus_envs::{Actions, Space, VecEnv, World};
+use gradus_envs::{Actions, EnvSpec, Space, VecEnv};
 use gradus_nets::cpu::multiply_rate;
 use gradus_nets::threads;
 
@@ -153,7 +153,7 @@ pub fn training(config: &Config, rounds: usize) -> Result<f64, Error> {
 /// measurements.
 ///
 /// The time includes drawing the actions, autoreset, final observations and episode statistics.
-pub fn random_actions(world: &World, envs: usize, rounds: usize) -> Result<f64, Error> {
+pub fn random_actions(world: &EnvSpec, envs: usize, rounds: usize) -> Result<f64, Error> {
     let bytes = VecEnv::bytes_per_env(world.env().observation_space().width()) as f64;
     crate::memory::expect("--envs", envs, "of this environment", |envs| envs * bytes)?;
     let mut vector = world.vec_env(0..envs, 1)?;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use gradus_agents::{GrpoConfig, OptimiserConfig, UpdateContext};
 use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{Action, Env, EnvError, Space, Step, World, text};
+use gradus_envs::{Action, Env, EnvError, EnvSpec, Space, Step, text};
 use gradus_nets::{Device, FeedForward, Schedule, TorchConfig, TransformerConfig, threads};
 use gradus_rollouts::Collector;
 
@@ -108,7 +108,7 @@ impl Env for Babble {
 /// Measures `updates` updates, each with its rollout, after three warm-up updates.
 pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Error> {
     let Workload { transformer, prompts, group, prompt_tokens, new_tokens, device, torch } = workload.clone();
-    let world = World::new("babble", move || Babble { tokens: Vec::new(), hits: 0, prompt: prompt_tokens, new: new_tokens });
+    let world = EnvSpec::new("babble", move || Babble { tokens: Vec::new(), hits: 0, prompt: prompt_tokens, new: new_tokens });
     let config = Config {
         agent: "grpo".into(),
         environment: "babble".into(),

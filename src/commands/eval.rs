@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::MOST;
-use crate::envs::World;
+use crate::envs::EnvSpec;
 use crate::envs::text::{Split, TextOptions};
 use crate::evaluate::{Evaluation, Score, evaluate};
 use crate::numbers::{short, with_error};
@@ -49,7 +49,7 @@ pub(super) struct Eval {
 /// An evaluated run.
 struct Evaluated<'a> {
     dir: &'a Path,
-    world: World,
+    world: EnvSpec,
     evaluation: Evaluation,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &Eval) -> Result<u8, Error> {
         Ok((world.clone(), evaluate(policy.as_ref(), &world, episodes, seed, mode)?))
     };
     let dirs = with_runs_inside(arguments.dirs.clone());
-    let all: Vec<(World, Evaluation)> = dirs.iter().map(evaluated).collect::<Result<_, Error>>()?;
+    let all: Vec<(EnvSpec, Evaluation)> = dirs.iter().map(evaluated).collect::<Result<_, Error>>()?;
     let all = dirs.iter().zip(all).map(|(dir, (world, evaluation))| Evaluated { dir, world, evaluation });
     let all: Vec<Evaluated> = all.collect();
     let differences = differences(&all)?;

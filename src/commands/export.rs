@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::agents::registry as agents;
-use crate::envs::World;
+use crate::envs::EnvSpec;
 use crate::envs::random::episode_seed;
 use crate::envs::registry;
 use crate::evaluate::play::{Played, play};
@@ -124,7 +124,7 @@ fn check_name(name: &str) -> Result<(), Error> {
 }
 
 /// Whether `gradus_policy.py` can load the policy.
-fn is_for_python(config: &Config, world: &World) -> bool {
+fn is_for_python(config: &Config, world: &EnvSpec) -> bool {
     world.text.is_none() && config.wrappers.frame_stack == 1 && !config.wrappers.time_aware
 }
 

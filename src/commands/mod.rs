@@ -568,7 +568,7 @@ fn list(what: Option<&str>) -> Result<u8, Error> {
 }
 
 /// Lists the presets for an environment, and the agents that learn in it with the settings of `Config::default`.
-fn list_world(world: &crate::envs::World) -> Result<u8, Error> {
+fn list_world(world: &crate::envs::EnvSpec) -> Result<u8, Error> {
     list_presets(Some(&world.name))?;
     let presets = agents::presets();
     let kind = if world.text.is_some() { "text" } else { "any" };

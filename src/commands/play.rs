@@ -8,7 +8,7 @@ use crate::envs::text::Split;
 use crate::evaluate::play::{Played, play, steps_per_second, write_gif};
 use crate::evaluate::record::write_episode;
 use crate::evaluate::trace::RecordedAction;
-use crate::nets::{Behaviour, Look};
+use crate::nets::{Behaviour, Inspection};
 use crate::numbers::short;
 use crate::saved::load_behaviour;
 use crate::{Error, draw};
@@ -36,7 +36,7 @@ pub(super) struct Play {
 
 /// Returns what the policy computes before each step, in words, with the action that it takes.
 fn notes(policy: &mut dyn Behaviour, played: &Played) -> Result<Vec<String>, Error> {
-    let looks = policy.look(&played.observations.concat());
+    let looks = policy.inspect(&played.observations.concat());
     if looks.is_empty() {
         let (what, expected) = ("--values".into(), "a policy whose values or probabilities can be shown".into());
         return Err(Error::Parse { what, expected, got: "another policy".into() });
@@ -45,7 +45,7 @@ fn notes(policy: &mut dyn Behaviour, played: &Played) -> Result<Vec<String>, Err
         let shown = numbers.iter().take(MOST_ACTIONS).map(|x| format!("{x:.2}")).collect::<Vec<_>>().join(" ");
         if numbers.len() > MOST_ACTIONS { shown + " ..." } else { shown }
     };
-    let note = |(look, action): (&Look, &RecordedAction)| {
+    let note = |(look, action): (&Inspection, &RecordedAction)| {
         let mut parts: Vec<String> = look.value.map(|value| format!("value {value:.2}")).into_iter().collect();
         for (name, numbers) in [("action values", &look.action_values), ("probabilities", &look.probabilities)] {
             parts.extend((!numbers.is_empty()).then(|| format!("{name} {}", list(numbers))));

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::draw::{self, Animation, Frame};
 use crate::envs::tabular::StateMap;
-use crate::envs::{Ink, Scene, Shape, Space, World, registry};
+use crate::envs::{EnvSpec, Ink, Scene, Shape, Space, registry};
 use crate::figure::{self, Arrow, Cell, Chart, Figure, Format, Grid, Lines, Panel, Series};
-use crate::nets::{Behaviour, Look};
+use crate::nets::{Behaviour, Inspection};
 use crate::numbers::short;
 use crate::saved::load_behaviour;
 use crate::{Config, Error, Trainer};
@@ -37,16 +37,16 @@ const CELLS: usize = 24;
 struct Map {
     map: StateMap,
     /// Of every cell; `None` where the map has no state.
-    looks: Vec<Option<Look>>,
+    looks: Vec<Option<Inspection>>,
 }
 
 /// What is drawn of a policy.
 enum Drawn {
     Maps(Vec<Map>),
     /// States without a layout: the looks, in the order of the states.
-    Line(Vec<Look>),
+    Line(Vec<Inspection>),
     /// Two numbers: what they are, and the looks, row by row from the largest second number.
-    Plane(Plane, Vec<Look>),
+    Plane(Plane, Vec<Inspection>),
 }
 
 /// A plane of states: two numbers that vary, and those that do not.
@@ -83,11 +83,11 @@ fn known_plane(name: &str) -> Option<Plane> {
     }
 }
 
-fn look(policy: &mut dyn Behaviour, world: &World) -> Result<Drawn, Error> {
-    look_with(&mut |rows| policy.look(rows), world)
+fn look(policy: &mut dyn Behaviour, world: &EnvSpec) -> Result<Drawn, Error> {
+    look_with(&mut |rows| policy.inspect(rows), world)
 }
 
-fn look_with(look: &mut dyn FnMut(&[f32]) -> Vec<Look>, world: &World) -> Result<Drawn, Error> {
+fn look_with(look: &mut dyn FnMut(&[f32]) -> Vec<Inspection>, world: &EnvSpec) -> Result<Drawn, Error> {
     let got = match world.env().observation_space() {
         Space::Text { .. } => "texts".to_owned(),
         space => format!("{} numbers", space.width()),
@@ -158,7 +158,7 @@ fn arrow([down, right]: [isize; 2]) -> Option<Arrow> {
 
 fn panel(Map { map, looks }: &Map) -> Panel {
     let is_small = map.states.len() <= 150;
-    let cell = |look: &Option<Look>| {
+    let cell = |look: &Option<Inspection>| {
         let Some(look) = look else { return Cell::default() };
         let best = look.best_actions();
         let value = look.best_value();
@@ -175,7 +175,7 @@ fn panel(Map { map, looks }: &Map) -> Panel {
     Panel { title: map.title.clone(), chart: Chart::Grid(grid) }
 }
 
-fn figure_of(config: &Config, world: &World, drawn: &Drawn) -> Figure {
+fn figure_of(config: &Config, world: &EnvSpec, drawn: &Drawn) -> Figure {
     let (columns, note, panels) = match drawn {
         Drawn::Maps(maps) => {
             (if maps.len() > 4 { 4 } else { maps.len().min(2) }, maps[0].map.axes.clone(), maps.iter().map(panel).collect())
@@ -191,9 +191,9 @@ fn figure_of(config: &Config, world: &World, drawn: &Drawn) -> Figure {
             (1, String::new(), vec![lines("value", values.collect()), lines("first of the best actions", actions.collect())])
         }
         Drawn::Plane(Plane { names: [of_columns, of_rows], bounds: [x, y], others, .. }, looks) => {
-            let cell = |look: &Look| Cell { value: look.best_value(), ..Cell::default() };
+            let cell = |look: &Inspection| Cell { value: look.best_value(), ..Cell::default() };
             let grid = Grid { columns: CELLS, cells: looks.iter().map(cell).collect(), value_label: "value".into(), ..Grid::default() };
-            let action = |look: &Look| Cell { value: look.best_actions().first().map(|action| *action as f64), ..Cell::default() };
+            let action = |look: &Inspection| Cell { value: look.best_actions().first().map(|action| *action as f64), ..Cell::default() };
             let actions =
                 Grid { columns: CELLS, cells: looks.iter().map(action).collect(), value_label: "best action".into(), ..Grid::default() };
             let names = ["value", "best action"].into_iter().zip([grid, actions]);
@@ -220,7 +220,7 @@ fn in_words(Map { map, looks }: &Map) -> String {
         (None, None) => '?',
     };
     let shown: Vec<String> =
-        looks.iter().map(|look| look.as_ref().and_then(Look::best_value).map_or_else(String::new, |x| format!("{x:.2}"))).collect();
+        looks.iter().map(|look| look.as_ref().and_then(Inspection::best_value).map_or_else(String::new, |x| format!("{x:.2}"))).collect();
     let width = shown.iter().map(String::len).max().unwrap_or(0);
     let has_room = map.columns * (width + 3) <= 78;
     let mut text = if map.title.is_empty() { String::new() } else { format!("{}\n", map.title) };
@@ -280,7 +280,7 @@ fn animate(config: Config, path: &Path) -> Result<(), Error> {
         // a copy of the policy, because looking into a network changes its workspaces
         let mut policy =
             Trainer::with_parameters(config.clone(), registry::find(&config.environment)?, &trainer.policy().save())?.into_policy();
-        let Drawn::Maps(maps) = look_with(&mut |rows| policy.look(rows), &world)? else {
+        let Drawn::Maps(maps) = look_with(&mut |rows| policy.inspect(rows), &world)? else {
             let (what, expected) = ("--gif".into(), "an environment with a map".into());
             return Err(Error::Parse { what, expected, got: config.environment });
         };
@@ -307,7 +307,8 @@ fn animate(config: Config, path: &Path) -> Result<(), Error> {
             break;
         }
     }
-    let values = || stages.iter().flat_map(|(_, _, maps)| maps).flat_map(|map| map.looks.iter().flatten()).filter_map(Look::best_value);
+    let values =
+        || stages.iter().flat_map(|(_, _, maps)| maps).flat_map(|map| map.looks.iter().flatten()).filter_map(Inspection::best_value);
     let (low, high) = values().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
     let high = if high > low { high } else { low + 1.0 };
     let every = (stages.len() / PICTURES).max(1);
@@ -334,7 +335,7 @@ pub(super) fn run(arguments: &Values) -> Result<u8, Error> {
     match &drawn {
         Drawn::Maps(maps) => maps.iter().for_each(|map| say(in_words(map))),
         Drawn::Line(looks) | Drawn::Plane(_, looks) => {
-            let values: Vec<f64> = looks.iter().filter_map(Look::best_value).collect();
+            let values: Vec<f64> = looks.iter().filter_map(Inspection::best_value).collect();
             let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(*x), high.max(*x)));
             say(format!("values from {} to {}", short(low), short(high)));
         }

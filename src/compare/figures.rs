@@ -4,7 +4,7 @@ use gradus_envs::registry;
 
 use super::Statistic;
 use super::analysis::{Aggregates, Analysis, ByAgent, Curve, Pair};
-use super::folder::FIGURES;
+use super::folder::METRICS;
 use super::summary::ENOUGH;
 use crate::config::inputs;
 use crate::figure::{Cell, Chart, Figure, Grid, Interval, Intervals, Lines, Panel, Scale, Series, Threshold, solid};
@@ -96,7 +96,7 @@ impl Analysis<'_> {
         figures.extend(self.aggregates());
         figures.extend(self.profiles());
         figures.extend(self.improvement());
-        debug_assert!(figures.iter().all(|figure| FIGURES.contains(&figure.name)), "only figures in FIGURES are removed when outdated");
+        debug_assert!(figures.iter().all(|figure| METRICS.contains(&figure.name)), "only figures in METRICS are removed when outdated");
         figures
     }
 

@@ -16,7 +16,7 @@ use crate::saved::{COMPARISON, CONFIG, POLICIES};
 use crate::verify::Checked;
 
 /// File names of all figures that a comparison may write, without extension.
-pub(super) const FIGURES: [&str; 8] = [
+pub(super) const METRICS: [&str; 8] = [
     "sample_efficiency",
     "wall_clock",
     "aggregate_efficiency",
@@ -29,7 +29,7 @@ pub(super) const FIGURES: [&str; 8] = [
 
 /// Names of all files that a comparison may write, except those in `runs`.
 fn outputs() -> impl Iterator<Item = String> {
-    let figures = FIGURES.iter().flat_map(|name| Format::ALL.map(|format| format!("{name}.{}", format.ending())));
+    let figures = METRICS.iter().flat_map(|name| Format::ALL.map(|format| format!("{name}.{}", format.ending())));
     TABLES.into_iter().chain([SUMS, "report.html"]).map(String::from).chain(figures)
 }
 
@@ -150,7 +150,7 @@ pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
 
 /// Returns the formats in which figures are drawn: the usual ones, and those of the figures that are already in the folder.
 pub(super) fn formats(dir: &Path) -> Vec<Format> {
-    let is_there = |format: &Format| FIGURES.iter().any(|name| dir.join(format!("{name}.{}", format.ending())).exists());
+    let is_there = |format: &Format| METRICS.iter().any(|name| dir.join(format!("{name}.{}", format.ending())).exists());
     Format::ALL.into_iter().filter(|format| Format::USUAL.contains(format) || is_there(format)).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Settings that cannot take effect in a run.
 
-use gradus_agents::Built;
-use gradus_envs::{Space, World};
+use gradus_agents::AgentKind;
+use gradus_envs::{EnvSpec, Space};
 use gradus_nets::Device;
 use toml::Value;
 
@@ -9,14 +9,14 @@ use super::{Config, Network};
 
 impl Config {
     /// Returns the settings that the agent never reads in this environment, each with the reason. A key that ends with a point is a whole section.
-    pub fn foreign(&self, world: &World) -> Vec<(String, &'static str)> {
+    pub fn foreign(&self, world: &EnvSpec) -> Vec<(String, &'static str)> {
         let Ok(built) = self.build(world) else { return Vec::new() };
         let is_discrete = !matches!(world.env().action_space(), Space::Box { .. });
-        let is_table = matches!(built, Built::Whole(_)) && !gradus_agents::registry::is_registered(&self.agent);
+        let is_table = matches!(built, AgentKind::Own(_)) && !gradus_agents::registry::is_registered(&self.agent);
         let rules: [(bool, &[&str], &str); 5] = [
             (is_table, &["optimiser.", "network.", "reference.", "torch."], "the agent has a table instead of a network"),
-            (matches!(built, Built::Values { .. }), &["optimiser.critic_learning_rate_ratio"], "action values have one network"),
-            (!matches!(built, Built::OnPolicy(_)), &["reference."], "the agent has no reference policy"),
+            (matches!(built, AgentKind::ActionValues { .. }), &["optimiser.critic_learning_rate_ratio"], "action values have one network"),
+            (!matches!(built, AgentKind::ActorCritic(_)), &["reference."], "the agent has no reference policy"),
             (is_discrete, &["network.log_std_init", "network.gsde", "network.gsde_sample_every"], "actions are discrete"),
             (world.text.is_none(), &["max_concurrent"], "the environment is no text task"),
         ];

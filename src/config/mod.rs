@@ -13,9 +13,9 @@ use std::path::Path;
 
 use gradus_agents::dpo::Pair;
 use gradus_agents::{
-    Agent, AgentSettings, Algorithm, Built, ConfigError, OnPolicy, OptimiserConfig, Preset, ReferenceConfig, Setup, registry as agents,
+    Agent, AgentKind, AgentSettings, Algorithm, ConfigError, OnPolicy, OptimiserConfig, Preset, ReferenceConfig, Setup, registry as agents,
 };
-use gradus_envs::{Space, World, registry};
+use gradus_envs::{EnvSpec, Space, registry};
 use gradus_nets::{ActionScale, Device, NetworkError, Policy, Precision, TorchConfig};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -101,7 +101,7 @@ pub struct EarlierSteps {
 
 impl Config {
     /// Returns the default settings, with the sections that apply to `world`.
-    fn for_world(world: &World) -> Self {
+    fn for_world(world: &EnvSpec) -> Self {
         let (text, reward_model) = match is_text(world) {
             true => (Some(TextConfig::of(world)), Some(RewardConfig::default())),
             false => (None, None),
@@ -381,18 +381,18 @@ impl Config {
     }
 
     /// Returns the configured environment without wrappers.
-    pub fn plain_world(&self) -> Result<World, Error> {
+    pub fn plain_world(&self) -> Result<EnvSpec, Error> {
         let world = registry::find(&self.environment)?;
         self.text.as_ref().map_or(Ok(world.clone()), |text| Ok(text.apply(world)?))
     }
 
     /// Returns the configured environment with its wrappers, except for normalisation and reward clipping, which the collector does.
-    pub fn world(&self) -> Result<World, Error> {
+    pub fn world(&self) -> Result<EnvSpec, Error> {
         self.wrap(registry::find(&self.environment)?)
     }
 
     /// Applies the configured wrappers to `world`, or on text tasks the settings of `[text]`.
-    pub(crate) fn wrap(&self, mut world: World) -> Result<World, Error> {
+    pub(crate) fn wrap(&self, mut world: EnvSpec) -> Result<EnvSpec, Error> {
         self.check_inputs(|key| key == inputs::ENVIRONMENT)?;
         let WrapperConfig { frame_stack, time_aware, normalise_observations, .. } = self.wrappers;
         if is_text(&world) {
@@ -463,12 +463,12 @@ impl Config {
     }
 
     /// Builds the agent for `world`, to which the wrappers are already applied. Returns an error if a setting is invalid.
-    pub fn build(&self, world: &World) -> Result<Built, Error> {
+    pub fn build(&self, world: &EnvSpec) -> Result<AgentKind, Error> {
         self.build_with(world, &[])
     }
 
     /// As [`build`](Config::build), for an agent that learns from these pairs.
-    fn build_with(&self, world: &World, pairs: &[Pair]) -> Result<Built, Error> {
+    fn build_with(&self, world: &EnvSpec, pairs: &[Pair]) -> Result<AgentKind, Error> {
         self.check()?;
         let setup = Setup {
             pairs,
@@ -483,11 +483,11 @@ impl Config {
         };
         self.optimiser.check()?;
         let built = self.algorithm.build(&setup)?;
-        let is_said = matches!(built, Built::OnPolicy(_)) == self.has_actor_critic();
+        let is_said = matches!(built, AgentKind::ActorCritic(_)) == self.has_actor_critic();
         ConfigError::unless(is_said, "agent", "AgentConfig::HAS_ACTOR_CRITIC to match the built agent", &self.agent)?;
         let (seen, done) = (world.env().observation_space(), world.env().action_space());
-        let is_continuous = matches!(built, Built::ActorCritics { .. });
-        if is_continuous || matches!(built, Built::Values { .. }) {
+        let is_continuous = matches!(built, AgentKind::ActorAndCritics { .. });
+        if is_continuous || matches!(built, AgentKind::ActionValues { .. }) {
             let is_text = matches!(seen, Space::Text { .. });
             ConfigError::unless(!is_text, &self.agent, "an environment whose observations are rows of numbers", seen)?;
             if is_continuous {
@@ -506,10 +506,10 @@ impl Config {
     }
 
     /// Builds the update rule of an agent that trains an actor-critic network. Returns an error for other agents and invalid settings.
-    pub fn agent(&self, world: &World) -> Result<Box<dyn Agent>, Error> {
+    pub fn agent(&self, world: &EnvSpec) -> Result<Box<dyn Agent>, Error> {
         match self.build(world)? {
-            Built::OnPolicy(agent) => Ok(agent),
-            Built::Values { .. } | Built::ActorCritics { .. } | Built::Whole(_) => {
+            AgentKind::ActorCritic(agent) => Ok(agent),
+            AgentKind::ActionValues { .. } | AgentKind::ActorAndCritics { .. } | AgentKind::Own(_) => {
                 let expected = "an agent that trains an actor-critic network";
                 Err(ConfigError::unless(false, "agent", expected, &self.agent).unwrap_err().into())
             }
@@ -517,36 +517,38 @@ impl Config {
     }
 
     /// Builds the configured network with random initial parameters from the seed.
-    pub fn policy(&self, world: &World) -> Result<Box<dyn Policy>, NetworkError> {
+    pub fn policy(&self, world: &EnvSpec) -> Result<Box<dyn Policy>, NetworkError> {
         self.network.policy_on(world, self.seed, self.device, &self.torch)
     }
 
     /// Builds the agent together with its policy, which `wrap` may put into another one. Returns `None` for an agent without an actor-critic network.
     pub(crate) fn algorithm_around(
         &self,
-        world: &World,
+        world: &EnvSpec,
         wrap: &dyn Fn(Box<dyn Policy>) -> Box<dyn Policy>,
     ) -> Result<Option<Box<dyn Algorithm>>, Error> {
         Ok(match self.build(world)? {
-            Built::OnPolicy(agent) => Some(Box::new(OnPolicy { agent, policy: wrap(self.policy(world)?) })),
+            AgentKind::ActorCritic(agent) => Some(Box::new(OnPolicy { agent, policy: wrap(self.policy(world)?) })),
             _ => None,
         })
     }
 
     /// Builds the agent together with its policy. Returns an error if a setting is invalid.
-    pub(crate) fn algorithm(&self, world: &World) -> Result<Box<dyn Algorithm>, Error> {
+    pub(crate) fn algorithm(&self, world: &EnvSpec) -> Result<Box<dyn Algorithm>, Error> {
         self.algorithm_with(world, &[])
     }
 
     /// As [`algorithm`](Config::algorithm), for an agent that learns from these pairs.
-    pub(crate) fn algorithm_with(&self, world: &World, pairs: &[Pair]) -> Result<Box<dyn Algorithm>, Error> {
+    pub(crate) fn algorithm_with(&self, world: &EnvSpec, pairs: &[Pair]) -> Result<Box<dyn Algorithm>, Error> {
         Ok(match self.build_with(world, pairs)? {
-            Built::OnPolicy(agent) => Box::new(OnPolicy { agent, policy: self.policy(world)? }),
-            Built::Values { head, make, .. } => make(self.network.q_network(head, world, (self.seed, self.device), &self.torch)?),
-            Built::ActorCritics { head, make, .. } => {
+            AgentKind::ActorCritic(agent) => Box::new(OnPolicy { agent, policy: self.policy(world)? }),
+            AgentKind::ActionValues { head, make, .. } => {
+                make(self.network.q_network(head, world, (self.seed, self.device), &self.torch)?)
+            }
+            AgentKind::ActorAndCritics { head, make, .. } => {
                 make(self.network.q_actor_critic(head, world, (self.seed, self.device), &self.torch)?)
             }
-            Built::Whole(algorithm) => algorithm,
+            AgentKind::Own(algorithm) => algorithm,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The policy network: the section `[network]` or the section `[transformer]` of the configuration.
 
 use gradus_envs::text::TextWorld;
-use gradus_envs::{Space, World};
+use gradus_envs::{EnvSpec, Space};
 use gradus_nets::cpu::{self, ActorCritic, Transformer};
 use gradus_nets::{Device, NetworkConfig, NetworkError, Policy, QActorCritic, QActorHead, QHead, QNetwork, TorchConfig, TransformerConfig};
 use serde::{Deserialize, Serialize};
@@ -38,19 +38,19 @@ impl From<TransformerConfig> for Network {
 }
 
 /// Whether observations are texts.
-pub(crate) fn is_text(world: &World) -> bool {
+pub(crate) fn is_text(world: &EnvSpec) -> bool {
     matches!(world.env().observation_space(), Space::Text { .. })
 }
 
 /// Returns the text task of `world`. For other environments, the error message names `what`, which requires a text task.
-pub(crate) fn of_text<'a>(what: &str, world: &'a World) -> Result<&'a TextWorld, Error> {
+pub(crate) fn of_text<'a>(what: &str, world: &'a EnvSpec) -> Result<&'a TextWorld, Error> {
     let got = || format!("`{}`", world.name);
     world.text.as_ref().ok_or_else(|| Error::Parse { what: what.into(), expected: "a text task".into(), got: got() })
 }
 
 impl Network {
     /// Returns the kind of network that fits the observations of `world`, with default settings.
-    pub fn of(world: &World) -> Self {
+    pub fn of(world: &EnvSpec) -> Self {
         if is_text(world) { TransformerConfig::default().into() } else { NetworkConfig::default().into() }
     }
 
@@ -63,12 +63,12 @@ impl Network {
     }
 
     /// Builds a policy for `world` on the built-in CPU engine, with random initial parameters from `seed`.
-    pub fn policy(&self, world: &World, seed: u64) -> Result<Box<dyn Policy>, NetworkError> {
+    pub fn policy(&self, world: &EnvSpec, seed: u64) -> Result<Box<dyn Policy>, NetworkError> {
         self.policy_on(world, seed, Device::Cpu, &TorchConfig::default())
     }
 
     /// Same as [`policy`](Network::policy), but on `device`. The initial parameters are the same on every device.
-    pub fn policy_on(&self, world: &World, seed: u64, device: Device, torch: &TorchConfig) -> Result<Box<dyn Policy>, NetworkError> {
+    pub fn policy_on(&self, world: &EnvSpec, seed: u64, device: Device, torch: &TorchConfig) -> Result<Box<dyn Policy>, NetworkError> {
         let env = world.env();
         let (observations, actions) = (env.observation_space(), env.action_space());
         match (self, device) {
@@ -82,7 +82,7 @@ impl Network {
     pub fn q_network(
         &self,
         head: QHead,
-        world: &World,
+        world: &EnvSpec,
         (seed, device): (u64, Device),
         torch: &TorchConfig,
     ) -> Result<Box<dyn QNetwork>, NetworkError> {
@@ -99,7 +99,7 @@ impl Network {
     pub fn q_actor_critic(
         &self,
         head: QActorHead,
-        world: &World,
+        world: &EnvSpec,
         (seed, device): (u64, Device),
         torch: &TorchConfig,
     ) -> Result<Box<dyn QActorCritic>, NetworkError> {

@@ -1,7 +1,7 @@
 //! The settings of text tasks.
 
 use gradus_envs::text::TextOptions;
-use gradus_envs::{EnvError, World};
+use gradus_envs::{EnvError, EnvSpec};
 use gradus_nets::settings;
 use serde::{Deserialize, Serialize};
 
@@ -27,13 +27,13 @@ settings! {
 
 impl TextConfig {
     /// Returns the default settings for `world`.
-    pub(super) fn of(world: &World) -> Self {
+    pub(super) fn of(world: &EnvSpec) -> Self {
         let fingerprint = world.text.as_ref().and_then(|text| text.task.fingerprint()).unwrap_or_default();
         Self { fingerprint, ..Self::default() }
     }
 
     /// Applies these options to `world`.
-    pub(super) fn apply(&self, world: World) -> Result<World, EnvError> {
+    pub(super) fn apply(&self, world: EnvSpec) -> Result<EnvSpec, EnvError> {
         let Self { max_new_tokens, overlong_buffer, missing_eos_penalty, length_penalty, length_bootstraps, fingerprint } = self.clone();
         let found = world.text.as_ref().and_then(|text| text.task.fingerprint()).unwrap_or_default();
         if !fingerprint.is_empty() && found != fingerprint {

@@ -2,7 +2,7 @@
 
 use gradus_agents::estimators::{Comparison, Estimate, compare, side_by_side};
 use gradus_agents::{Aggregation, Collection, Rollout, UpdateContext};
-use gradus_envs::World;
+use gradus_envs::EnvSpec;
 use gradus_nets::{ActionRows, Policy};
 use gradus_rollouts::Collector;
 
@@ -44,7 +44,7 @@ pub struct Looked {
 /// reward model. The parameters of the policy do not change.
 pub fn inspect(
     policy: &mut dyn Policy,
-    world: &World,
+    world: &EnvSpec,
     config: &Config,
     looked: Looked,
     learned: Option<&mut LearnedReward>,

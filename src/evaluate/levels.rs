@@ -1,6 +1,6 @@
 //! What returns are worth in an environment: that of random actions, that which counts as solved, and the best that is possible or known.
 
-use gradus_envs::{Space, World};
+use gradus_envs::{EnvSpec, Space};
 use gradus_nets::math::ln;
 use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{ActionRows, Actor, Behaviour, Choice};
@@ -27,7 +27,7 @@ pub struct Levels {
 
 impl Levels {
     /// Measures the level of random actions in the configured environment. This also works for environments of other crates.
-    pub fn of(config: &Config, world: &World) -> Result<Self, Error> {
+    pub fn of(config: &Config, world: &EnvSpec) -> Result<Self, Error> {
         let exact = of_table(world);
         let evaluation = || match is_text(world) {
             true => evaluate(config.policy(world)?.as_ref(), world, EPISODES, 1, Mode::Greedy),
@@ -52,7 +52,7 @@ const OUTCOMES: usize = 100_000_000;
 
 /// Returns the mean return of uniformly random allowed actions and the highest one, within the time limit, by dynamic programming over the steps that are left.
 /// Returns `None` without a transition table, or if the values of a large one, or of one without a limit, have not converged.
-fn of_table(world: &World) -> Option<(f64, f64)> {
+fn of_table(world: &EnvSpec) -> Option<(f64, f64)> {
     let model = world.model()?;
     let table = model.table();
     let pairs = || (0..table.states()).flat_map(|state| (0..table.actions()).map(move |action| (state, action)));
@@ -93,7 +93,7 @@ struct Uniform {
 }
 
 impl Uniform {
-    fn in_world(world: &World) -> Self {
+    fn in_world(world: &EnvSpec) -> Self {
         let env = world.env();
         Self { width: env.observation_space().width(), actions: env.action_space() }
     }

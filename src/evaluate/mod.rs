@@ -14,7 +14,7 @@ use std::fmt;
 
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Division, Split, TextWorld};
-use gradus_envs::{EnvError, Finished, World};
+use gradus_envs::{EnvError, EnvSpec, Finished};
 use gradus_nets::{Behaviour, Sampling, threads};
 use gradus_rollouts::{MAX_CONCURRENT, PlayedEpisode, play_episodes, play_first_episodes};
 use serde::{Serialize, Serializer};
@@ -93,7 +93,7 @@ fn split_name<S: Serializer>(split: &Option<Split>, serializer: S) -> Result<S::
 }
 
 impl Problems {
-    pub(crate) fn of(world: &World, text: &TextWorld, (distinct, wanted): (usize, usize), is_whole: bool) -> Self {
+    pub(crate) fn of(world: &EnvSpec, text: &TextWorld, (distinct, wanted): (usize, usize), is_whole: bool) -> Self {
         let has_splits = text.task.division() == Division::Splits && text.prompt.is_none();
         Self {
             task: gradus_envs::registry::without_folder(&world.name),
@@ -166,7 +166,7 @@ struct Outcome {
 ///
 /// On a text task, the episodes are the first `episodes` problems of the fixed list of the world's split, or all problems if the list has
 /// fewer. The seed does not affect the problems, only the sampled actions in mode [`Sampled`](Mode::Sampled).
-pub fn evaluate(policy: &dyn Behaviour, world: &World, episodes: usize, seed: u64, mode: Mode) -> Result<Evaluation, Error> {
+pub fn evaluate(policy: &dyn Behaviour, world: &EnvSpec, episodes: usize, seed: u64, mode: Mode) -> Result<Evaluation, Error> {
     if !is_text(world) {
         let bytes = memory::of_evaluation(world) as f64;
         memory::expect("episodes", episodes, "at once in this environment", |episodes| episodes * bytes)?;

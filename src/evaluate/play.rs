@@ -1,7 +1,7 @@
 //! Playing an episode to show it.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{EnvError, Scene, Shape, SingleEnv, Space, World};
+use gradus_envs::{EnvError, EnvSpec, Scene, Shape, SingleEnv, Space};
 use gradus_nets::{Behaviour, Sampling};
 use gradus_rollouts::{ActiveRows, Decisions, Environments, act};
 
@@ -30,7 +30,7 @@ pub const MAX_STEPS: u32 = 100_000;
 
 /// Plays the episode of `seed` with the most probable actions. An episode that has not ended after [`MAX_STEPS`] steps, or after the
 /// environment's time limit if this is larger, is [`EnvError::Endless`].
-pub fn play(policy: &dyn Behaviour, world: &World, seed: u64) -> Result<Played, EnvError> {
+pub fn play(policy: &dyn Behaviour, world: &EnvSpec, seed: u64) -> Result<Played, EnvError> {
     let env = world.single_episode(seed)?;
     let played =
         Played { frames: Vec::new(), texts: Vec::new(), observations: Vec::new(), actions: Vec::new(), episode_return: 0.0, steps: 0 };
@@ -117,14 +117,14 @@ impl Environments for Shown<'_> {
 }
 
 /// Returns the steps per second at which an episode is shown: 4 in worlds with a transition table, where each step is a move, and otherwise 50, which is CartPole's real speed.
-pub fn steps_per_second(world: &World) -> u32 {
+pub fn steps_per_second(world: &EnvSpec) -> u32 {
     let plain = gradus_envs::registry::find(&world.name).ok();
     if world.model().is_some() || plain.is_some_and(|plain| plain.model().is_some()) { 4 } else { 50 }
 }
 
 /// Plays the episode of `seed` and writes it as an animated GIF at the [speed](steps_per_second) of the environment.
 #[cfg(feature = "gif")]
-pub fn write_gif(policy: &dyn Behaviour, world: &World, seed: u64, path: impl AsRef<std::path::Path>) -> Result<Played, crate::Error> {
+pub fn write_gif(policy: &dyn Behaviour, world: &EnvSpec, seed: u64, path: impl AsRef<std::path::Path>) -> Result<Played, crate::Error> {
     use crate::draw::{Animation, write_gif};
     let played = play(policy, world, seed)?;
     let title = world.title().into();

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gradus_envs::registry::without_folder;
-use gradus_envs::{Action, Ending, Env, EnvError, Scene, Space, Step, World, panics};
+use gradus_envs::{Action, Ending, Env, EnvError, EnvSpec, Scene, Space, Step, panics};
 
 use crate::Error;
 use crate::evaluate::trace::{Episode, Place, RecordedAction, Start};
@@ -74,7 +74,7 @@ impl Recordings {
 
     /// Wraps every environment of `world` in a recorder. Call this before adding wrappers that change observations, because the replay does
     /// not add them.
-    pub fn of(&self, world: World) -> World {
+    pub fn of(&self, world: EnvSpec) -> EnvSpec {
         let (name, recordings) = (without_folder(&world.name), self.clone());
         world.wrapped(move |env| Recorder::new(env, &name, recordings.clone()))
     }
@@ -106,7 +106,7 @@ impl Recordings {
 }
 
 /// Plays the episode of `seed` with `actions` and writes it to `path`, replacing the file if it exists.
-pub fn write_episode(world: &World, seed: u64, actions: &[RecordedAction], path: impl AsRef<Path>) -> Result<(), Error> {
+pub fn write_episode(world: &EnvSpec, seed: u64, actions: &[RecordedAction], path: impl AsRef<Path>) -> Result<(), Error> {
     let recordings = Recordings::create(path)?;
     let mut env = recordings.of(world.clone()).checked_env()?;
     let mut observation = vec![0.0; env.observation_space().width()];

@@ -4,10 +4,10 @@
 //! ([`RolloutBytes`]), and the update ([`Rollout::UPDATE_BYTES`]). Each counts only the large allocations that are certainly made, so
 //! an estimate is rather too low than too high: what works is never refused. Numbers of bytes are `f64`, which cannot overflow.
 
-use gradus_agents::{Built, Collection, Replay, Rollout};
+use gradus_agents::{AgentKind, Collection, Replay, Rollout};
 use gradus_envs::random::Stream;
 use gradus_envs::text::TextWorld;
-use gradus_envs::{Finished, Space, VecEnv, World};
+use gradus_envs::{EnvSpec, Finished, Space, VecEnv};
 use gradus_nets::{Device, Footprint, NetworkError};
 use gradus_rollouts::RolloutBytes;
 
@@ -37,12 +37,12 @@ struct Parts {
 
 impl Parts {
     /// Returns the parts, or `None` if the memory is not known: with an agent that brings its own network, and on other devices.
-    fn of(config: &Config, world: &World) -> Result<Option<(Self, Built)>, Error> {
+    fn of(config: &Config, world: &EnvSpec) -> Result<Option<(Self, AgentKind)>, Error> {
         if !config.has_actor_critic() || config.device != Device::Cpu {
             return Ok(None);
         }
         let built = config.build(world)?;
-        let Built::OnPolicy(agent) = &built else { return Ok(None) };
+        let AgentKind::ActorCritic(agent) = &built else { return Ok(None) };
         let (amount, key, decisions) = match agent.collection() {
             Collection::Steps(steps) => (steps as f64, "rollout_steps", 1.0),
             // an episode has an unknown number of steps, but at least one
@@ -70,13 +70,13 @@ impl Parts {
 }
 
 /// Returns the mean number of tokens in a text and in its completion, if observations are texts.
-fn tokens(world: &World) -> Option<(f64, f64)> {
+fn tokens(world: &EnvSpec) -> Option<(f64, f64)> {
     let Space::Text { vocabulary, context } = world.env().observation_space() else { return None };
     Some(world.text.as_ref().map_or_else(|| mean_tokens(0, context, vocabulary as usize), of_text))
 }
 
 /// Returns the memory of the network.
-fn footprint(network: &Network, world: &World) -> Result<Footprint, NetworkError> {
+fn footprint(network: &Network, world: &EnvSpec) -> Result<Footprint, NetworkError> {
     let env = world.env();
     let (observations, actions) = (env.observation_space(), env.action_space());
     match network {
@@ -87,7 +87,7 @@ fn footprint(network: &Network, world: &World) -> Result<Footprint, NetworkError
 
 /// Returns an error if a training in `world`, to which the wrappers are already applied, needs more memory than there is. The error names
 /// the setting that is too large, and the largest value that fits.
-pub(crate) fn check_training(config: &Config, world: &World) -> Result<(), Error> {
+pub(crate) fn check_training(config: &Config, world: &EnvSpec) -> Result<(), Error> {
     if let Some((bytes, buffer)) = of_values(config, world)? {
         let Some(available) = available() else { return Ok(()) };
         return match buffer {
@@ -99,7 +99,7 @@ pub(crate) fn check_training(config: &Config, world: &World) -> Result<(), Error
         };
     }
     let Some((parts, built)) = Parts::of(config, world)? else { return Ok(()) };
-    let Built::OnPolicy(agent) = &built else { return Ok(()) };
+    let AgentKind::ActorCritic(agent) = &built else { return Ok(()) };
     let batch = |decisions: f64| agent.batch(decisions as usize) as f64;
     let whole = |[iteration, checkpoint]: [f64; 2]| iteration + checkpoint;
     let with_envs = |envs: f64| whole(parts.bytes(envs, batch));
@@ -118,7 +118,7 @@ pub(crate) fn check_training(config: &Config, world: &World) -> Result<(), Error
 /// For an agent that learns with a network of action values on the CPU, returns the bytes of a training as a function of the decisions in the
 /// replay buffer, and the number of these decisions, if there is a buffer.
 #[allow(clippy::type_complexity)]
-fn of_values(config: &Config, world: &World) -> Result<Option<(impl Fn(f64) -> f64, Option<usize>)>, Error> {
+fn of_values(config: &Config, world: &EnvSpec) -> Result<Option<(impl Fn(f64) -> f64, Option<usize>)>, Error> {
     let Network::Perceptron(network) = &config.network else { return Ok(None) };
     if config.has_actor_critic() || config.device != Device::Cpu {
         return Ok(None);
@@ -126,8 +126,8 @@ fn of_values(config: &Config, world: &World) -> Result<Option<(impl Fn(f64) -> f
     let env = world.env();
     let (observations, actions) = (env.observation_space(), env.action_space());
     let (footprint, replay) = match config.build(world)? {
-        Built::Values { head, replay, .. } => (network.q_footprint(head, &observations, &actions)?, replay),
-        Built::ActorCritics { head, replay, .. } => (network.q_actor_footprint(head, &observations, &actions)?, replay),
+        AgentKind::ActionValues { head, replay, .. } => (network.q_footprint(head, &observations, &actions)?, replay),
+        AgentKind::ActorAndCritics { head, replay, .. } => (network.q_actor_footprint(head, &observations, &actions)?, replay),
         _ => return Ok(None),
     };
     let (rollout, envs) = (RolloutBytes::of(world, &config.wrappers), config.envs as f64);
@@ -141,7 +141,7 @@ fn of_values(config: &Config, world: &World) -> Result<Option<(impl Fn(f64) -> f
 }
 
 /// Returns an error if the network of `config`, which learns, needs more memory than there is.
-pub(crate) fn check_network(config: &Config, world: &World) -> Result<(), Error> {
+pub(crate) fn check_network(config: &Config, world: &EnvSpec) -> Result<(), Error> {
     let needed = if config.device == Device::Cpu { footprint(&config.network, world)?.learning(1.0) } else { 0.0 };
     match available() {
         Some(available) if needed > available as f64 => Err(too_large(config, needed, available)),
@@ -165,7 +165,9 @@ pub(crate) fn check_jobs(jobs: usize, configs: &[&Config]) -> Result<(), Error> 
             continue;
         }
         let needed = match Parts::of(config, &world)? {
-            Some((parts, Built::OnPolicy(agent))) => parts.bytes(config.envs as f64, |decisions| agent.batch(decisions as usize) as f64),
+            Some((parts, AgentKind::ActorCritic(agent))) => {
+                parts.bytes(config.envs as f64, |decisions| agent.batch(decisions as usize) as f64)
+            }
             _ => [0.0; 2],
         };
         iterations.push(needed[0]);
@@ -180,7 +182,7 @@ pub(crate) fn check_jobs(jobs: usize, configs: &[&Config]) -> Result<(), Error> 
 
 /// Returns a function of a number of environments of `world`: the bytes of a rollout with one episode in each, and of what an update
 /// computes for each decision.
-pub(crate) fn of_episodes(config: &Config, world: &World) -> Result<impl Fn(f64) -> f64, Error> {
+pub(crate) fn of_episodes(config: &Config, world: &EnvSpec) -> Result<impl Fn(f64) -> f64, Error> {
     let (rollout, network) = (RolloutBytes::of(world, &config.wrappers), footprint(&config.network, world)?);
     let acting = if config.max_concurrent == 0 { f64::INFINITY } else { config.max_concurrent as f64 };
     let decisions = tokens(world).map_or(1.0, |(_, new)| new);
@@ -189,7 +191,7 @@ pub(crate) fn of_episodes(config: &Config, world: &World) -> Result<impl Fn(f64)
 }
 
 /// Returns the bytes of the evaluation of one episode in `world`, whose observations are rows of numbers.
-pub(crate) fn of_evaluation(world: &World) -> usize {
+pub(crate) fn of_evaluation(world: &EnvSpec) -> usize {
     let width = world.env().observation_space().width();
     // the environment with its stream, which is copied to its row, and its finished episode, also in the list of all episodes
     VecEnv::bytes_per_env(width) + 2 * (size_of::<Stream>() + size_of::<Finished>() + 4 * width)

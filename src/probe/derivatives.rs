@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::nets::tensors::{Tensors, TensorsError};
 use crate::nets::{
-    Actor, Batch, Behaviour, Evaluation, Group, Look, Moves, Network, Objective, OptimiserStep, Outputs, Policy, PolicyOutput, Store, Sums,
+    Actor, Batch, Behaviour, Evaluation, Group, Inspection, Network, Objective, OptimiserStep, Outputs, Policy, PolicyOutput, Store, Sums,
+    UpdatedGroups,
 };
 
 /// Decisions that are looked at: those of the first gradients.
@@ -109,8 +110,8 @@ impl Objective for CheckedObjective<'_> {
         }
     }
 
-    fn moves(&self) -> Moves {
-        self.objective.moves()
+    fn updates(&self) -> UpdatedGroups {
+        self.objective.updates()
     }
 }
 
@@ -123,8 +124,8 @@ impl Behaviour for Checked {
         self.policy.actor()
     }
 
-    fn look(&mut self, observations: &[f32]) -> Vec<Look> {
-        self.policy.look(observations)
+    fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
+        self.policy.inspect(observations)
     }
 
     fn save(&self) -> Tensors {

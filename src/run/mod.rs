@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gradus_agents::ConfigError;
-use gradus_envs::World;
+use gradus_envs::EnvSpec;
 use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64, without_prefix};
 use gradus_nets::{Device, threads};
 use hmac_sha256::Hash;
@@ -93,7 +93,7 @@ impl Run {
     }
 
     /// Same as [`create`](Run::create), but with a custom environment.
-    pub fn create_in_world(config: Config, world: World, dir: impl AsRef<Path>) -> Result<Self, Error> {
+    pub fn create_in_world(config: Config, world: EnvSpec, dir: impl AsRef<Path>) -> Result<Self, Error> {
         let trainer = Trainer::in_world(config, world.clone())?;
         let dir = vacant(dir.as_ref())?;
         create_folder(&dir, |temporary| {
@@ -126,16 +126,16 @@ impl Run {
     }
 
     /// Same as [`resume`](Run::resume), but with a custom environment.
-    pub fn resume_in_world(dir: impl AsRef<Path>, world: World) -> Result<Self, Error> {
+    pub fn resume_in_world(dir: impl AsRef<Path>, world: EnvSpec) -> Result<Self, Error> {
         Self::open(dir.as_ref(), world, None)
     }
 
     /// Same as [`resume_until`](Run::resume_until), but with a custom environment.
-    pub fn resume_in_world_until(dir: impl AsRef<Path>, world: World, steps: u64) -> Result<Self, Error> {
+    pub fn resume_in_world_until(dir: impl AsRef<Path>, world: EnvSpec, steps: u64) -> Result<Self, Error> {
         Self::open(dir.as_ref(), world, Some(steps))
     }
 
-    fn open(dir: &Path, world: World, until: Option<u64>) -> Result<Self, Error> {
+    fn open(dir: &Path, world: EnvSpec, until: Option<u64>) -> Result<Self, Error> {
         let mut config = read_config(dir)?;
         let path = dir.join(STATE);
         if !exists(&path)? && exists(&dir.join(POLICY))? {
@@ -349,7 +349,7 @@ impl Run {
 type OnUpdate<'a> = &'a mut (dyn FnMut(&Update<'_>) -> ControlFlow<()> + Send);
 
 /// Returns the registered environment of the run folder `dir`.
-fn registered(dir: &Path) -> Result<World, Error> {
+fn registered(dir: &Path) -> Result<EnvSpec, Error> {
     let config = read_config(dir)?;
     gradus_envs::registry::find(&config.environment).map_err(|error| Error::folder(&dir.join(CONFIG), error.to_string()))
 }

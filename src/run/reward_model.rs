@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gradus_agents::groups::Supervision;
 use gradus_agents::reward_model::RewardModelConfig;
 use gradus_agents::{ConfigError, UpdateContext};
-use gradus_envs::World;
+use gradus_envs::EnvSpec;
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::{Split, TextWorld};
 use gradus_nets::Policy;
@@ -79,14 +79,14 @@ const OWN: u64 = u32::MAX as u64 - 3;
 
 /// Samples completions from `policy` and trains `policy` itself as a reward model. Afterwards its value head scores whole texts of
 /// `world`, or the steps of solutions.
-pub fn learn(policy: &mut dyn Policy, world: &World, config: &Config, wanted: &Wanted) -> Result<Learnt, Error> {
+pub fn learn(policy: &mut dyn Policy, world: &EnvSpec, config: &Config, wanted: &Wanted) -> Result<Learnt, Error> {
     let learnt = draw_and_learn(policy, world, config, wanted);
     Error::unless_sound(policy)?;
     learnt.map(|(learnt, _)| learnt)
 }
 
 /// Same as [`learn`], but also returns the examples that the model was trained on.
-fn draw_and_learn(policy: &mut dyn Policy, world: &World, config: &Config, wanted: &Wanted) -> Result<(Learnt, Examples), Error> {
+fn draw_and_learn(policy: &mut dyn Policy, world: &EnvSpec, config: &Config, wanted: &Wanted) -> Result<(Learnt, Examples), Error> {
     config.optimiser.check()?;
     let text = of_text("a reward model", world)?;
     let context = text.space().width() - 1;
@@ -113,7 +113,7 @@ fn draw_and_learn(policy: &mut dyn Policy, world: &World, config: &Config, wante
 /// judge's agreement with the verifier, if there is a judge.
 fn draw(
     policy: &dyn Policy,
-    world: &World,
+    world: &EnvSpec,
     text: &TextWorld,
     config: &Config,
     wanted: &Wanted,

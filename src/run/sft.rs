@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gradus_agents::sft::{SftConfig, demonstrations, fine_tune};
 use gradus_agents::{Aggregation, ConfigError, UpdateContext};
-use gradus_envs::World;
+use gradus_envs::EnvSpec;
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{self, Problem, Split, TextWorld};
 use gradus_nets::{ActionRows, Observations, Policy, Schedule, Store};
@@ -68,7 +68,7 @@ pub fn defaults(config: Config) -> Config {
 /// returns all evaluations.
 pub fn warm_start(
     policy: &mut dyn Policy,
-    world: &World,
+    world: &EnvSpec,
     config: &Config,
     wanted: &WarmStart,
     mut each: impl FnMut(Progress),

@@ -17,7 +17,7 @@
 use gradus_agents::bandit::epsilon_greedy;
 use gradus_agents::tabular::{ActionValues, Experience, q_learning, sarsa};
 use gradus_envs::random::{Purpose, Stream, episode_seed};
-use gradus_envs::{Action, Env, Space, World};
+use gradus_envs::{Action, Env, EnvSpec, Space};
 use gradus_nets::math::{exp, ln};
 use serde::{Deserialize, Serialize};
 
@@ -131,7 +131,7 @@ pub struct Learner {
 
 impl Learner {
     /// Creates an untrained agent at the start of its first episode. Observations and actions must be discrete.
-    pub fn new(world: &World, settings: Settings, seed: u64) -> Result<Self, Error> {
+    pub fn new(world: &EnvSpec, settings: Settings, seed: u64) -> Result<Self, Error> {
         settings.check()?;
         let env = world.env();
         let (Space::Discrete(states), Space::Discrete(actions)) = (env.observation_space(), env.action_space()) else {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use gradus_agents::process_reward::sigmoid;
 use gradus_agents::{ConfigError, End, OptimiserConfig, Rollout, UpdateContext};
-use gradus_envs::World;
+use gradus_envs::EnvSpec;
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::{Split, TextWorld};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, with_prefix, without_prefix};
@@ -18,7 +18,7 @@ use gradus_rollouts::{Episode, PlayedEpisode};
 
 use crate::config::of_text;
 use crate::config::{Config, Labelling, Network, RewardConfig, WrapperConfig};
-use crate::saved::{EXAMPLES_FILE, begin_as, check_reward_model, examples_file, read_config};
+use crate::saved::{Beginner, EXAMPLES_FILE, begin_as, check_reward_model, examples_file, read_config};
 use crate::train::examples::{Examples, How, Quality, Questions, Verifier};
 use crate::train::metrics::Metrics;
 use crate::{Error, memory};
@@ -28,7 +28,7 @@ pub struct LearnedReward {
     config: RewardConfig,
     optimiser: OptimiserConfig,
     seed: u64,
-    own_world: World,
+    own_world: EnvSpec,
     network: Network,
     world: TextWorld,
     model: Box<dyn Policy>,
@@ -48,7 +48,7 @@ const OWN: u64 = u32::MAX as u64 - 2;
 impl LearnedReward {
     /// Creates the reward model if the configuration has one. The model starts as a copy of `policy`; [`begin`](Self::begin) replaces its
     /// parameters if the configuration names a folder.
-    pub(crate) fn new(config: &Config, world: &World, policy: Option<&dyn Policy>) -> Result<Option<Self>, Error> {
+    pub(crate) fn new(config: &Config, world: &EnvSpec, policy: Option<&dyn Policy>) -> Result<Option<Self>, Error> {
         let Some(wanted) = config.reward_model.clone().filter(RewardConfig::is_on) else { return Ok(None) };
         let expected = "one with an actor-critic network, because a reward model needs it";
         let policy = policy.ok_or_else(|| ConfigError::unless(false, "agent", expected, &config.agent).unwrap_err())?;
@@ -76,7 +76,7 @@ impl LearnedReward {
 
     /// Loads the reward model in the folder `model`, which `gradus reward-model` wrote, for the texts of `world`. Other settings are those
     /// of `config`.
-    pub(crate) fn of_folder(model: &Path, config: &Config, world: &World) -> Result<Self, Error> {
+    pub(crate) fn of_folder(model: &Path, config: &Config, world: &EnvSpec) -> Result<Self, Error> {
         let of_model = read_config(model)?;
         let supervision = of_model.reward_model.unwrap_or_default().supervision;
         let reward_model = RewardConfig { folder: model.display().to_string(), supervision, ..RewardConfig::default() };
@@ -110,7 +110,7 @@ impl LearnedReward {
             }
         }
         let own = Config { network: self.network.clone(), ..Config::default() };
-        begin_as(path, (&self.own_world, &own, &[]), self.model.as_mut())?;
+        begin_as(path, Beginner { world: &self.own_world, config: &own, keys: &[] }, self.model.as_mut())?;
         if *pairs > 0 && training.replay > 0.0 {
             let (file, tensors) = examples_file(path)?.ok_or_else(|| {
                 let advice = format!("make the folder again with `{} reward-model`, or set reward_model.replay=0", crate::program_name());
@@ -295,12 +295,12 @@ mod tests {
     use gradus_rollouts::Collector;
 
     /// Target sum with penalties, and a reward model without zero parameters, so that its scores are not 0.
-    fn setting() -> (Config, World, LearnedReward) {
+    fn setting() -> (Config, EnvSpec, LearnedReward) {
         setting_of("target-sum", "reward_model.supervision=outcome")
     }
 
     /// As [`setting`], on another task and with another setting.
-    fn setting_of(task: &str, setting: &str) -> (Config, World, LearnedReward) {
+    fn setting_of(task: &str, setting: &str) -> (Config, EnvSpec, LearnedReward) {
         let config = Config::preset("grpo", task, None).unwrap();
         let settings =
             ["text.missing_eos_penalty=0.5", "text.length_penalty=0.25", "reward_model.pairs=400", "reward_model.epochs=4", setting];

@@ -11,7 +11,7 @@ use gradus_agents::replay::{Page, Replay};
 use gradus_agents::{AgentError, Algorithm, Collection, ConfigError, Exploration, Report, Rollout, UpdateContext};
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::Split;
-use gradus_envs::{EnvError, TensorEnvSpec, World, panics};
+use gradus_envs::{EnvError, EnvSpec, TensorEnvSpec, panics};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, without_prefix};
 use gradus_nets::{Behaviour, Device, Policy, Worlds, threads};
 use gradus_rollouts::{Collector, Episode, NotThere};
@@ -50,8 +50,8 @@ pub struct Trainer {
     /// The steps that the schedules follow at the moment, and until when; see [`Config::plan`].
     plan: EarlierSteps,
     /// The environment without the configured wrappers.
-    plain_world: World,
-    world: World,
+    plain_world: EnvSpec,
+    world: EnvSpec,
     algorithm: Box<dyn Algorithm>,
     collector: Collector,
     iteration: u64,
@@ -70,7 +70,7 @@ impl Trainer {
     }
 
     /// Creates a training in a custom environment.
-    pub fn in_world(config: Config, world: World) -> Result<Self, Error> {
+    pub fn in_world(config: Config, world: EnvSpec) -> Result<Self, Error> {
         let mut trainer = Self::uninitialised(config, world, 0)?;
         if let Some(mut tensors) = initial(&trainer.config, &trainer.world, trainer.algorithm.behaviour_mut())? {
             let damaged = |source| Error::Tensors { path: (&trainer.config.init).into(), source };
@@ -89,7 +89,7 @@ impl Trainer {
     }
 
     /// Same as [`in_world`](Trainer::in_world), but with initial parameters from [`Behaviour::save`].
-    pub fn with_parameters(config: Config, world: World, parameters: &Tensors) -> Result<Self, Error> {
+    pub fn with_parameters(config: Config, world: EnvSpec, parameters: &Tensors) -> Result<Self, Error> {
         let mut trainer = Self::uninitialised(config, world, 0)?;
         trainer.algorithm.behaviour_mut().load(parameters).map_err(|source| Error::Tensors { path: "parameters".into(), source })?;
         trainer.begin()?;
@@ -97,7 +97,7 @@ impl Trainer {
     }
 
     /// Creates a training whose state [`load`](Trainer::load) is about to replace, with one of `done` steps. Ignores the setting `init`.
-    pub(crate) fn to_resume(config: Config, world: World, done: u64) -> Result<Self, Error> {
+    pub(crate) fn to_resume(config: Config, world: EnvSpec, done: u64) -> Result<Self, Error> {
         let mut trainer = Self::uninitialised(config, world, done)?;
         trainer.algorithm.begin();
         trainer.learned = LearnedReward::new(&trainer.config, &trainer.world, trainer.algorithm.policy())?;
@@ -113,7 +113,7 @@ impl Trainer {
         Ok(Some(trainer))
     }
 
-    fn uninitialised(config: Config, plain_world: World, done: u64) -> Result<Self, Error> {
+    fn uninitialised(config: Config, plain_world: EnvSpec, done: u64) -> Result<Self, Error> {
         config.check()?;
         plain_world.checked_env()?;
         let world = config.wrap(plain_world.clone())?;
@@ -147,12 +147,12 @@ impl Trainer {
     }
 
     /// Returns the environment as the policy sees it now: with observations normalised by frozen statistics.
-    pub fn world(&self) -> World {
+    pub fn world(&self) -> EnvSpec {
         self.collector.normaliser().frozen(&self.world)
     }
 
     /// Returns the environment for reported evaluations: like [`world`](Trainer::world), but a text task uses the test split.
-    pub fn evaluation_world(&self) -> World {
+    pub fn evaluation_world(&self) -> EnvSpec {
         self.world().on_split(Split::Test)
     }
 
@@ -513,7 +513,7 @@ fn reads_texts(config: &Config, algorithm: &dyn Algorithm) -> bool {
 }
 
 /// Creates the environments of a training, on the device or on the host according to the setting `torch.worlds`.
-pub(crate) fn collector(config: &Config, world: &World, algorithm: &dyn Algorithm) -> Result<Collector, Error> {
+pub(crate) fn collector(config: &Config, world: &EnvSpec, algorithm: &dyn Algorithm) -> Result<Collector, Error> {
     let (collection, policy) = (algorithm.collection(), algorithm.behaviour());
     let Config { envs, seed, device, wrappers, .. } = config;
     let (is_asked_for, is_gpu) = (config.torch.worlds == Worlds::Device, matches!(device, Device::Cuda(_) | Device::Mps));
@@ -534,7 +534,7 @@ pub(crate) fn collector(config: &Config, world: &World, algorithm: &dyn Algorith
         match collector {
             Ok(collector) => return Ok(collector),
             Err(NotThere::Failed(problem)) => return Err(Error::Device(format!("device {device}: {problem}"))),
-            Err(NotThere::World(error)) => return Err(error.into()),
+            Err(NotThere::Environment(error)) => return Err(error.into()),
             Err(NotThere::Unsuited(reason)) => {
                 ConfigError::unless(!is_asked_for, "torch.worlds", &format!("auto or host, because {reason}"), "device")?;
             }

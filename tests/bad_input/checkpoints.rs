@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use gradus::envs::{Action, Env, EnvError, Space, Step, World};
+use gradus::envs::{Action, Env, EnvError, EnvSpec, Space, Step};
 use gradus::evaluate::play::play;
 use gradus::{Config, Run, Show};
 
@@ -141,7 +141,7 @@ fn an_environment_that_returns_nan_stops_the_run_and_keeps_the_last_checkpoint()
     let folder = dir.path().join("run");
     let mut config = Config { envs: 2, steps: 1000, ..Config::default() };
     config = config.with_setting("ppo.rollout_steps=32").unwrap().with_setting("ppo.minibatch_size=16").unwrap();
-    let world = || World::new("breaks", Breaks::default);
+    let world = || EnvSpec::new("breaks", Breaks::default);
     let mut run = Run::create_in_world(config, world(), &folder).unwrap();
     run.checkpoint_every(std::time::Duration::ZERO);
     let error = run.train(Show::Nothing).unwrap_err().to_string();
@@ -153,7 +153,7 @@ fn an_environment_that_returns_nan_stops_the_run_and_keeps_the_last_checkpoint()
     let run = Run::resume_in_world(&folder, world()).unwrap();
     assert_eq!(run.trainer().steps(), 6 * 64, "expected the checkpoint of the last whole iteration");
     assert!(run.trainer().actor_critic().unwrap().parameters().iter().all(|x| x.is_finite()));
-    let world = World::new("breaks", || Breaks { steps: 195 });
+    let world = EnvSpec::new("breaks", || Breaks { steps: 195 });
     let error = play(run.trainer().policy(), &world, 7).err().expect("a reward that is NaN").to_string();
     assert_eq!(error, "breaks: reward of environment 0 is NaN, expected a finite number (step 5 of the episode with seed 7)");
 }

@@ -1,6 +1,6 @@
 //! An environment that fails in a chosen way.
 
-use gradus::envs::{Action, Env, EnvError, Space, Step, World};
+use gradus::envs::{Action, Env, EnvError, EnvSpec, Space, Step};
 
 /// What fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,8 +48,8 @@ pub struct Failing {
 }
 
 /// Makes the world, with the name `failing`.
-pub fn world(fault: Fault, from: u64, at: u64) -> World {
-    World::new("failing", move || {
+pub fn world(fault: Fault, from: u64, at: u64) -> EnvSpec {
+    EnvSpec::new("failing", move || {
         assert!(fault != Fault::Make, "no licence");
         Failing { fault, from, at, episode: 0, step: 0, seed: 0 }
     })

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use gradus::agents::{Agent, UpdateContext};
-use gradus::envs::World;
+use gradus::envs::EnvSpec;
 use gradus::envs::random::Stream;
 use gradus::envs::text::{Finish, Problem, Split, TargetSum, Task, Verdict, Vocabulary};
 use gradus::nets::cpu::Transformer;
@@ -43,7 +43,7 @@ impl Completion {
 
 /// An environment, a policy with its reference policy, and all completions.
 pub struct Oracle {
-    world: World,
+    world: EnvSpec,
     /// The policy that learns.
     pub policy: Transformer,
     /// The policy that collects, if it differs from `policy`.
@@ -97,7 +97,7 @@ impl Task for Stepwise {
 }
 
 /// Returns a small transformer, far enough from its initialisation that no two tokens are equally probable.
-fn policy(world: &World, seed: u64) -> Transformer {
+fn policy(world: &EnvSpec, seed: u64) -> Transformer {
     let config = TransformerConfig {
         layers: 1,
         width: 16,
@@ -136,15 +136,15 @@ fn log_probs(policy: &mut dyn Policy, store: &Store) -> Vec<f32> {
 impl Oracle {
     /// Creates the oracle of target sum.
     pub fn new() -> Self {
-        Self::within(World::text("target-sum", TargetSum::new(4, 2)).unwrap())
+        Self::within(EnvSpec::text("target-sum", TargetSum::new(4, 2)).unwrap())
     }
 
     /// Creates the oracle of target sum with steps.
     pub fn stepwise() -> Self {
-        Self::within(World::text("stepwise", Stepwise(TargetSum::new(4, 2))).unwrap())
+        Self::within(EnvSpec::text("stepwise", Stepwise(TargetSum::new(4, 2))).unwrap())
     }
 
-    fn within(world: World) -> Self {
+    fn within(world: EnvSpec) -> Self {
         let text = world.text.clone().unwrap();
         let vocabulary = text.task.vocabulary();
         let prompt = vocabulary.encode("4>").unwrap();
@@ -187,7 +187,7 @@ impl Oracle {
         oracle
     }
 
-    /// Moves the policy's parameters a fraction of the way to those of the reference policy. The policy from before the move still collects
+    /// UpdatedGroups the policy's parameters a fraction of the way to those of the reference policy. The policy from before the move still collects
     /// the rollouts.
     pub fn move_on(&mut self, fraction: f32) {
         self.earlier = Some(self.policy.snapshot());

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gradus::envs::random::{Purpose, Stream};
-use gradus::envs::{Action, Env, EnvError, Space, Step, World, text};
+use gradus::envs::{Action, Env, EnvError, EnvSpec, Space, Step, text};
 use gradus::nets::tensors::{Tensors, TensorsError};
 use gradus::nets::{ActionRows, Actor, Batch, Behaviour, Choice, Group, Network, Objective, OptimiserStep, Policy, Store, Sums};
 
@@ -20,8 +20,8 @@ pub struct Copycat {
 }
 
 impl Copycat {
-    pub fn world() -> World {
-        World::new("copycat", Copycat::default)
+    pub fn world() -> EnvSpec {
+        EnvSpec::new("copycat", Copycat::default)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use gradus::nets::tensors::Tensors;
-use gradus::nets::{ActionRows, Batch, Choice, Moves, OptimiserStep, Policy, Rule, Store, TorchConfig};
+use gradus::nets::{ActionRows, Batch, Choice, OptimiserStep, Policy, Rule, Store, TorchConfig, UpdatedGroups};
 
 use super::{Everything, answers, assert_near, config, device, distance, policies, rollout, worlds};
 
@@ -29,8 +29,8 @@ fn outputs_gradients_and_steps_are_the_same() {
         let weights: Vec<f32> = indices.iter().map(|i| 1.0 / (3.0 + *i as f32)).collect();
         let batch = Batch { old: Some(&others), reference: Some(&others), ..Batch::new(&indices, &weights) };
         let sums_of = |policy: &mut dyn Policy| {
-            let sums = policy.gradient(&store, batch, &Everything(Moves::All));
-            let evaluated = policy.evaluate(&store, batch, &Everything(Moves::All));
+            let sums = policy.gradient(&store, batch, &Everything(UpdatedGroups::All));
+            let evaluated = policy.evaluate(&store, batch, &Everything(UpdatedGroups::All));
             assert!(
                 (sums.loss - evaluated.loss).abs() < 1e-4 * sums.loss.abs().max(1.0),
                 "{name}: loss: expected {}, got {}",
@@ -70,7 +70,7 @@ fn outputs_gradients_and_steps_are_the_same() {
         }
         // optimiser steps of the critic, the actor and both; the gradient is clipped per group except in the second step
         assert_eq!(names(theirs.as_ref()), names(ours.as_ref()), "{name}");
-        for (i, moves) in [Moves::Critic, Moves::Critic, Moves::Actor, Moves::All].into_iter().enumerate() {
+        for (i, moves) in [UpdatedGroups::Critic, UpdatedGroups::Critic, UpdatedGroups::Actor, UpdatedGroups::All].into_iter().enumerate() {
             // both engines begin with the same state, so only the arithmetic of this step can differ
             theirs.load(&ours.save()).unwrap();
             theirs.load_optimiser(&ours.save_optimiser()).unwrap();
@@ -97,7 +97,7 @@ fn outputs_gradients_and_steps_are_the_same() {
             assert_eq!(clocks(theirs.as_ref()), clocks(ours.as_ref()), "{name}, {moves:?}: expected the same number of steps");
         }
         // the gradient of an empty batch is 0
-        theirs.gradient(&store, Batch::new(&[], &[]), &Everything(Moves::All));
+        theirs.gradient(&store, Batch::new(&[], &[]), &Everything(UpdatedGroups::All));
         assert_eq!((theirs.gradient_norm(), theirs.last_gradient().iter().all(|g| *g == 0.0)), (0.0, true), "{name}");
         assert_eq!(theirs.fault(), None);
     }
@@ -119,8 +119,8 @@ fn masks_rule_out_actions() {
     assert_near("log_probs", &b[1], &a[1], 1e-5);
     let indices: Vec<u32> = (0..10).collect();
     let batch = Batch { old: Some(&a[2]), reference: Some(&a[2]), ..Batch::new(&indices, &[0.1; 10]) };
-    ours.gradient(&store, batch, &Everything(Moves::All));
-    theirs.gradient(&store, batch, &Everything(Moves::All));
+    ours.gradient(&store, batch, &Everything(UpdatedGroups::All));
+    theirs.gradient(&store, batch, &Everything(UpdatedGroups::All));
     assert!((ours.gradient_norm() - theirs.gradient_norm()).abs() < 1e-5 * ours.gradient_norm(), "{}", theirs.gradient_norm());
     assert_eq!(theirs.fault(), None);
 }

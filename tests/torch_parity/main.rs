@@ -12,7 +12,7 @@ mod updates;
 use gradus::Config;
 use gradus::agents::Rollout;
 use gradus::nets::tensors::{Data, Tensors};
-use gradus::nets::{Device, Evaluation, Moves, Objective, Outputs, Policy, Store, TorchConfig};
+use gradus::nets::{Device, Evaluation, Objective, Outputs, Policy, Store, TorchConfig, UpdatedGroups};
 use gradus::rollouts::Collector;
 
 fn device() -> Device {
@@ -69,17 +69,17 @@ fn assert_near(what: &str, a: &[f32], b: &[f32], tolerance: f32) {
 }
 
 /// An objective that uses every output, with derivatives that differ between decisions. It updates the actor, the critic, or both.
-struct Everything(Moves);
+struct Everything(UpdatedGroups);
 
 impl Objective for Everything {
     fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
-        let is_left_out = |k: usize| self.0 == if k == 2 { Moves::Actor } else { Moves::Critic };
+        let is_left_out = |k: usize| self.0 == if k == 2 { UpdatedGroups::Actor } else { UpdatedGroups::Critic };
         let c = |k: usize| if is_left_out(k) { 0.0 } else { ((i * 7 + k * 3) % 11) as f32 / 11.0 - 0.4 };
         let loss = c(0) * pi.log_prob + c(1) * pi.entropy + c(2) * pi.value + c(3) * pi.kl_old + c(4) * pi.kl_ref;
         loss.with_diagnostics([pi.kl_ref.value()])
     }
 
-    fn moves(&self) -> Moves {
+    fn updates(&self) -> UpdatedGroups {
         self.0
     }
 }

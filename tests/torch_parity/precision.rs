@@ -1,7 +1,7 @@
 //! bf16 is close to f32, TF32 can be switched, and unsupported precisions are refused.
 
 use gradus::nets::tensors::Data;
-use gradus::nets::{Batch, Device, Moves, Policy, Precision, TorchConfig};
+use gradus::nets::{Batch, Device, Policy, Precision, TorchConfig, UpdatedGroups};
 
 use super::{Everything, answers, assert_near, config, distance, policies, rollout};
 
@@ -18,7 +18,7 @@ fn bf16_is_close_to_f32() {
     let n = store.actions.len();
     let (indices, weights): (Vec<u32>, Vec<f32>) = (0..n as u32).map(|i| (i, 1.0 / n as f32)).unzip();
     for policy in [&mut ours, &mut theirs] {
-        policy.gradient(&store, Batch::new(&indices, &weights), &Everything(Moves::All));
+        policy.gradient(&store, Batch::new(&indices, &weights), &Everything(UpdatedGroups::All));
     }
     // the engines order parameters differently, so gradients are compared by name
     let by_name = |policy: &dyn Policy| {

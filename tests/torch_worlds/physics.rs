@@ -2,7 +2,7 @@
 
 use gradus::agents::End;
 use gradus::envs::random::{Purpose, Stream, philox};
-use gradus::envs::{CartPole, World, registry};
+use gradus::envs::{CartPole, EnvSpec, registry};
 use gradus::nets::torch::tch::Tensor;
 use gradus::nets::torch::worlds;
 
@@ -23,7 +23,7 @@ fn philox_matches_the_host() {
 
 /// Replays a rollout's actions in the host's environments, and compares observations, rewards, endings, seeds and the observations after
 /// truncated episodes.
-fn replays(world: &World, envs: usize, steps: usize, rollouts: usize) {
+fn replays(world: &EnvSpec, envs: usize, steps: usize, rollouts: usize) {
     let policy = policy(world, 5);
     let mut device = collector(world, envs, 9, steps, &policy);
     let mut host = world.vec_env(0..envs, 9).unwrap();

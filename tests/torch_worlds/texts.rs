@@ -5,7 +5,7 @@ use gradus::agents::Collection;
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::text::TextOptions;
 use gradus::envs::{TensorEnvSpec, registry};
-use gradus::nets::torch::{Hand, worlds};
+use gradus::nets::torch::{StreamPosition, worlds};
 use gradus::nets::{ActionRows, Behaviour, Choice, Observations, Policy};
 use gradus::rollouts::Collector;
 
@@ -135,7 +135,7 @@ fn written_tokens_match_those_of_an_actor() {
     let policy = transformer(&world);
     let vocabulary = world.text.as_ref().unwrap().task.vocabulary();
     let prompts: Vec<Vec<u32>> = ["1+2=", "123+45=", "999+999=", "7+7=", "7+7="].map(|text| vocabulary.encode(text).unwrap()).into();
-    let hands: Vec<Hand> = [0, 1, 2, 3, 9].iter().map(|i| Hand { index: *i, position: 5 * i }).collect();
+    let hands: Vec<StreamPosition> = [0, 1, 2, 3, 9].iter().map(|i| StreamPosition { index: *i, position: 5 * i }).collect();
     let most = 4;
     let written = policy.write(&prompts, (3, &hands), most, &vec![false; vocabulary.len()]).unwrap();
     assert_eq!((written.length, written.tokens.len()), (most, most * prompts.len()));

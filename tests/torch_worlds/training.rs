@@ -2,7 +2,7 @@
 
 use gradus::agents::Collection;
 use gradus::envs::bandits::ContextualBandit;
-use gradus::envs::{TensorEnvSpec, World, registry};
+use gradus::envs::{EnvSpec, TensorEnvSpec, registry};
 use gradus::rollouts::{Collector, NotThere};
 use gradus::{Config, Trainer};
 
@@ -114,7 +114,7 @@ fn unsupported_trainings_on_the_device_are_refused() {
     Trainer::new(auto.into_iter().try_fold(Config::default(), |config, setting| config.with_setting(setting)).unwrap()).unwrap();
     // this environment is unsupported, because its noise would begin within a block of its stream
     let narrow = || ContextualBandit::new(5, 3, 0);
-    let mut world = World::new("narrow", narrow);
+    let mut world = EnvSpec::new("narrow", narrow);
     world.tensor_spec = Some(TensorEnvSpec::ContextualBandit(narrow()));
     let policy = policy(&world, 1);
     let wrappers = Config::default().wrappers;

@@ -4,7 +4,7 @@ use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::{ActorObjective, Batch, Evaluated, Evaluation, QActorCritic, QActorHead, QValues, Sums, ValueObjective, settings};
 
 use crate::agent::UpdateContext;
-use crate::config::{Built, Setup};
+use crate::config::{AgentKind, Setup};
 use crate::error::{AgentError, ConfigError};
 use crate::exploration::Exploration;
 use crate::parts::optimiser::OptimiserConfig;
@@ -39,13 +39,13 @@ impl ActorLearnerConfig {
         (head, exploration): (QActorHead, Exploration),
         setup: &Setup<'_>,
         agent: impl OffPolicyAgent<dyn QActorCritic> + 'static,
-    ) -> Built {
+    ) -> AgentKind {
         let (config, optimiser, size) = (self.clone(), setup.optimiser.clone(), (setup.envs, setup.steps));
         let make = move |network| {
             let learner = ActorLearner::new(config.off_policy, (optimiser, exploration), size, network);
             Box::new(OffPolicy { agent: Box::new(agent), learner }) as _
         };
-        Built::ActorCritics { head, replay: self.off_policy.replay(setup), make: Box::new(make) }
+        AgentKind::ActorAndCritics { head, replay: self.off_policy.replay(setup), make: Box::new(make) }
     }
 
     /// Returns the state of an agent for a training of `steps` steps in `envs` environments.
@@ -64,7 +64,7 @@ pub struct CriticObjective<'a> {
 
 impl CriticObjective<'_> {
     /// Names of the diagnostics.
-    pub const FIGURES: &'static [&'static str] = &["train/q_value", "train/td_error"];
+    pub const METRICS: &'static [&'static str] = &["train/q_value", "train/td_error"];
 }
 
 impl ValueObjective for CriticObjective<'_> {
@@ -120,7 +120,7 @@ impl ActorLearner {
         sums.diagnostics.iter_mut().for_each(|sum| *sum /= total);
         self.network.apply(&self.optimiser_step(context));
         self.record([("train/critic_loss", sums.loss), ("train/critic_grad_norm", norm)]);
-        self.record(CriticObjective::FIGURES.iter().copied().zip(sums.diagnostics));
+        self.record(CriticObjective::METRICS.iter().copied().zip(sums.diagnostics));
         Ok(evaluated)
     }
 

@@ -17,7 +17,7 @@ use gradus_nets::{ActorObjective, Evaluated, Evaluation, Of, QActor, QActorCriti
 
 use crate::actor_critic::actor_learner::{ActorLearner, ActorLearnerConfig, CriticObjective};
 use crate::agent::UpdateContext;
-use crate::config::{AgentConfig, Built, Preset, Setup, Work, preset_files};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup, Work, preset_files};
 use crate::error::{AgentError, ConfigError};
 use crate::exploration::{ActionNoise, Exploration, Noisy};
 use crate::replay::Sample;
@@ -45,7 +45,7 @@ impl AgentConfig for DdpgConfig {
     ];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         ConfigError::unless_not_negative("ddpg.action_noise_std", self.action_noise_std)?;
         self.learner.check(Self::NAME, setup)?;
         let (noise, std) = (self.action_noise, self.action_noise_std);
@@ -90,11 +90,11 @@ pub struct Ddpg {
 
 impl Ddpg {
     /// Names of the metrics that are means over updates.
-    pub const FIGURES: &'static [&'static str] = &[
+    pub const METRICS: &'static [&'static str] = &[
         "train/actor_loss",
         "train/critic_loss",
-        CriticObjective::FIGURES[0],
-        CriticObjective::FIGURES[1],
+        CriticObjective::METRICS[0],
+        CriticObjective::METRICS[1],
         "train/actor_grad_norm",
         "train/critic_grad_norm",
     ];
@@ -118,6 +118,6 @@ impl OffPolicyAgent<dyn QActorCritic> for Ddpg {
     }
 
     fn metrics(&self) -> Vec<&'static str> {
-        Ddpg::FIGURES.to_vec()
+        Ddpg::METRICS.to_vec()
     }
 }

@@ -20,7 +20,7 @@ use gradus_nets::{ActorObjective, Evaluated, Evaluation, LogStdBounds, Of, QActo
 
 use crate::actor_critic::actor_learner::{ActorLearner, ActorLearnerConfig, CriticObjective};
 use crate::agent::UpdateContext;
-use crate::config::{AgentConfig, Built, Preset, Setup, Work, preset_files};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup, Work, preset_files};
 use crate::error::{AgentError, ConfigError};
 use crate::exploration::{ActionNoise, Exploration, Noisy};
 use crate::replay::Sample;
@@ -55,7 +55,7 @@ impl AgentConfig for SacConfig {
     const HAS_ACTOR_CRITIC: bool = false;
     const MEANINGS: &'static [&'static str] = &["log_std_bounds"];
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         ConfigError::unless((1..=16).contains(&self.n_critics), "sac.n_critics", "1 to 16", self.n_critics)?;
         ConfigError::unless_above_zero("sac.ent_coef", self.ent_coef)?;
         ConfigError::unless(self.target_entropy.is_finite(), "sac.target_entropy", "a finite number", self.target_entropy)?;
@@ -138,11 +138,11 @@ pub struct Sac {
 
 impl Sac {
     /// Names of the metrics that are means over updates.
-    pub const FIGURES: &'static [&'static str] = &[
+    pub const METRICS: &'static [&'static str] = &[
         "train/actor_loss",
         "train/critic_loss",
-        CriticObjective::FIGURES[0],
-        CriticObjective::FIGURES[1],
+        CriticObjective::METRICS[0],
+        CriticObjective::METRICS[1],
         "train/log_prob",
         "train/ent_coef",
         "train/ent_coef_loss",
@@ -185,7 +185,7 @@ impl OffPolicyAgent<dyn QActorCritic> for Sac {
 
     fn metrics(&self) -> Vec<&'static str> {
         let is_known = |name: &&str| self.config.auto_ent_coef || *name != "train/ent_coef_loss";
-        Sac::FIGURES.iter().copied().filter(is_known).collect()
+        Sac::METRICS.iter().copied().filter(is_known).collect()
     }
 
     fn save(&self) -> Tensors {

@@ -15,7 +15,7 @@ use gradus_nets::{Evaluated, QActor, QActorCritic, QActorHead, settings};
 use crate::actor_critic::actor_learner::{ActorLearner, ActorLearnerConfig};
 use crate::actor_critic::ddpg::{Ddpg, DeterministicObjective};
 use crate::agent::UpdateContext;
-use crate::config::{AgentConfig, Built, Preset, Setup, Work, preset_files};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup, Work, preset_files};
 use crate::error::{AgentError, ConfigError};
 use crate::exploration::{ActionNoise, Exploration, Noisy};
 use crate::replay::Sample;
@@ -51,7 +51,7 @@ impl AgentConfig for Td3Config {
     ];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         ConfigError::unless((1..=16).contains(&self.n_critics), "td3.n_critics", "1 to 16", self.n_critics)?;
         ConfigError::unless(self.policy_delay > 0, "td3.policy_delay", "at least 1", self.policy_delay)?;
         ConfigError::unless_not_negative("td3.target_policy_noise", self.target_policy_noise)?;
@@ -114,6 +114,6 @@ impl OffPolicyAgent<dyn QActorCritic> for Td3 {
     }
 
     fn metrics(&self) -> Vec<&'static str> {
-        Ddpg::FIGURES.to_vec()
+        Ddpg::METRICS.to_vec()
     }
 }

@@ -14,7 +14,7 @@
 //! With sequence-sum and decision losses -G log pi, the negative gradient of the loss estimates the policy gradient. With sequence-mean,
 //! each decision of a long wrong answer is penalised less than each decision of a short wrong answer.
 
-use gradus_envs::World;
+use gradus_envs::EnvSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ConfigError;
@@ -35,7 +35,7 @@ pub enum Aggregation {
 
 impl Aggregation {
     /// Returns the constant length L: `length`, or the longest possible episode of `world` if `length` is 0.
-    pub(crate) fn constant_length(self, agent: &str, length: usize, world: &World) -> Result<usize, ConfigError> {
+    pub(crate) fn constant_length(self, agent: &str, length: usize, world: &EnvSpec) -> Result<usize, ConfigError> {
         let longest = world.text.as_ref().map(|text| text.max_new_tokens()).or(world.max_episode_steps.map(|steps| steps as usize));
         match longest {
             Some(longest) if length == 0 => Ok(longest),

@@ -4,8 +4,8 @@ use gradus_nets::Policy;
 
 use crate::agent::UpdateContext;
 use crate::error::AgentError;
-use crate::parts::returns::{Truncated, explained_variance, gae_of_rewards};
-use crate::rollout::Rollout;
+use crate::parts::returns::{Truncated, explained_variance, gae};
+use crate::rollout::{End, Rollout};
 
 /// The parameters of generalised advantage estimation (Schulman et al., arXiv 1506.02438).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,6 +30,33 @@ pub struct Estimate {
 }
 
 impl Gae {
+    /// Computes advantages by [`gae`] and value targets A_t + V(s_t) of a whole rollout, given the values of all rows of its store.
+    ///
+    /// # Panics
+    /// If the segments do not cover the rollout.
+    pub fn of_rollout(self, rollout: &Rollout, values: &[f32], advantages: &mut Vec<f32>, targets: &mut Vec<f32>) {
+        self.of_rewards(rollout, &rollout.rewards, values, advantages, targets);
+    }
+
+    /// Computes the same as [`of_rollout`](Gae::of_rollout), with `rewards` instead of the rewards of `rollout`.
+    fn of_rewards(self, rollout: &Rollout, rewards: &[f32], values: &[f32], advantages: &mut Vec<f32>, targets: &mut Vec<f32>) {
+        let covered: usize = rollout.segments.iter().map(|segment| segment.range.len()).sum();
+        assert_eq!(covered, rollout.len(), "segments: expected every decision in exactly one segment");
+        advantages.resize(rollout.len(), 0.0);
+        targets.resize(rollout.len(), 0.0);
+        for segment in &rollout.segments {
+            let range = segment.range.clone();
+            let bootstrap = match (segment.end, self.truncated) {
+                (End::Truncated { .. }, Truncated::Ends) => 0.0,
+                _ => segment.bootstrap(values),
+            };
+            gae(&rewards[range.clone()], &values[range.clone()], bootstrap, self.gamma, self.lambda, &mut advantages[range]);
+        }
+        for (target, (advantage, value)) in targets.iter_mut().zip(advantages.iter().zip(values)) {
+            *target = advantage + value;
+        }
+    }
+
     /// Computes the estimate from the critic's current values and `rewards`. Returns an error unless the advantages are finite.
     pub fn estimate(
         self,
@@ -40,7 +67,7 @@ impl Gae {
     ) -> Result<Estimate, AgentError> {
         let (mut values, mut advantages, mut targets) = (Vec::new(), Vec::new(), Vec::new());
         policy.values(&rollout.store, &mut values);
-        gae_of_rewards(rollout, rewards, &values, (self.gamma, self.lambda, self.truncated), &mut advantages, &mut targets);
+        self.of_rewards(rollout, rewards, &values, &mut advantages, &mut targets);
         for segment in rollout.unscored() {
             let range = segment.range.clone();
             advantages[range.clone()].fill(0.0);

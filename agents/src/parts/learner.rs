@@ -75,7 +75,7 @@ impl<'a> Learner<'a> {
     }
 
     /// Sets the names of the objective's diagnostics, in order.
-    pub fn with_figures(self, figures: &'static [&'static str]) -> Self {
+    pub fn with_metrics(self, figures: &'static [&'static str]) -> Self {
         Self { figures, ..self }
     }
 
@@ -172,7 +172,7 @@ impl<'a> Learner<'a> {
     }
 
     /// Returns the objective's diagnostics as means over all minibatches, except the divergence from the reference.
-    pub fn figures(&self) -> Report {
+    pub fn metrics(&self) -> Report {
         let own = self.figures.iter().filter(|figure| **figure != KL_REFERENCE);
         own.map(|figure| (*figure, self.mean(figure))).collect()
     }
@@ -188,7 +188,7 @@ impl<'a> Learner<'a> {
         of_update: impl IntoIterator<Item = (&'static str, f64)>,
     ) -> Report {
         let mut report = vec![("train/loss", self.totals.loss / self.gradients.max(1.0))];
-        report.extend(self.figures());
+        report.extend(self.metrics());
         report.extend(of_rollout);
         report.extend([("train/grad_norm", self.grad_norm()), ("train/learning_rate", self.learning_rate())]);
         report.extend(of_update);

@@ -14,7 +14,7 @@
 //! pass over the texts. If abs(d) is larger, sampling and training compute different probabilities, and the ratios are wrong. The names of
 //! the figures are those of CleanRL and TRL.
 
-use gradus_nets::{DIAGNOSTICS, Evaluation, Moves, Objective, Outputs, PolicyOutput, Sums};
+use gradus_nets::{DIAGNOSTICS, Evaluation, Objective, Outputs, PolicyOutput, Sums, UpdatedGroups};
 
 /// Indices of the diagnostics of this comparison: the last two. The diagnostics of algorithms have smaller indices.
 const K1: usize = DIAGNOSTICS - 1;
@@ -51,8 +51,8 @@ impl Objective for AgainstSampler<'_> {
         self.objective.slice(indices, weights, outputs, sums);
     }
 
-    fn moves(&self) -> Moves {
-        self.objective.moves()
+    fn updates(&self) -> UpdatedGroups {
+        self.objective.updates()
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! After each update beta is doubled if the divergence exceeds 1.5 times its target, and halved if it is below the target divided by 1.5.
 
-use gradus_nets::{Batch, Evaluation, Moves, Objective, Outputs, Policy};
+use gradus_nets::{Batch, Evaluation, Objective, Outputs, Policy, UpdatedGroups};
 
 use crate::rollout::Rollout;
 
@@ -64,7 +64,7 @@ impl Objective for Divergence {
         pi.kl_old.into()
     }
 
-    fn moves(&self) -> Moves {
-        Moves::Actor
+    fn updates(&self) -> UpdatedGroups {
+        UpdatedGroups::Actor
     }
 }

@@ -78,48 +78,6 @@ pub enum Truncated {
     Ends,
 }
 
-/// Computes advantages by [`gae`] and value targets A_t + V(s_t) of a whole rollout, given the values of all rows of its store.
-///
-/// `truncated` determines whether a truncated segment bootstraps from the value of its final observation.
-///
-/// # Panics
-/// If the segments do not cover the rollout.
-pub fn gae_of_rollout(
-    rollout: &Rollout,
-    values: &[f32],
-    (gamma, lambda, truncated): (f32, f32, Truncated),
-    advantages: &mut Vec<f32>,
-    targets: &mut Vec<f32>,
-) {
-    gae_of_rewards(rollout, &rollout.rewards, values, (gamma, lambda, truncated), advantages, targets);
-}
-
-/// Computes the same as [`gae_of_rollout`], with `rewards` instead of the rewards of `rollout`.
-pub fn gae_of_rewards(
-    rollout: &Rollout,
-    rewards: &[f32],
-    values: &[f32],
-    (gamma, lambda, truncated): (f32, f32, Truncated),
-    advantages: &mut Vec<f32>,
-    targets: &mut Vec<f32>,
-) {
-    let covered: usize = rollout.segments.iter().map(|segment| segment.range.len()).sum();
-    assert_eq!(covered, rollout.len(), "segments: expected every decision in exactly one segment");
-    advantages.resize(rollout.len(), 0.0);
-    targets.resize(rollout.len(), 0.0);
-    for segment in &rollout.segments {
-        let range = segment.range.clone();
-        let bootstrap = match (segment.end, truncated) {
-            (End::Truncated { .. }, Truncated::Ends) => 0.0,
-            _ => segment.bootstrap(values),
-        };
-        gae(&rewards[range.clone()], &values[range.clone()], bootstrap, gamma, lambda, &mut advantages[range]);
-    }
-    for (target, (advantage, value)) in targets.iter_mut().zip(advantages.iter().zip(values)) {
-        *target = advantage + value;
-    }
-}
-
 /// Computes returns to go of a whole rollout from `rewards`, given the values of all rows of its store.
 ///
 /// Without a critic `values` is empty, and nothing is added after a segment that did not terminate.

@@ -57,7 +57,7 @@ impl Clip {
     /// Returns the reported figures of a [limited] log-ratio and its ratio: approx_kl, which is Schulman's k3 estimate of KL(pi_old || pi);
     /// whether the ratio is [outside](Clip::is_outside); and whether the lower and the upper clip [remove the gradient](Clip::clips).
     #[inline(always)]
-    pub fn figures(self, log_ratio: f32, ratio: f32, advantage: f32) -> [f32; 4] {
+    pub fn metrics(self, log_ratio: f32, ratio: f32, advantage: f32) -> [f32; 4] {
         let (low, high) = self.clips(ratio, advantage);
         let approx_kl = (ratio - 1.0) - log_ratio;
         let outside = self.is_outside(ratio);

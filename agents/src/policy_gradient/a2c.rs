@@ -16,7 +16,7 @@
 use gradus_nets::{Evaluation, Objective, Outputs, Policy, settings};
 
 use crate::agent::{Agent, Collection, Report, UpdateContext};
-use crate::config::{AgentConfig, Built, Preset, Setup, preset_files};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup, preset_files};
 use crate::error::{AgentError, ConfigError};
 use crate::parts::gae::Gae;
 use crate::parts::learner::Learner;
@@ -66,7 +66,7 @@ impl AgentConfig for A2cConfig {
         "pendulum" "default"
     ];
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         setup.reference.check_unused(Self::NAME)?;
         Ok(A2c::new(self.clone(), setup.optimiser.clone(), setup.envs)?.into())
     }
@@ -90,7 +90,7 @@ pub struct A2cObjective<'a> {
 
 impl A2cObjective<'_> {
     /// Names of the diagnostics.
-    pub const FIGURES: &'static [&'static str] = &["train/policy_gradient_loss", "train/value_loss", "train/entropy_loss"];
+    pub const METRICS: &'static [&'static str] = &["train/policy_gradient_loss", "train/value_loss", "train/entropy_loss"];
 }
 
 impl Objective for A2cObjective<'_> {
@@ -154,7 +154,7 @@ pub(crate) fn gradient<'a>(
         entropy_coefficient: config.entropy_coefficient,
         value_coefficient: config.value_coefficient,
     };
-    let mut learner = Learner::new(policy, rollout, optimiser, context).with_figures(A2cObjective::FIGURES);
+    let mut learner = Learner::new(policy, rollout, optimiser, context).with_metrics(A2cObjective::METRICS);
     learner.gradient(&learner.all(), &objective)?;
     Ok((learner, estimate.explained_variance()))
 }

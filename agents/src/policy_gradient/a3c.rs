@@ -17,7 +17,7 @@ use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u
 use gradus_nets::{Behaviour, Policy, settings};
 
 use crate::agent::{Agent, Collection, Report, UpdateContext};
-use crate::config::{AgentConfig, Built, Preset, Setup, preset_files};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup, preset_files};
 use crate::error::{AgentError, ConfigError};
 use crate::parts::optimiser::OptimiserConfig;
 use crate::policy_gradient::a2c::{self, A2cConfig};
@@ -43,7 +43,7 @@ impl AgentConfig for A3cConfig {
     const ABOUT: &'static str = "asynchronous advantage actor-critic, simulated: workers apply stale gradients to shared parameters";
     const PRESETS: &'static [Preset] = preset_files!["a3c": "cartpole" "default"];
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         setup.reference.check_unused(Self::NAME)?;
         Ok(A3c::new(self.clone(), setup.optimiser.clone(), (setup.envs, setup.seed))?.into())
     }

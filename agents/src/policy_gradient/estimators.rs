@@ -9,10 +9,11 @@ use gradus_nets::{Batch, Policy};
 use crate::agent::UpdateContext;
 use crate::error::AgentError;
 use crate::parts::aggregation::Aggregation;
+use crate::parts::gae::Gae;
 use crate::parts::groups::{self, GroupAdvantages, GroupStd, Supervision, against_greedy, against_others};
 use crate::parts::minibatches::Minibatches;
 use crate::parts::reference::KlPenalty;
-use crate::parts::returns::{Truncated, discounted, gae_of_rollout, whiten};
+use crate::parts::returns::{Truncated, discounted, whiten};
 use crate::policy_gradient::reinforce::ReinforceObjective;
 use crate::rollout::Rollout;
 
@@ -58,7 +59,7 @@ pub fn side_by_side(rollout: &Rollout, values: Option<&[f32]>, gamma: f32, lambd
     }
     if let Some(values) = values {
         let (mut advantages, mut targets) = (Vec::new(), Vec::new());
-        gae_of_rollout(rollout, values, (gamma, lambda, Truncated::Bootstraps), &mut advantages, &mut targets);
+        Gae { gamma, lambda, truncated: Truncated::Bootstraps }.of_rollout(rollout, values, &mut advantages, &mut targets);
         add("gae", advantages);
     }
     estimates

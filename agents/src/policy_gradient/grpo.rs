@@ -40,13 +40,13 @@
 
 use gradus_nets::loss::LogProb;
 use gradus_nets::tensors::{Tensors, TensorsError};
-use gradus_nets::{Evaluation, Moves, Objective, Of, Outputs, Policy, PolicyOutput, Sums, settings};
+use gradus_nets::{Evaluation, Objective, Of, Outputs, Policy, PolicyOutput, Sums, UpdatedGroups, settings};
 use serde::{Deserialize, Serialize};
 
 pub use crate::parts::groups::{GroupFilter, GroupStd, Supervision, group_advantages};
 
 use crate::agent::{Agent, Collection, Report, UpdateContext};
-use crate::config::{Advantages, AgentConfig, Built, Preset, Setup, preset_files};
+use crate::config::{Advantages, AgentConfig, AgentKind, Preset, Setup, preset_files};
 use crate::error::{AgentError, ConfigError};
 use crate::parts::aggregation::Aggregation;
 use crate::parts::groups::{GroupAdvantages, by_id, has_both};
@@ -150,7 +150,7 @@ impl AgentConfig for GrpoConfig {
         "pendulum" "default"; "text" "default" "dr-grpo" "dapo" "gspo" "cispo"; "sort" "default"
     ];
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let is_process = self.supervision == Supervision::Process;
         let expected = "outcome with a reward model that scores whole texts (reward_model.supervision = outcome)";
         ConfigError::unless(!(setup.scores_whole_texts && is_process), "grpo.supervision", expected, "process")?;
@@ -183,7 +183,7 @@ pub struct GrpoObjective<'a> {
 
 impl GrpoObjective<'_> {
     /// Names of the diagnostics.
-    pub const FIGURES: &'static [&'static str] = &[
+    pub const METRICS: &'static [&'static str] = &[
         "train/policy_gradient_loss",
         "train/entropy_loss",
         APPROX_KL,
@@ -208,7 +208,7 @@ impl GrpoObjective<'_> {
         let loss = policy_loss + kl.loss - self.config.entropy_coefficient * pi.entropy;
 
         let ratio = log_ratio.exp();
-        let [approx_kl, outside, low, high] = self.config.clip().figures(log_ratio.value(), ratio.value(), self.advantages[i]);
+        let [approx_kl, outside, low, high] = self.config.clip().metrics(log_ratio.value(), ratio.value(), self.advantages[i]);
         loss.with_diagnostics([policy_loss.value(), -pi.entropy.value(), approx_kl, outside, low, high, kl.divergence])
     }
 }
@@ -225,8 +225,8 @@ impl Objective for GrpoObjective<'_> {
         self.loss(i, pi, policy_loss, log_ratio)
     }
 
-    fn moves(&self) -> Moves {
-        Moves::Actor
+    fn updates(&self) -> UpdatedGroups {
+        UpdatedGroups::Actor
     }
 }
 
@@ -250,8 +250,8 @@ impl Objective for SequenceObjective<'_> {
         mean.spread(policy_loss.slope(), decision, outputs, sums);
     }
 
-    fn moves(&self) -> Moves {
-        self.0.moves()
+    fn updates(&self) -> UpdatedGroups {
+        self.0.updates()
     }
 }
 
@@ -366,7 +366,7 @@ impl Agent for Grpo {
         let mut learner = Learner::new(policy, rollout, &self.optimiser, context)
             .with_minibatches(Minibatches::new(rollout, &keep, config.aggregation, config.constant_length))
             .with_kl_penalty(&kl_penalty)
-            .with_figures(GrpoObjective::FIGURES);
+            .with_metrics(GrpoObjective::METRICS);
         'epochs: for _ in 0..config.epochs {
             for minibatch in learner.minibatches(config.minibatches) {
                 learner.gradient(&minibatch, objective)?;

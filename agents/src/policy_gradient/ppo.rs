@@ -29,7 +29,7 @@ use gradus_nets::{Evaluation, Outputs, Pointwise, Policy, Schedule, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Collection, Report, UpdateContext};
-use crate::config::{AgentConfig, Built, Preset, Setup, Work, preset_files};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup, Work, preset_files};
 use crate::error::{AgentError, ConfigError};
 use crate::parts::gae::{Estimate, Gae};
 use crate::parts::kl::KlCoefficients;
@@ -141,7 +141,7 @@ impl AgentConfig for PpoConfig {
         "acrobot" "default"; "pendulum" "default"; "text" "default"
     ];
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         Ok(Ppo::new(self.clone(), setup.optimiser.clone(), setup.reference.clone(), setup.envs)?.into())
     }
 
@@ -186,7 +186,7 @@ pub struct PpoObjective<'a> {
 
 impl PpoObjective<'_> {
     /// Names of the diagnostics.
-    pub const FIGURES: &'static [&'static str] = &[
+    pub const METRICS: &'static [&'static str] = &[
         "train/policy_gradient_loss",
         "train/value_loss",
         "train/entropy_loss",
@@ -232,7 +232,7 @@ impl Pointwise for PpoObjective<'_> {
         let loss = policy_loss + reference_kl.loss + beta * pi.kl_old + c_v * value_loss - c_e * pi.entropy;
 
         let clip = Clip { low: eps, high: eps };
-        let [approx_kl, outside, low, high] = clip.figures(log_ratio.value(), ratio.value(), a);
+        let [approx_kl, outside, low, high] = clip.metrics(log_ratio.value(), ratio.value(), a);
         let (policy_loss, value_loss, entropy_loss) = (policy_loss.value(), value_loss.value(), -pi.entropy.value());
         loss.with_diagnostics([policy_loss, value_loss, entropy_loss, approx_kl, outside, low, high, reference_kl.divergence])
     }
@@ -311,7 +311,7 @@ impl Agent for Ppo {
         let normalised_over = config.normalise_advantages.then_some(config.normalise_over);
         let (clip, target_kl) = (config.clip * config.clip_schedule.factor(context.progress) as f32, f64::from(config.target_kl));
         let mut learner = Learner::new(policy, rollout, &self.optimiser, context)
-            .with_figures(PpoObjective::FIGURES)
+            .with_metrics(PpoObjective::METRICS)
             .with_kl_penalty(&kl_penalty)
             .with_old_distributions(old_policy.distributions());
         // one step on all decisions needs no random order; it is then a step of A2C, bit for bit (Huang et al., arXiv 2205.09123)

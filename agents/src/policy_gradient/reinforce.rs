@@ -40,11 +40,11 @@
 //! late steps almost no weight.
 
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{Evaluation, Moves, Objective, Outputs, Policy, settings};
+use gradus_nets::{Evaluation, Objective, Outputs, Policy, UpdatedGroups, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Collection, Report, UpdateContext};
-use crate::config::{Advantages, AgentConfig, Built, Preset, Setup, preset_files};
+use crate::config::{Advantages, AgentConfig, AgentKind, Preset, Setup, preset_files};
 use crate::error::{AgentError, ConfigError};
 use crate::parts::aggregation::Aggregation;
 use crate::parts::groups::{against_greedy, against_others, by_decision};
@@ -143,7 +143,7 @@ impl AgentConfig for ReinforceConfig {
         "acrobot" "default"; "pendulum" "default"; "text" "default" "rloo" "reinforce-plus-plus"
     ];
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let constant_length = self.aggregation.constant_length("reinforce", self.constant_length, setup.world)?;
         let config = Self { constant_length, ..self.clone() };
         Ok(Reinforce::new(config, setup.optimiser.clone(), setup.reference.clone(), setup.envs)?.into())
@@ -181,7 +181,7 @@ pub struct ReinforceObjective<'a> {
 
 impl ReinforceObjective<'_> {
     /// Names of the diagnostics; without a clip only those before [`APPROX_KL`].
-    pub const FIGURES: &'static [&'static str] = &[
+    pub const METRICS: &'static [&'static str] = &[
         "train/policy_gradient_loss",
         "train/value_loss",
         "train/entropy_loss",
@@ -193,8 +193,8 @@ impl ReinforceObjective<'_> {
     ];
 
     /// Returns the names of the diagnostics that this objective has.
-    fn figures(&self) -> &'static [&'static str] {
-        if self.clip.is_some() { Self::FIGURES } else { &Self::FIGURES[..4] }
+    fn metrics(&self) -> &'static [&'static str] {
+        if self.clip.is_some() { Self::METRICS } else { &Self::METRICS[..4] }
     }
 }
 
@@ -207,7 +207,7 @@ impl Objective for ReinforceObjective<'_> {
             Some((old_log_probs, clip)) => {
                 let log_ratio = limited(pi.log_prob - old_log_probs[i]);
                 let ratio = log_ratio.exp();
-                (-(ratio * a).min(clip.of(ratio) * a), clip.figures(log_ratio.value(), ratio.value(), a))
+                (-(ratio * a).min(clip.of(ratio) * a), clip.metrics(log_ratio.value(), ratio.value(), a))
             }
         };
         let value_loss = 0.5 * (pi.value - self.returns[i]).squared();
@@ -220,8 +220,8 @@ impl Objective for ReinforceObjective<'_> {
         loss.with_diagnostics([policy_loss.value(), value_loss, entropy_loss, kl.divergence, approx_kl, outside, low, high])
     }
 
-    fn moves(&self) -> Moves {
-        if self.value_coefficient.is_some() { Moves::All } else { Moves::Actor }
+    fn updates(&self) -> UpdatedGroups {
+        if self.value_coefficient.is_some() { UpdatedGroups::All } else { UpdatedGroups::Actor }
     }
 }
 
@@ -254,7 +254,7 @@ impl Reinforce {
         }
     }
 
-    /// Moves the running mean towards the mean of `returns`.
+    /// UpdatedGroups the running mean towards the mean of `returns`.
     fn follow(&mut self, returns: impl ExactSizeIterator<Item = f32>) {
         if returns.len() > 0 {
             let (newest, _) = mean_and_sample_std(returns);
@@ -320,7 +320,7 @@ impl Agent for Reinforce {
         let mut learner = Learner::new(policy, rollout, &self.optimiser, context)
             .with_minibatches(Minibatches::scored(rollout, config.aggregation, config.constant_length))
             .with_kl_penalty(&kl_penalty)
-            .with_figures(objective.figures());
+            .with_metrics(objective.metrics());
         let all = learner.all();
         'epochs: for _ in 0..config.epochs {
             let is_one_step = config.epochs * config.minibatches == 1;

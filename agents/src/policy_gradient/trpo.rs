@@ -13,12 +13,12 @@
 //! Left out: the paper's "vine" sampling, which needs a simulator that can be set to an earlier state.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::{Batch, DIAGNOSTICS, Evaluation, Moves, Objective, Outputs, Policy, Store, settings};
+use gradus_nets::{Batch, DIAGNOSTICS, Evaluation, Objective, Outputs, Policy, Store, UpdatedGroups, settings};
 
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Collection, Report, UpdateContext};
-use crate::config::{AgentConfig, Built, Preset, Setup, preset_files};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup, preset_files};
 use crate::error::{AgentError, ConfigError};
 use crate::parts::gae::Gae;
 use crate::parts::optimiser::OptimiserConfig;
@@ -104,7 +104,7 @@ impl AgentConfig for TrpoConfig {
         "pendulum" "default"
     ];
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         setup.reference.check_unused(Self::NAME)?;
         let Some(network) = setup.perceptron else {
             let expected = "another agent (a transformer has no Fisher-vector product)";
@@ -180,8 +180,8 @@ impl Objective for Surrogate<'_> {
         (-ratio * self.advantages[i]).with_diagnostics(diagnostics)
     }
 
-    fn moves(&self) -> Moves {
-        Moves::Actor
+    fn updates(&self) -> UpdatedGroups {
+        UpdatedGroups::Actor
     }
 }
 
@@ -195,8 +195,8 @@ impl Objective for ValueError<'_> {
         (0.5 * (pi.value - self.targets[i]).squared()).into()
     }
 
-    fn moves(&self) -> Moves {
-        Moves::Critic
+    fn updates(&self) -> UpdatedGroups {
+        UpdatedGroups::Critic
     }
 }
 
@@ -214,7 +214,7 @@ impl Trpo {
         Ok(Self { config, optimiser })
     }
 
-    /// Moves the policy to the first acceptable candidate of the line search. If no candidate is acceptable, the policy does not change.
+    /// UpdatedGroups the policy to the first acceptable candidate of the line search. If no candidate is acceptable, the policy does not change.
     fn improve_policy(
         &self,
         policy: &mut dyn Policy,
@@ -276,7 +276,7 @@ impl Trpo {
         Ok(unmoved(0.0))
     }
 
-    /// Moves the policy by a fixed multiple of `direction`, without a limit of the divergence.
+    /// UpdatedGroups the policy by a fixed multiple of `direction`, without a limit of the divergence.
     fn move_freely(
         &self,
         policy: &mut dyn Policy,

@@ -27,11 +27,11 @@
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{ActionRows, Batch, Moves, Observations, Of, Policy, Store, Texts, settings};
+use gradus_nets::{ActionRows, Batch, Observations, Of, Policy, Store, Texts, UpdatedGroups, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Collection, Report, UpdateContext};
-use crate::config::{Advantages, AgentConfig, Built, Preset, Setup, preset_files};
+use crate::config::{Advantages, AgentConfig, AgentKind, Preset, Setup, preset_files};
 use crate::error::{AgentError, ConfigError};
 use crate::parts::groups::{by_id, has_spread};
 use crate::parts::optimiser::OptimiserConfig;
@@ -99,7 +99,7 @@ impl AgentConfig for DpoConfig {
     const FILES: &'static [&'static str] = &["pairs"];
     const PAIRS: Option<&'static str> = Some("pairs");
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let expected = "a text task, because it compares completions";
         ConfigError::unless(setup.world.text.is_some(), Self::NAME, expected, &setup.world.name)?;
         Ok(Dpo::new(self.clone(), setup.pairs.to_vec(), setup.optimiser.clone(), setup.reference.clone(), setup.envs)?.into())
@@ -340,7 +340,7 @@ impl PairLearner<'_> {
         rows.sort_unstable();
         rows.dedup(); // a segment may be in several pairs
         let weights = vec![1.0; rows.len()];
-        let outputs = self.policy.outputs(&self.rollout.store, &rows, Moves::Actor);
+        let outputs = self.policy.outputs(&self.rollout.store, &rows, UpdatedGroups::Actor);
 
         let mut slopes = vec![0.0; self.rollout.len()];
         for [chosen, rejected] in pairs {

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::exp;
-use gradus_nets::{ActionRows, Batch, Evaluation, Moves, Objective, Observations, Outputs, Policy, Store, Texts};
+use gradus_nets::{ActionRows, Batch, Evaluation, Objective, Observations, Outputs, Policy, Store, Texts, UpdatedGroups};
 
 use crate::agent::{Report, UpdateContext};
 use crate::error::AgentError;
@@ -86,8 +86,8 @@ impl Objective for CrossEntropy<'_> {
         score.cross_entropy(label).with_diagnostics([agrees])
     }
 
-    fn moves(&self) -> Moves {
-        Moves::Critic
+    fn updates(&self) -> UpdatedGroups {
+        UpdatedGroups::Critic
     }
 }
 

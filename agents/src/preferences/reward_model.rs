@@ -14,7 +14,7 @@
 //! the formula are then passed to the engine as an objective over single observations.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::{ActionRows, Batch, Moves, Observations, Of, Policy, QValues, Store, Texts, settings};
+use gradus_nets::{ActionRows, Batch, Observations, Of, Policy, QValues, Store, Texts, UpdatedGroups, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Report, UpdateContext};
@@ -190,7 +190,7 @@ fn copy(from: &Observations, row: usize, to: &mut Observations) {
 
 /// Returns one score for each row of the store: the score of the row if it is in `rows`, else 0.
 fn scores(policy: &mut dyn Policy, store: &Store, rows: &[u32]) -> Vec<f32> {
-    let outputs = policy.outputs(store, rows, Moves::Critic);
+    let outputs = policy.outputs(store, rows, UpdatedGroups::Critic);
     outputs.into_iter().map(|output| output.value).collect()
 }
 

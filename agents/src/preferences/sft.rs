@@ -5,7 +5,7 @@
 //! It prepares a policy for reinforcement learning, which needs some successes to reinforce. The decisions are the tokens of completions.
 //! Prompts belong to the states and have no loss.
 
-use gradus_nets::{Evaluation, Moves, Objective, Outputs, Policy};
+use gradus_nets::{Evaluation, Objective, Outputs, Policy, UpdatedGroups};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Report, UpdateContext};
@@ -48,7 +48,7 @@ impl SftConfig {
 struct Cloning;
 
 impl Cloning {
-    const FIGURES: &'static [&'static str] = &["sft/loss", "sft/entropy", "sft/likely"];
+    const METRICS: &'static [&'static str] = &["sft/loss", "sft/entropy", "sft/likely"];
 }
 
 impl Objective for Cloning {
@@ -59,8 +59,8 @@ impl Objective for Cloning {
         loss.with_diagnostics([loss.value(), pi.entropy.value(), is_likeliest])
     }
 
-    fn moves(&self) -> Moves {
-        Moves::Actor
+    fn updates(&self) -> UpdatedGroups {
+        UpdatedGroups::Actor
     }
 }
 
@@ -86,7 +86,7 @@ pub fn fine_tune(
     optimiser.check()?;
     let mut learner = Learner::new(policy, demonstrations, optimiser, context)
         .with_minibatches(Minibatches::new(demonstrations, &[], config.aggregation, 0))
-        .with_figures(Cloning::FIGURES);
+        .with_metrics(Cloning::METRICS);
     for _ in 0..config.epochs {
         for minibatch in learner.minibatches_of_size(config.minibatch_size) {
             learner.gradient(&minibatch, &Cloning)?;
@@ -94,7 +94,7 @@ pub fn fine_tune(
         }
     }
     learner.check_parameters()?;
-    let mut report = learner.figures();
+    let mut report = learner.metrics();
     report.extend([("sft/grad_norm", learner.grad_norm()), ("sft/learning_rate", learner.learning_rate())]);
     Ok(report)
 }

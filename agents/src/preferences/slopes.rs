@@ -3,7 +3,7 @@
 //! Such a loss is a formula in a few numbers that are linear in the outputs of the decisions, such as a difference of sums. A first pass
 //! ([`Policy::outputs`](gradus_nets::Policy::outputs)) gives the outputs, the formula the slope of each, and a second pass its gradient.
 
-use gradus_nets::{Evaluation, Moves, Objective, Outputs};
+use gradus_nets::{Evaluation, Objective, Outputs, UpdatedGroups};
 
 /// The derivative of a loss with respect to one output of each decision, as an objective with this gradient: the sum of slope x output.
 pub(crate) enum Slopes<'a> {
@@ -19,10 +19,10 @@ impl Objective for Slopes<'_> {
         }
     }
 
-    fn moves(&self) -> Moves {
+    fn updates(&self) -> UpdatedGroups {
         match self {
-            Slopes::OfLogProbs(_) => Moves::Actor,
-            Slopes::OfValues(_) => Moves::Critic,
+            Slopes::OfLogProbs(_) => UpdatedGroups::Actor,
+            Slopes::OfValues(_) => UpdatedGroups::Critic,
         }
     }
 }

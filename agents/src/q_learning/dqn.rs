@@ -17,7 +17,7 @@ use gradus_nets::{Evaluated, Evaluation, Of, QHead, QNetwork, QValues, ValueObje
 use serde::{Deserialize, Serialize};
 
 use crate::agent::UpdateContext;
-use crate::config::{AgentConfig, Built, Preset, Setup, Work, preset_files};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup, Work, preset_files};
 use crate::error::{AgentError, ConfigError};
 use crate::q_learning::q_learner::{QLearner, QLearnerConfig};
 use crate::replay::Sample;
@@ -76,7 +76,7 @@ impl AgentConfig for DqnConfig {
     ];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         self.learner.check(Self::NAME, setup)?;
         let head = QHead { atoms: 1, dueling: self.dueling };
         Ok(self.learner.built(head, setup, Dqn { config: self.clone() }))
@@ -106,7 +106,7 @@ pub struct DqnObjective<'a> {
 
 impl DqnObjective<'_> {
     /// Names of the diagnostics.
-    pub const FIGURES: &'static [&'static str] = &["train/q_value", "train/td_error"];
+    pub const METRICS: &'static [&'static str] = &["train/q_value", "train/td_error"];
 }
 
 impl ValueObjective for DqnObjective<'_> {
@@ -135,7 +135,7 @@ impl OffPolicyAgent<dyn QNetwork> for Dqn {
         let gamma = self.config.learner.off_policy.gamma;
         let targets = sample.targets(&values, 1, |r, v| r + gamma * v);
         let objective = DqnObjective { targets: &targets, loss: self.config.loss };
-        learner.step(sample, (&objective, DqnObjective::FIGURES), context)
+        learner.step(sample, (&objective, DqnObjective::METRICS), context)
     }
 
     fn target_update(&self) -> TargetUpdate {
@@ -143,6 +143,6 @@ impl OffPolicyAgent<dyn QNetwork> for Dqn {
     }
 
     fn metrics(&self) -> Vec<&'static str> {
-        QLearner::metrics(DqnObjective::FIGURES)
+        QLearner::metrics(DqnObjective::METRICS)
     }
 }

@@ -16,7 +16,7 @@ use gradus_nets::{Batch, Behaviour, Evaluated, QHead, QNetwork, Store, Sums, gre
 
 use crate::agent::{Collection, Report, UpdateContext};
 use crate::algorithm::Algorithm;
-use crate::config::{AgentConfig, Built, Preset, Setup, preset_files};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup, preset_files};
 use crate::error::{AgentError, ConfigError};
 use crate::exploration::{EpsilonGreedy, Exploration};
 use crate::parts::aggregation::Aggregation;
@@ -83,13 +83,13 @@ impl AgentConfig for PqnConfig {
     ];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         setup.reference.check_unused(Self::NAME)?;
         setup.optimiser.check()?;
         self.check(setup.envs)?;
         let (config, optimiser, steps) = (self.clone(), setup.optimiser.clone(), setup.steps);
         let make = move |network| Box::new(Pqn::new(config, optimiser, steps, network)) as _;
-        Ok(Built::Values { head: QHead::default(), replay: None, make: Box::new(make) })
+        Ok(AgentKind::ActionValues { head: QHead::default(), replay: None, make: Box::new(make) })
     }
 
     fn discounts(&self) -> (f32, f32) {
@@ -180,7 +180,7 @@ impl Algorithm for Pqn {
         self.steps += rollout.len() as u64;
         self.updates += n as u64;
         let mut report = vec![("train/loss", totals.loss / n)];
-        report.extend(DqnObjective::FIGURES.iter().zip(totals.diagnostics).map(|(name, sum)| (*name, sum / n)));
+        report.extend(DqnObjective::METRICS.iter().zip(totals.diagnostics).map(|(name, sum)| (*name, sum / n)));
         report.extend([
             ("train/grad_norm", norms / n),
             ("train/learning_rate", f64::from(step.learning_rate)),

@@ -3,7 +3,7 @@
 use gradus_nets::{Batch, Evaluated, QHead, QNetwork, Store, ValueObjective, greedy, settings};
 
 use crate::agent::UpdateContext;
-use crate::config::{Built, Setup};
+use crate::config::{AgentKind, Setup};
 use crate::error::{AgentError, ConfigError};
 use crate::exploration::{EpsilonGreedy, Exploration};
 use crate::parts::optimiser::OptimiserConfig;
@@ -49,10 +49,10 @@ impl QLearnerConfig {
     }
 
     /// Returns the agent with this update rule, which learns with a network of these outputs.
-    pub fn built(&self, head: QHead, setup: &Setup<'_>, agent: impl OffPolicyAgent<dyn QNetwork> + 'static) -> Built {
+    pub fn built(&self, head: QHead, setup: &Setup<'_>, agent: impl OffPolicyAgent<dyn QNetwork> + 'static) -> AgentKind {
         let (config, optimiser, size) = (self.clone(), setup.optimiser.clone(), (setup.envs, setup.steps));
         let make = move |network| Box::new(OffPolicy { agent: Box::new(agent), learner: config.learner(optimiser, size, network) }) as _;
-        Built::Values { head, replay: self.off_policy.replay(setup), make: Box::new(make) }
+        AgentKind::ActionValues { head, replay: self.off_policy.replay(setup), make: Box::new(make) }
     }
 
     /// Returns the state of an agent for a training of `steps` steps in `envs` environments.

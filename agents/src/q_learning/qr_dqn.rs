@@ -14,7 +14,7 @@
 use gradus_nets::{Evaluated, Evaluation, QHead, QNetwork, QValues, ValueObjective, settings};
 
 use crate::agent::UpdateContext;
-use crate::config::{AgentConfig, Built, Preset, Setup, preset_files};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup, preset_files};
 use crate::error::{AgentError, ConfigError};
 use crate::q_learning::q_learner::{QLearner, QLearnerConfig};
 use crate::replay::Sample;
@@ -43,7 +43,7 @@ impl AgentConfig for QrDqnConfig {
         preset_files!["qr-dqn": "cartpole" "default"; "acrobot" "default"; "mountain-car" "default"; "any" "default"];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         ConfigError::unless((1..=1024).contains(&self.quantiles), "qr-dqn.quantiles", "1 to 1024", self.quantiles)?;
         self.learner.check(Self::NAME, setup)?;
         let head = QHead { atoms: self.quantiles, dueling: self.dueling };
@@ -67,7 +67,7 @@ pub struct QrDqnObjective<'a> {
 
 impl QrDqnObjective<'_> {
     /// Names of the diagnostics.
-    pub const FIGURES: &'static [&'static str] = &["train/q_value", "train/td_error"];
+    pub const METRICS: &'static [&'static str] = &["train/q_value", "train/td_error"];
 }
 
 impl ValueObjective for QrDqnObjective<'_> {
@@ -107,7 +107,7 @@ impl OffPolicyAgent<dyn QNetwork> for QrDqn {
         let gamma = self.config.learner.off_policy.gamma;
         let targets = sample.targets(&values, atoms, |r, theta| r + gamma * theta);
         let objective = QrDqnObjective { targets: &targets };
-        learner.step(sample, (&objective, QrDqnObjective::FIGURES), context)
+        learner.step(sample, (&objective, QrDqnObjective::METRICS), context)
     }
 
     fn target_update(&self) -> TargetUpdate {
@@ -115,6 +115,6 @@ impl OffPolicyAgent<dyn QNetwork> for QrDqn {
     }
 
     fn metrics(&self) -> Vec<&'static str> {
-        QLearner::metrics(QrDqnObjective::FIGURES)
+        QLearner::metrics(QrDqnObjective::METRICS)
     }
 }

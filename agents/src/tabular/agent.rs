@@ -13,7 +13,7 @@ use super::value_table::state_of;
 use super::{ActionValues, Experience, ValueTable};
 use crate::agent::{Collection, Report, UpdateContext};
 use crate::algorithm::Algorithm;
-use crate::config::{Built, Preset, Setup};
+use crate::config::{AgentKind, Preset, Setup};
 use crate::error::{AgentError, ConfigError};
 use crate::exploration::EpsilonGreedy;
 use crate::rollout::{End, Rollout};
@@ -69,10 +69,10 @@ impl TableConfig {
     }
 
     /// Returns the agent `agent` with this update rule.
-    pub(super) fn built(&self, agent: &str, setup: &Setup<'_>, rule: impl Rule + 'static) -> Result<Built, ConfigError> {
+    pub(super) fn built(&self, agent: &str, setup: &Setup<'_>, rule: impl Rule + 'static) -> Result<AgentKind, ConfigError> {
         self.check(agent)?;
         let (states, actions) = sizes(setup)?;
-        Ok(Built::Whole(Box::new(TabularAgent::new(self.clone(), setup, (states, actions), Box::new(rule)))))
+        Ok(AgentKind::Own(Box::new(TabularAgent::new(self.clone(), setup, (states, actions), Box::new(rule)))))
     }
 }
 

@@ -4,7 +4,7 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset, sizes};
 use super::{ActionValues, Experience};
-use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::ConfigError;
 
 /// Updates one of two tables, Q1(S, A) += alpha (R + gamma Q2(S', argmax_a Q1(S', a)) - Q1(S, A)) (equation 6.10). The table that chooses the action is
@@ -41,7 +41,7 @@ impl AgentConfig for DoubleQLearningConfig {
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let (states, actions) = sizes(setup)?;
         let tables = [(); 2].map(|()| ActionValues::new(states, actions, self.table.initial));
         self.table.built(Self::NAME, setup, DoubleQ { tables })

@@ -5,7 +5,7 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, fits, preset, sizes};
 use super::{ActionValues, Experience, q_learning};
-use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::ConfigError;
 
 /// A deterministic model: the last outcome of every state and action that was tried.
@@ -131,7 +131,7 @@ impl AgentConfig for DynaQConfig {
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let (states, actions) = sizes(setup)?;
         let is_allowed = self.kappa >= 0.0 && self.kappa.is_finite();
         ConfigError::unless(is_allowed, "dyna-q.kappa", "a number from 0 up", self.kappa)?;

@@ -8,7 +8,7 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, TableConfig, model, of_random_actions, preset};
 use super::{Sweeps, deterministic, look_ahead, policy_evaluation};
-use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::ConfigError;
 
 settings! {
@@ -27,7 +27,7 @@ impl AgentConfig for ValueIterationConfig {
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         self.table.built(Self::NAME, setup, ValueIteration { model: model(setup)? })
     }
 
@@ -75,7 +75,7 @@ impl AgentConfig for PolicyIterationConfig {
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         self.table.built(Self::NAME, setup, PolicyIteration { model: model(setup)? })
     }
 
@@ -121,7 +121,7 @@ impl AgentConfig for PolicyEvaluationConfig {
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         self.table.built(Self::NAME, setup, PolicyEvaluation { model: model(setup)? })
     }
 

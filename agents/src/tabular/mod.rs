@@ -52,7 +52,7 @@ pub use q_learning::{QLearningConfig, q_learning};
 pub use sarsa::{SarsaConfig, sarsa};
 pub use sarsa_lambda::SarsaLambdaConfig;
 pub use semi_gradient_sarsa::{SarsaSettings, TileSarsaConfig, semi_gradient_sarsa};
-pub use td::td0;
+pub use td::{Transition, td0};
 pub use td_lambda::TdLambdaConfig;
 pub use tiles::Tiles;
 pub use value_table::ValueTable;

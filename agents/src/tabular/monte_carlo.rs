@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, model, of_random_actions, preset};
 use super::{Experience, Steps, Sweeps, Trajectory, ValueTable};
-use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::ConfigError;
 
 /// Returns the return from each step of an episode that terminated: G_t = R_{t+1} + gamma G_{t+1} (equation 3.9).
@@ -34,7 +34,7 @@ pub enum Visits {
     Every,
 }
 
-/// Moves the mean return of every pair that an episode visits, by the incremental mean V <- V + (G - V) / n (section 5.1 and equation 2.3). `place` gives
+/// UpdatedGroups the mean return of every pair that an episode visits, by the incremental mean V <- V + (G - V) / n (section 5.1 and equation 2.3). `place` gives
 /// the place of step t in `means` and `counts`: that of a state for prediction, or of a state and an action for control.
 ///
 /// ```
@@ -130,7 +130,7 @@ impl AgentConfig for MonteCarloConfig {
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let model = if self.exploring_starts { Some(model(setup)?) } else { None };
         let rule = MonteCarlo { is_first: self.visits == Visits::First, model, episodes: vec![VecDeque::new(); setup.envs] };
         self.table.built(Self::NAME, setup, rule)
@@ -145,7 +145,7 @@ impl AgentConfig for MonteCarloConfig {
     }
 }
 
-/// Moves Q(S, A) towards the return of each counted visit at the end of an episode (section 5.4). An episode that a time limit truncated counts with the rewards
+/// UpdatedGroups Q(S, A) towards the return of each counted visit at the end of an episode (section 5.4). An episode that a time limit truncated counts with the rewards
 /// until then.
 struct MonteCarlo {
     is_first: bool,
@@ -225,7 +225,7 @@ impl AgentConfig for MonteCarloPredictionConfig {
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let rule = MonteCarloPrediction { is_first: self.visits == Visits::First, episodes: vec![VecDeque::new(); setup.envs] };
         self.table.built(Self::NAME, setup, rule)
     }
@@ -235,7 +235,7 @@ impl AgentConfig for MonteCarloPredictionConfig {
     }
 }
 
-/// Moves V(S) towards the return of each counted visit at the end of an episode (section 5.1).
+/// UpdatedGroups V(S) towards the return of each counted visit at the end of an episode (section 5.1).
 struct MonteCarloPrediction {
     is_first: bool,
     /// The episode so far of every environment.

@@ -7,7 +7,7 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, of_random_actions, preset};
 use super::{Steps, Sweeps, Trajectory};
-use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::ConfigError;
 
 /// Runs n-step TD prediction over an episode that terminated: for each t in turn, V(S_t) += alpha (G - V(S_t)) with the n-step return
@@ -74,7 +74,7 @@ impl AgentConfig for NStepTdConfig {
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         ConfigError::unless_at_least_one("n-step-td.n", self.n)?;
         self.table.built(Self::NAME, setup, NStepTd { n: self.n, last: vec![VecDeque::new(); setup.envs] })
     }

@@ -6,7 +6,7 @@ use gradus_nets::settings;
 
 use super::Steps;
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset};
-use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::ConfigError;
 
 settings! {
@@ -27,7 +27,7 @@ impl AgentConfig for NStepSarsaConfig {
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         ConfigError::unless_at_least_one("n-step-sarsa.n", self.n)?;
         self.table.built(Self::NAME, setup, NStepSarsa { n: self.n, last: vec![VecDeque::new(); setup.envs] })
     }
@@ -41,7 +41,7 @@ impl AgentConfig for NStepSarsaConfig {
     }
 }
 
-/// Moves Q(S_t, A_t) += alpha (G - Q(S_t, A_t)) with the n-step return G = R_{t+1} + ... + gamma^{n-1} R_{t+n} + gamma^n Q(S_{t+n}, A_{t+n}) (equations 7.4
+/// UpdatedGroups Q(S_t, A_t) += alpha (G - Q(S_t, A_t)) with the n-step return G = R_{t+1} + ... + gamma^{n-1} R_{t+n} + gamma^n Q(S_{t+n}, A_{t+n}) (equations 7.4
 /// and 7.5). At the end of an episode, the last n returns are shorter.
 struct NStepSarsa {
     n: usize,

@@ -6,7 +6,7 @@ use gradus_nets::settings;
 
 use super::Steps;
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset, sizes};
-use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::ConfigError;
 
 settings! {
@@ -25,7 +25,7 @@ impl AgentConfig for OffPolicyMonteCarloConfig {
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let (states, actions) = sizes(setup)?;
         let rule = OffPolicyMonteCarlo { weights: vec![0.0; states * actions], episodes: vec![VecDeque::new(); setup.envs] };
         self.table.built(Self::NAME, setup, rule)

@@ -7,7 +7,7 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, fits, preset};
 use super::{ActionValues, Experience, q_learning};
-use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::ConfigError;
 
 /// A deterministic model with a queue of the pairs whose values would change most.
@@ -110,7 +110,7 @@ impl AgentConfig for PrioritisedSweepingConfig {
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let is_allowed = self.theta >= 0.0 && self.theta.is_finite();
         ConfigError::unless(is_allowed, "prioritised-sweeping.theta", "a number from 0 up", self.theta)?;
         self.table.built(Self::NAME, setup, Sweeping { n: self.n, sweeping: PrioritisedSweeping::new(self.theta) })

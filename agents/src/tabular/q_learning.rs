@@ -4,7 +4,7 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, TableConfig, preset};
 use super::{ActionValues, Experience};
-use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::ConfigError;
 
 /// Updates Q(S, A) += alpha (R + gamma max_a Q(S', a) - Q(S, A)) (equation 6.8). Q(S', a) is 0 if the process terminated. The target
@@ -40,7 +40,7 @@ impl AgentConfig for QLearningConfig {
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         self.table.built(Self::NAME, setup, QLearning)
     }
 

@@ -4,7 +4,7 @@ use gradus_nets::settings;
 
 use super::Traces;
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset};
-use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::ConfigError;
 
 settings! {
@@ -27,7 +27,7 @@ impl AgentConfig for SarsaLambdaConfig {
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         ConfigError::unless((0.0..=1.0).contains(&self.lambda), "sarsa-lambda.lambda", "a number from 0 to 1", self.lambda)?;
         let rule = SarsaLambda { lambda: self.lambda, replace: self.replace, traces: vec![Traces::default(); setup.envs] };
         self.table.built(Self::NAME, setup, rule)

@@ -6,13 +6,13 @@ use gradus_envs::Space;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::math::ln;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64};
-use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Look, Observations, settings};
+use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Inspection, Observations, settings};
 
 use super::Tiles;
 use crate::agent::{Collection, Report, UpdateContext};
 use crate::algorithm::Algorithm;
 use crate::bandit::epsilon_greedy;
-use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::{AgentError, ConfigError};
 use crate::rollout::{End, Rollout};
 
@@ -130,7 +130,7 @@ impl AgentConfig for TileSarsaConfig {
     ];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         for (key, x) in [("gamma", self.gamma), ("epsilon", self.epsilon)] {
             ConfigError::unless((0.0..=1.0).contains(&x), &format!("tile-sarsa.{key}"), "a number from 0 to 1", x)?;
         }
@@ -155,7 +155,7 @@ impl AgentConfig for TileSarsaConfig {
         let settings = SarsaSettings { alpha: self.alpha / self.tilings as f64, epsilon: self.epsilon, gamma: self.gamma, n: self.n };
         let (table, stream) = (TileTable { q, epsilon: self.epsilon }, Stream::new(setup.seed, Purpose::Shuffle, 0));
         let (last, waiting) = (vec![None; setup.envs], vec![Waiting::default(); setup.envs]);
-        Ok(Built::Whole(Box::new(TileSarsa { settings, table, stream, last, waiting, steps: 0 })))
+        Ok(AgentKind::Own(Box::new(TileSarsa { settings, table, stream, last, waiting, steps: 0 })))
     }
 
     fn discounts(&self) -> (f32, f32) {
@@ -214,9 +214,9 @@ impl Behaviour for TileTable {
         Box::new(TileActor(self))
     }
 
-    fn look(&mut self, observations: &[f32]) -> Vec<Look> {
+    fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
         let values = |row: &[f32]| self.q.values(&self.q.active(point(row)));
-        observations.chunks_exact(2).map(|row| Look { action_values: values(row), ..Look::default() }).collect()
+        observations.chunks_exact(2).map(|row| Inspection { action_values: values(row), ..Inspection::default() }).collect()
     }
 
     fn save(&self) -> Tensors {

@@ -6,7 +6,7 @@ use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, of_random_actions, preset};
 use super::{Sweeps, Traces};
-use crate::config::{AgentConfig, Built, Preset, Setup};
+use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::ConfigError;
 
 settings! {
@@ -27,7 +27,7 @@ impl AgentConfig for TdLambdaConfig {
     const PRESETS: &'static [Preset] = &[preset(Self::NAME)];
     const HAS_ACTOR_CRITIC: bool = false;
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         ConfigError::unless((0.0..=1.0).contains(&self.lambda), "td-lambda.lambda", "a number from 0 to 1", self.lambda)?;
         self.table.built(Self::NAME, setup, TdLambda { lambda: self.lambda, traces: vec![Traces::default(); setup.envs] })
     }

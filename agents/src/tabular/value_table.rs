@@ -3,7 +3,7 @@
 use gradus_envs::random::Stream;
 use gradus_nets::math::ln;
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64};
-use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Look};
+use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Inspection};
 
 use super::ActionValues;
 
@@ -55,7 +55,7 @@ impl Behaviour for ValueTable {
         Box::new(TableActor(self))
     }
 
-    fn look(&mut self, observations: &[f32]) -> Vec<Look> {
+    fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
         let look = |row: &[f32]| {
             let state = state_of(row);
             let n = self.q.actions();
@@ -66,7 +66,7 @@ impl Behaviour for ValueTable {
             best.for_each(|action| probabilities[action] += (1.0 - self.epsilon) / ties);
             // a forbidden action is never the best one
             let value = |action| if self.q.is_allowed(state, action) { self.q.row(state)[action] } else { f64::NEG_INFINITY };
-            Look { value: self.v.get(state).copied(), action_values: (0..n).map(value).collect(), probabilities }
+            Inspection { value: self.v.get(state).copied(), action_values: (0..n).map(value).collect(), probabilities }
         };
         observations.chunks_exact(self.q.states()).map(look).collect()
     }

@@ -20,7 +20,7 @@ use gradus_agents::sac::SacObjective;
 use gradus_agents::sft::{self, SftConfig};
 use gradus_agents::surrogate::{Clip, Clipped};
 use gradus_agents::{Agent, GrpoConfig, PpoConfig, Trpo, TrpoConfig};
-use gradus_nets::{ActorObjective, Loss, Moves, Objective, Of, PolicyOutput, QValues, Sums, ValueObjective};
+use gradus_nets::{ActorObjective, Loss, Objective, Of, PolicyOutput, QValues, Sums, UpdatedGroups, ValueObjective};
 
 const ESTIMATORS: [Estimator; 4] = [Estimator::K1, Estimator::K2, Estimator::K3, Estimator::Exact];
 
@@ -80,12 +80,12 @@ fn assert_moves(objective: &dyn Objective, losses: &[Loss], what: &str) {
     let of_policy =
         |loss: &Loss| [loss.slopes.log_prob, loss.slopes.entropy, loss.slopes.kl_old, loss.slopes.kl_ref].iter().any(|d| *d != 0.0);
     let expected = match (losses.iter().any(of_policy), losses.iter().any(|loss| loss.slopes.value != 0.0)) {
-        (true, true) => Moves::All,
-        (true, false) => Moves::Actor,
-        (false, true) => Moves::Critic,
+        (true, true) => UpdatedGroups::All,
+        (true, false) => UpdatedGroups::Actor,
+        (false, true) => UpdatedGroups::Critic,
         (false, false) => panic!("{what}: no derivative"),
     };
-    assert_eq!(objective.moves(), expected, "{what}");
+    assert_eq!(objective.updates(), expected, "{what}");
 }
 
 /// A = 2, log pi = -0.5, V = 1.5, target 1, H = 0.7: the policy loss is 1, the value loss 0.125.
@@ -392,16 +392,16 @@ fn other_objectives_move_what_their_losses_depend_on() {
     let rollout_of_numbers = identity::identity_rollout(&mut identity::policy(1), 64, 0);
     let config = TrpoConfig { rollout_steps: 64, ..TrpoConfig::default() };
     Trpo::new(config, optimiser(), 1).unwrap().update(&mut trpo, &rollout_of_numbers, context(0)).unwrap();
-    assert_eq!(trpo.moves(), [Moves::Actor, Moves::Critic]);
+    assert_eq!(trpo.updates(), [UpdatedGroups::Actor, UpdatedGroups::Critic]);
 
     let demonstrations = rollout(&mut transformer(1), &completions());
     let mut tuned = Watched::new(transformer(1));
     sft::fine_tune(&mut tuned, &demonstrations, &SftConfig::default(), &optimiser(), context(0)).unwrap();
-    assert_eq!(tuned.moves(), [Moves::Actor]);
+    assert_eq!(tuned.updates(), [UpdatedGroups::Actor]);
 
     let steps = [StepLabel { tokens: 2, label: 1.0 }, StepLabel { tokens: 4, label: 0.25 }];
     let labelled = LabelledSteps::new(8, [(&[4, 0, 1, 2][..], &steps[..])]);
     let mut scored = Watched::new(transformer(1));
     process_reward::train(&mut scored, &labelled, &RewardModelConfig::default(), &optimiser(), context(0)).unwrap();
-    assert_eq!(scored.moves(), [Moves::Critic]);
+    assert_eq!(scored.updates(), [UpdatedGroups::Critic]);
 }

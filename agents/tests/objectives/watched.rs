@@ -4,13 +4,14 @@ use std::sync::Mutex;
 
 use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{
-    Actor, Batch, Behaviour, Evaluation, Group, Moves, Network, Objective, OptimiserStep, Outputs, Policy, PolicyOutput, Store, Sums,
+    Actor, Batch, Behaviour, Evaluation, Group, Network, Objective, OptimiserStep, Outputs, Policy, PolicyOutput, Store, Sums,
+    UpdatedGroups,
 };
 
 /// A policy that checks objectives.
 pub struct Watched<P> {
     policy: P,
-    moves: Vec<Moves>,
+    moves: Vec<UpdatedGroups>,
 }
 
 impl<P> Watched<P> {
@@ -19,7 +20,7 @@ impl<P> Watched<P> {
     }
 
     /// Returns what the objectives moved, in order and without repetitions.
-    pub fn moves(&self) -> &[Moves] {
+    pub fn updates(&self) -> &[UpdatedGroups] {
         &self.moves
     }
 }
@@ -63,8 +64,8 @@ impl Objective for WatchedObjective<'_> {
         }
     }
 
-    fn moves(&self) -> Moves {
-        self.objective.moves()
+    fn updates(&self) -> UpdatedGroups {
+        self.objective.updates()
     }
 }
 
@@ -73,12 +74,12 @@ impl<P: Policy> Policy for Watched<P> {
         let watched = WatchedObjective { objective, has: Mutex::default() };
         let sums = self.policy.gradient(store, batch, &watched);
         let expected = match watched.has.into_inner().unwrap() {
-            [true, true] => Moves::All,
-            [true, false] => Moves::Critic,
-            [false, true] => Moves::Actor,
+            [true, true] => UpdatedGroups::All,
+            [true, false] => UpdatedGroups::Critic,
+            [false, true] => UpdatedGroups::Actor,
             [false, false] => panic!("no decision has a derivative"),
         };
-        assert_eq!(objective.moves(), expected);
+        assert_eq!(objective.updates(), expected);
         if self.moves.last() != Some(&expected) {
             self.moves.push(expected);
         }

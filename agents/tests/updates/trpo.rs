@@ -6,9 +6,9 @@ use gradus_agents::{Agent, OptimiserConfig, Trpo, TrpoConfig};
 use gradus_nets::{Batch, Evaluation, Network, Objective, Outputs, Policy};
 
 /// The surrogate as a loss, and the divergence as a diagnostic.
-struct Look<'a>(&'a [f32], &'a [f32]);
+struct Inspection<'a>(&'a [f32], &'a [f32]);
 
-impl Objective for Look<'_> {
+impl Objective for Inspection<'_> {
     fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
         ((pi.log_prob - self.0[i]).exp() * self.1[i]).with_diagnostics([pi.kl_old.value()])
     }
@@ -29,7 +29,7 @@ fn trpo_improves_the_surrogate_within_its_trust_region() {
         let indices: Vec<u32> = (0..256).collect();
         let weights = vec![1.0 / 256.0; 256];
         let batch = Batch { old: Some(&old), ..Batch::new(&indices, &weights) };
-        let sums = policy.evaluate(&rollout.store, batch, &Look(&rollout.log_probs, &rollout.rewards));
+        let sums = policy.evaluate(&rollout.store, batch, &Inspection(&rollout.log_probs, &rollout.rewards));
         let kl = sums.diagnostics[0];
         assert!((kl - figure(&report, "train/kl_divergence_loss")).abs() < 1e-7);
         assert!(kl <= f64::from(max_kl) && kl > 0.5 * f64::from(max_kl), "max_kl {max_kl}: divergence {kl}");

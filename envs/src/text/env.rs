@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::{Finish, TextWorld};
 use crate::{Action, Env, EnvError, Space, Step, text};
 
-/// The environment of a text task, made by [`World::text`](crate::World::text).
+/// The environment of a text task, made by [`EnvSpec::text`](crate::EnvSpec::text).
 #[derive(Clone)]
 pub struct TextEnv {
     /// The world's name, and its task and options.

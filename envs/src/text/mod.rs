@@ -2,7 +2,7 @@
 //!
 //! - [`Task`]: draws problems and verifies answers. Four methods are required.
 //! - [`Vocabulary`]: the symbols of a task, one token each.
-//! - [`TextEnv`]: the Markov decision process of a task. [`World::text`](crate::World::text) makes a world from a task.
+//! - [`TextEnv`]: the Markov decision process of a task. [`EnvSpec::text`](crate::EnvSpec::text) makes a world from a task.
 //! - Tasks, easiest first: [`TargetSum`], [`Sequence`], [`Addition`], [`ChainSum`], [`Countdown`], [`Program`], [`Preference`].
 //! - [`FileTask`]: problems, answers and verifiers from a file. The world is called `file:PATH`.
 //! - [`Rules`]: rewards composed of rules, such as a format and an equality, for custom tasks.

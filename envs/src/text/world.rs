@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::listed::{Lists, ProblemList};
 use super::{Division, Finish, Split, Task, TextEnv, Verdict};
 use crate::random::{Purpose, Stream, episode_seed};
-use crate::{EnvError, Space, World, panics};
+use crate::{EnvError, EnvSpec, Space, panics};
 
 /// Largest allowed number of tokens of a completion.
 const MOST_TOKENS: usize = 1 << 16;
@@ -220,7 +220,7 @@ impl TextWorld {
     }
 }
 
-impl World {
+impl EnvSpec {
     /// Creates a world from a text task.
     ///
     /// # Errors
@@ -280,7 +280,7 @@ impl World {
             max_episode_steps,
             tensor_spec: Some(text.task.tensor_spec()),
             text: Some(text),
-            ..World::new(name, move || TextEnv::new(shared.clone()))
+            ..EnvSpec::new(name, move || TextEnv::new(shared.clone()))
         })
     }
 

@@ -9,11 +9,11 @@ mod pendulum;
 mod recordings;
 
 use gradus_envs::random::Stream;
-use gradus_envs::{Action, Env, Space, Step, World, registry};
+use gradus_envs::{Action, Env, EnvSpec, Space, Step, registry};
 
 const NAMES: [&str; 4] = ["mountain-car", "mountain-car-continuous", "acrobot", "pendulum"];
 
-fn worlds() -> impl Iterator<Item = World> {
+fn worlds() -> impl Iterator<Item = EnvSpec> {
     NAMES.into_iter().map(|name| registry::find(name).unwrap())
 }
 

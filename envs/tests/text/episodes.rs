@@ -2,11 +2,11 @@
 
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::text::{Finish, Split, TextOptions};
-use gradus_envs::{Action, Env, Step, World};
+use gradus_envs::{Action, Env, EnvSpec, Step};
 
 use super::{GOES_ON, encode, ends_with, eos, play, scores, world};
 
-fn said(world: &World, text: &str, ends: bool) -> Vec<u32> {
+fn said(world: &EnvSpec, text: &str, ends: bool) -> Vec<u32> {
     let mut said = encode(world, text);
     said.extend(ends.then(|| eos(world)));
     said

@@ -11,21 +11,21 @@ mod worlds;
 use std::sync::Arc;
 
 use gradus_envs::text::{Task, tokens};
-use gradus_envs::{Action, Env, EnvError, Step, World, registry};
+use gradus_envs::{Action, Env, EnvError, EnvSpec, Step, registry};
 
-fn world(name: &str) -> World {
+fn world(name: &str) -> EnvSpec {
     registry::find(name).unwrap()
 }
 
-fn encode(world: &World, text: &str) -> Vec<u32> {
+fn encode(world: &EnvSpec, text: &str) -> Vec<u32> {
     world.text.as_ref().unwrap().task.vocabulary().encode(text).unwrap()
 }
 
-fn eos(world: &World) -> u32 {
+fn eos(world: &EnvSpec) -> u32 {
     world.text.as_ref().unwrap().task.vocabulary().eos()
 }
 
-fn decode(world: &World, row: &[f32]) -> String {
+fn decode(world: &EnvSpec, row: &[f32]) -> String {
     world.text.as_ref().unwrap().task.vocabulary().decode(&tokens(row).collect::<Vec<_>>())
 }
 
@@ -49,7 +49,7 @@ fn task(name: &str) -> Arc<dyn Task> {
 }
 
 /// Every level of every task.
-fn levels() -> impl Iterator<Item = World> {
+fn levels() -> impl Iterator<Item = EnvSpec> {
     let level = |name: &'static str| (1..10).map_while(move |level| registry::find(&format!("{name}-{level}")).ok());
     TASKS.into_iter().flat_map(level)
 }
@@ -58,7 +58,7 @@ fn levels() -> impl Iterator<Item = World> {
 type Played = Vec<(Step, bool)>;
 
 /// Begins an episode with a prompt and takes the tokens `said` as actions. Returns the environment, the last observation and the steps.
-fn play(world: &World, prompt: &str, said: &[u32]) -> (Box<dyn Env>, Vec<f32>, Played) {
+fn play(world: &EnvSpec, prompt: &str, said: &[u32]) -> (Box<dyn Env>, Vec<f32>, Played) {
     let world = world.clone().with_prompt(&encode(world, prompt)).unwrap();
     let mut env = world.env();
     let mut row = vec![f32::NAN; env.observation_space().width()];

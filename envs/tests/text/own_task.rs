@@ -3,7 +3,7 @@
 use gradus_checker as checker;
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Division, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};
-use gradus_envs::{Actions, EnvError, World};
+use gradus_envs::{Actions, EnvError, EnvSpec};
 
 use super::{GOES_ON, ends_with, play, scores, text_of};
 
@@ -32,7 +32,7 @@ impl Own {
 
     /// Returns the error of a run that plays one episode with the tokens `a` and EOS, or `nothing` if there is no error.
     fn fault(self) -> String {
-        let mut envs = match World::text("own", self).unwrap().vec_env(0..1, 1) {
+        let mut envs = match EnvSpec::text("own", self).unwrap().vec_env(0..1, 1) {
             Ok(envs) => envs,
             Err(error) => return text_of::<()>(Err(error)),
         };
@@ -74,7 +74,7 @@ impl Task for Own {
 
 #[test]
 fn a_custom_task_passes_and_may_have_stop_tokens() {
-    let world = World::text("own", Own::right()).unwrap();
+    let world = EnvSpec::text("own", Own::right()).unwrap();
     assert_eq!(checker::check_world(&world), []);
     let (env, row, steps) = play(&world, "b", &[0, 2]);
     assert_eq!(steps, [(GOES_ON, false), (ends_with(0.5), true)]);
@@ -100,7 +100,7 @@ fn a_failing_verifier_ends_the_run_with_a_one_line_error() {
 
 #[test]
 fn a_task_without_problems_or_with_invalid_ones_is_an_error() {
-    let make = |prompt| text_of(World::text("own", Own { prompt, ..Own::right() }));
+    let make = |prompt| text_of(EnvSpec::text("own", Own { prompt, ..Own::right() }));
     assert_eq!(make(|_| Vec::new()), "text: task `own`: expected problems of the train split, got none (an empty prompt)");
     assert_eq!(make(|_| vec![1, 9]), "text: task `own`: expected tokens of 0 to 3, got 9");
     let mut stream = Stream::new(0, Purpose::Problem, 0);
@@ -126,8 +126,8 @@ fn a_task_that_ignores_the_split_is_an_error() {
         }
     }
     let own = Own { prompt: |rng| vec![rng % 2, 1], ..Own::right() };
-    assert!(World::text("own", own.clone()).is_ok());
-    let error = text_of(World::text("own", Careless(own)));
+    assert!(EnvSpec::text("own", own.clone()).is_ok());
+    let error = text_of(EnvSpec::text("own", Careless(own)));
     let (start, end) = error.split_once("the prompt `").unwrap();
     assert_eq!(start, "text: task `own`: expected disjoint splits, got ");
     assert!(end.ends_with("` in two of them; a task without splits declares one set in `Task::division`"), "{error}");
@@ -161,7 +161,7 @@ fn an_invalid_problem_ends_the_run_with_a_one_line_error() {
             Ok(Verdict::new(0.0, false))
         }
     }
-    let error = text_of(World::text("growing", Growing).unwrap().vec_env(0..1, 1));
+    let error = text_of(EnvSpec::text("growing", Growing).unwrap().vec_env(0..1, 1));
     let seed = episode_seed(1, 0, 0);
     assert_eq!(
         error,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gradus_checker as checker;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::text::{Division, ProblemList, Split, Task, TextWorld};
-use gradus_envs::{World, registry};
+use gradus_envs::{EnvSpec, registry};
 
 use super::{levels, task};
 
@@ -143,7 +143,7 @@ fn tasks_with_too_few_problems_are_one_set() {
     let list = text.listed(100);
     let expected: BTreeSet<String> = every_prompt("program-1").into_iter().collect();
     assert_eq!((asked(&text, &list).into_iter().collect::<BTreeSet<_>>(), list.is_whole, text.split), (expected, true, Split::Train));
-    let is_one_set = |world: &World| world.name.starts_with("target-sum") || world.name == "program-1";
+    let is_one_set = |world: &EnvSpec| world.name.starts_with("target-sum") || world.name == "program-1";
     assert!(levels().all(|world| (task(&world.name).division() == Division::Splits) != is_one_set(&world)));
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::{Split, TextOptions};
 use gradus_envs::wrappers::ClipReward;
-use gradus_envs::{Action, Actions, Autoreset, Ending, Env, Starts, VecEnv, World, registry};
+use gradus_envs::{Action, Actions, Autoreset, Ending, Env, EnvSpec, Starts, VecEnv, registry};
 
 use super::{decode, encode, eos, text_of, world};
 
@@ -64,7 +64,7 @@ fn worlds_can_be_given_a_prompt_and_another_split() {
 #[test]
 fn worlds_keep_their_wrappers() {
     let made = Arc::new(Mutex::new(Vec::new()));
-    let wrap = |world: World, name: &'static str, (low, high)| {
+    let wrap = |world: EnvSpec, name: &'static str, (low, high)| {
         let made = made.clone();
         world.wrapped(move |env| {
             made.lock().unwrap().push(name);

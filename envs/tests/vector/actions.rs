@@ -1,6 +1,6 @@
 //! Actions outside their space are errors that change nothing; clipping keeps NaN.
 
-use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, Space, Step, World};
+use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, EnvSpec, Space, Step};
 
 use super::{SEED, vec_env};
 
@@ -56,7 +56,7 @@ impl Env for Steer {
 
 #[test]
 fn rows_of_numbers_are_checked_against_the_box() {
-    let mut envs = World::new("steer", || Steer).vec_env(0..2, SEED).unwrap();
+    let mut envs = EnvSpec::new("steer", || Steer).vec_env(0..2, SEED).unwrap();
     let mut step = |rows: &[f32], width| {
         let result = envs.step(Actions::Continuous { rows, width }).map(|transition| transition.rewards.clone());
         result.map(|rewards| (rewards, envs.observation_rows().to_vec()))

@@ -2,7 +2,7 @@
 //! without a valid action is an error.
 
 use gradus_envs::random::episode_seed;
-use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, Space, Starts, Step, World};
+use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, EnvSpec, Space, Starts, Step};
 
 /// A game without a valid action at its end: the mask of the final state is all false, and no action is chosen from it.
 struct LastMove(u32);
@@ -38,7 +38,7 @@ impl Env for LastMove {
 
 #[test]
 fn a_waiting_environment_is_not_asked_for_its_mask() {
-    let world = World::new("last-move", || LastMove(0));
+    let world = EnvSpec::new("last-move", || LastMove(0));
     for autoreset in [Autoreset::SameStep, Autoreset::NextStep, Autoreset::Disabled] {
         let mut envs = world.vec_env_with(0..8, 1, autoreset).unwrap();
         let mut ended = 0;
@@ -55,7 +55,7 @@ fn a_waiting_environment_is_not_asked_for_its_mask() {
 /// `begin_next` is called.
 #[test]
 fn groups_have_the_same_start_and_finished_environments_wait() {
-    let world = World::new("last-move", || LastMove(0));
+    let world = EnvSpec::new("last-move", || LastMove(0));
     let mut envs = world.vec_env_with(0..6, Starts { seed: 1, group: 2 }, Autoreset::Disabled).unwrap();
     let start = envs.observation_rows().to_vec();
     assert!(start.chunks(2).all(|pair| pair[0] == pair[1]) && start.iter().any(|x| *x != start[0]), "{start:?}");
@@ -103,7 +103,7 @@ impl Env for Stuck {
 
 #[test]
 fn a_running_episode_without_a_valid_action_is_an_error_that_names_it() {
-    let mut envs = World::new("stuck", || Stuck(LastMove(0))).vec_env(4..6, 1).unwrap();
+    let mut envs = EnvSpec::new("stuck", || Stuck(LastMove(0))).vec_env(4..6, 1).unwrap();
     let message = envs.step(Actions::Discrete(&[0, 0])).unwrap_err().to_string();
     let seed = episode_seed(1, 4, 0);
     let expected =

@@ -1,7 +1,7 @@
 //! A thermostat switches a heater. The closer the room is to 20 degrees Celsius, the higher the reward.
 
 use gradus::envs::random::{Purpose, Stream};
-use gradus::envs::{Action, Env, EnvError, Ink, Scene, Shape, Space, Step, World};
+use gradus::envs::{Action, Env, EnvError, Ink, Scene, Shape, Space, Step, EnvSpec};
 
 /// Steps of an episode: one minute each.
 const LIMIT: u32 = 100;
@@ -13,8 +13,8 @@ const OUTSIDE: f32 = 5.0;
 pub struct Thermostat(f32);
 
 /// Returns the environment as `gradus list` shows it.
-pub fn world() -> World {
-    let mut world = World::limited("thermostat", LIMIT, Thermostat::default);
+pub fn world() -> EnvSpec {
+    let mut world = EnvSpec::limited("thermostat", LIMIT, Thermostat::default);
     world.about = "keep a room at 20 degrees by switching a heater, 100 steps".into();
     world
 }

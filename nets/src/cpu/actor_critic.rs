@@ -19,7 +19,7 @@ use crate::math::exp;
 use crate::network::Actions;
 use crate::tensors::Tensors;
 use crate::threads;
-use crate::{ActionRows, Actor, Batch, Behaviour, Look, NetworkConfig, NetworkError, Objective, Policy, PolicyOutput, Store, Sums};
+use crate::{ActionRows, Actor, Batch, Behaviour, Inspection, NetworkConfig, NetworkError, Objective, Policy, PolicyOutput, Store, Sums};
 
 /// The largest number of lanes of a batch, and so of the cores that share a batch. The limit must not depend on how many cores the machine
 /// has.
@@ -197,7 +197,7 @@ impl ActorCritic {
         }
         let Self { layout, level, weights, copies: [_, actor_copy, critic_copy], is_stale, sides, .. } = self;
         let Weights { values: parameters, gradient, gradient_norm, moves, .. } = weights;
-        *moves = objective.moves();
+        *moves = objective.updates();
         let question = Question { layout, parameters, store, batch, objective };
         let sides = &mut sides[..2 * tiles];
         let is_critic_alone = question.subnet() == Subnet::Critic;
@@ -284,7 +284,7 @@ impl Behaviour for ActorCritic {
         Box::new(CpuActor::new(self))
     }
 
-    fn look(&mut self, observations: &[f32]) -> Vec<Look> {
+    fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
         let n = observations.len() / self.layout.width;
         let is_discrete = matches!(self.layout.head, Head::Categorical);
         let decisions = ActionRows::Discrete(vec![0; if is_discrete { n } else { 0 }]);
@@ -297,7 +297,11 @@ impl Behaviour for ActorCritic {
         let width = self.layout.distribution_width();
         let probabilities =
             |i: usize| logs.get(i * width..(i + 1) * width).unwrap_or_default().iter().map(|log| f64::from(exp(*log))).collect();
-        let look = |(i, value): (usize, &f32)| Look { value: Some(f64::from(*value)), probabilities: probabilities(i), ..Look::default() };
+        let look = |(i, value): (usize, &f32)| Inspection {
+            value: Some(f64::from(*value)),
+            probabilities: probabilities(i),
+            ..Inspection::default()
+        };
         values.iter().enumerate().map(look).collect()
     }
 
@@ -342,7 +346,7 @@ impl Policy for ActorCritic {
         }
         let sums = self.forward_backward(store, batch, objective, true);
         let n = self.lanes_for(batch.indices.len());
-        self.weights.take_gradient(self.level, &gradients(&self.lanes[..n]), objective.moves());
+        self.weights.take_gradient(self.level, &gradients(&self.lanes[..n]), objective.updates());
         sums
     }
 

@@ -5,11 +5,11 @@ use std::ops::Range;
 use super::head::{Decisions, HeadPass};
 use super::layer::{Layer, padded};
 use super::layout::{Layout, Part};
-use super::pass::{Lane, Pass, TILE, Workspace};
+use super::pass::{GradientOf, Lane, Pass, TILE, Workspace};
 use super::product::Start;
 use super::simd::{Kernel, Simd};
 use super::update::squares;
-use crate::{Batch, Moves, Objective, PolicyOutput, Store, Sums};
+use crate::{Batch, Objective, PolicyOutput, Store, Sums, UpdatedGroups};
 
 /// A batch, its objective and the network.
 #[derive(Clone, Copy)]
@@ -35,7 +35,7 @@ pub(super) enum Subnet {
 impl<'a> Question<'a> {
     /// Returns `Critic` if the objective updates only the critic and the two networks share no layers; otherwise `Both`.
     pub fn subnet(&self) -> Subnet {
-        if self.layout.trunk.is_empty() && self.objective.moves() == Moves::Critic { Subnet::Critic } else { Subnet::Both }
+        if self.layout.trunk.is_empty() && self.objective.updates() == UpdatedGroups::Critic { Subnet::Critic } else { Subnet::Both }
     }
 
     /// The rows of tile number `tile`.
@@ -121,7 +121,13 @@ impl Kernel for LearnTile<'_, '_> {
         let features = w.trunk.last().unwrap_or(&w.input);
         if subnet != Subnet::Critic {
             let actor = (&**features, w.actor.as_slice());
-            pass.backward(&layout.actor, (false, through), actor, (&mut w.delta, &mut w.scratch), (copies[1], gradient, start));
+            pass.backward(
+                &layout.actor,
+                (false, through),
+                actor,
+                (&mut w.delta, &mut w.scratch),
+                GradientOf { transposed: copies[1], gradient, start },
+            );
         }
         if subnet != Subnet::Actor {
             let deltas = w.other_delta.chunks_exact_mut(padded(1)).zip(&w.values);
@@ -130,12 +136,24 @@ impl Kernel for LearnTile<'_, '_> {
                 delta[0] = *value;
             });
             let critic = (&**features, w.critic.as_slice());
-            pass.backward(&layout.critic, (false, through), critic, (&mut w.other_delta, &mut w.scratch), (copies[2], gradient, start));
+            pass.backward(
+                &layout.critic,
+                (false, through),
+                critic,
+                (&mut w.other_delta, &mut w.scratch),
+                GradientOf { transposed: copies[2], gradient, start },
+            );
         }
         if through {
             w.delta.iter_mut().zip(w.other_delta.iter()).for_each(|(a, c)| *a += c);
             let trunk = (&*w.input, w.trunk.as_slice());
-            pass.backward(&layout.trunk, (true, false), trunk, (&mut w.delta, &mut w.scratch), (copies[0], gradient, start));
+            pass.backward(
+                &layout.trunk,
+                (true, false),
+                trunk,
+                (&mut w.delta, &mut w.scratch),
+                GradientOf { transposed: copies[0], gradient, start },
+            );
         }
     }
 }
@@ -299,9 +317,21 @@ impl Kernel for Fisher<'_> {
 
             let features = w.trunk.last().unwrap_or(&w.input);
             let (trunk, actor) = ((&*w.input, w.trunk.as_slice()), (&**features, w.actor.as_slice()));
-            pass.backward(&layout.actor, (false, through), actor, (&mut w.delta, &mut w.scratch), (copies[1], gradient, start));
+            pass.backward(
+                &layout.actor,
+                (false, through),
+                actor,
+                (&mut w.delta, &mut w.scratch),
+                GradientOf { transposed: copies[1], gradient, start },
+            );
             if through {
-                pass.backward(&layout.trunk, (true, false), trunk, (&mut w.delta, &mut w.scratch), (copies[0], gradient, start));
+                pass.backward(
+                    &layout.trunk,
+                    (true, false),
+                    trunk,
+                    (&mut w.delta, &mut w.scratch),
+                    GradientOf { transposed: copies[0], gradient, start },
+                );
             }
         }
     }

@@ -242,12 +242,21 @@ impl<S: Simd> Pass<'_, S> {
         (active, through): (bool, bool),
         (input, outputs): (&[f32], &[Aligned]),
         (delta, scratch): (&mut Aligned, &mut Aligned),
-        (transposed, gradient, start): (&[f32], &mut Part<'_>, Start<'_>),
+        GradientOf { transposed, gradient, start }: GradientOf<'_, '_>,
     ) {
         let pass = (self.activation, self.parameters, self.rows);
         let (ends, values, deltas) = ((active, through), (input, outputs), (delta, scratch));
         self.simd.call(Backward { pass, chain, ends, values, deltas, transposed, gradient, start });
     }
+}
+
+/// What the backward pass of a chain computes: the gradient of its weights.
+pub(super) struct GradientOf<'a, 'g> {
+    /// The transposed weights of the wide layers.
+    pub transposed: &'a [f32],
+    pub gradient: &'a mut Part<'g>,
+    /// Whether the gradient is added to.
+    pub start: Start<'a>,
 }
 
 /// A part of a batch with its own activations and gradient.

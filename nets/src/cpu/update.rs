@@ -128,14 +128,14 @@ impl Kernel for Update<'_> {
     }
 }
 
-/// Moves a target network's parameters: p' <- tau p + (1 - tau) p'.
+/// UpdatedGroups a target network's parameters: p' <- tau p + (1 - tau) p'.
 pub(super) fn track(level: Level, target: &mut [f32], online: &[f32], tau: f32) {
     assert_eq!(target.len(), online.len(), "target network: expected {} parameters, got {}", target.len(), online.len());
     let mut chunks: Vec<_> = target.chunks_mut(TRACKED).zip(online.chunks(TRACKED)).collect();
     threads::for_each(&mut chunks, |_, (target, online)| dispatch(level, Track { target, online, tau }));
 }
 
-/// Moves some of a target network's parameters.
+/// UpdatedGroups some of a target network's parameters.
 struct Track<'a> {
     target: &'a mut [f32],
     online: &'a [f32],

@@ -6,7 +6,7 @@ use super::update::{Moments, Reduce, Squares, Update};
 use crate::clocks::{self, in_range};
 use crate::optimiser::{BETA1, BETA2};
 use crate::tensors::{Tensor, Tensors, TensorsError, get_f32};
-use crate::{Group, Moves, OptimiserStep, threads};
+use crate::{Group, OptimiserStep, UpdatedGroups, threads};
 
 /// Number of parameters summed in one piece of work.
 const CHUNK: usize = 8192;
@@ -50,7 +50,7 @@ pub(super) struct Weights {
     pub gradient: Aligned,
     pub gradient_norm: f32,
     /// Which groups the gradient updates.
-    pub moves: Moves,
+    pub moves: UpdatedGroups,
     groups: Vec<Group>,
     moments: Moments,
 }
@@ -67,7 +67,7 @@ impl Weights {
     pub fn new(values: Aligned, groups: Vec<Group>) -> Self {
         let zeros = Aligned::zeros(values.len());
         let moments = Moments { first: zeros.clone(), second: zeros.clone(), clocks: vec![clocks::START; groups.len()] };
-        Self { values, gradient: zeros, gradient_norm: 0.0, moves: Moves::All, groups, moments }
+        Self { values, gradient: zeros, gradient_norm: 0.0, moves: UpdatedGroups::All, groups, moments }
     }
 
     /// The groups, in order.
@@ -76,7 +76,7 @@ impl Weights {
     }
 
     /// Sets the gradient to the sum of the lanes' gradients, added in order. `moves` are the groups that the gradient updates.
-    pub fn take_gradient(&mut self, level: Level, lanes: &[&[f32]], moves: Moves) {
+    pub fn take_gradient(&mut self, level: Level, lanes: &[&[f32]], moves: UpdatedGroups) {
         self.moves = moves;
         self.gradient_norm = reduce(level, lanes, &mut self.gradient);
     }

@@ -9,13 +9,15 @@ use super::act::RowActor;
 use super::common::{behaviour_by_parameters, impl_network, objectives_by_parameters};
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
-use super::forward_backward::{Said, assert_batch, even_slices, forward_backward, forward_backward_parts, rows_of};
+use super::forward_backward::{Said, Slices, assert_batch, even_slices, forward_backward, forward_backward_parts, rows_of};
 use super::library::{open, use_threads};
 use super::parameters::{Parameters, Views, to_device, to_host};
 use super::raw::Shared;
 use crate::network::Actions;
 use crate::tensors::Tensors;
-use crate::{ActionRows, Activation, Actor, Batch, Behaviour, Device, Moves, NetworkConfig, NetworkError, Objective, Policy, Store};
+use crate::{
+    ActionRows, Activation, Actor, Batch, Behaviour, Device, NetworkConfig, NetworkError, Objective, Policy, Store, UpdatedGroups,
+};
 use crate::{Precision, Sums, TorchConfig, cpu};
 
 /// Actor and critic on libtorch.
@@ -219,7 +221,7 @@ impl ActorCritic {
     /// Sets the gradient for [`apply`](crate::Network::apply) to the gradient of `loss`. The gradient updates all parameter groups.
     pub fn differentiate(&mut self, loss: &Tensor) -> Result<(), TchError> {
         let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
-        self.parameters.take_gradient(gradients.into_iter().next(), Moves::All);
+        self.parameters.take_gradient(gradients.into_iter().next(), UpdatedGroups::All);
         Ok(())
     }
 
@@ -239,7 +241,12 @@ impl ActorCritic {
         assert_batch(batch, store.actions.len(), self.distribution_width());
         forward_backward_parts(self.parts(batch), self.parameters.leaf(), with_gradient, |part| {
             let said = self.said(store, part)?;
-            forward_backward(&said, (part.indices, part.weights, &even_slices(part.indices.len())), objective, with_gradient)
+            forward_backward(
+                &said,
+                Slices { indices: part.indices, weights: part.weights, ends: &even_slices(part.indices.len()) },
+                objective,
+                with_gradient,
+            )
         })
     }
 

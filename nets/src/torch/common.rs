@@ -38,7 +38,7 @@ macro_rules! objectives_by_parameters {
 
         fn gradient(&mut self, store: &$crate::Store, batch: $crate::Batch<'_>, objective: &dyn $crate::Objective) -> $crate::Sums {
             let (sums, gradient) = self.fault.guard(|| self.forward_backward(store, batch, objective, true));
-            self.parameters.take_gradient(gradient, objective.moves());
+            self.parameters.take_gradient(gradient, objective.updates());
             sums
         }
     };

@@ -52,12 +52,19 @@ pub(super) fn forward_backward_parts<P>(
     Ok((sums, gradient))
 }
 
+/// Decisions, their weights, and the number of the decision after each slice of them.
+pub(super) struct Slices<'a> {
+    pub indices: &'a [u32],
+    pub weights: &'a [f32],
+    pub ends: &'a [usize],
+}
+
 /// Evaluates an objective over slices of decisions. Slice i ends before decision `ends[i]`, with which slice i + 1 begins. Returns the
 /// objective's sums. If `with_gradient` is true, also returns the sum over all outputs of output x the objective's derivative with respect
 /// to this output. The derivatives are constants, so the gradient of this sum is the objective's gradient.
 pub(super) fn forward_backward(
     said: &Said,
-    (indices, weights, ends): (&[u32], &[f32], &[usize]),
+    Slices { indices, weights, ends }: Slices<'_>,
     objective: &dyn Objective,
     with_gradient: bool,
 ) -> Result<(Sums, Option<Tensor>), TchError> {

@@ -41,5 +41,5 @@ pub use q_actor_critic::QActorCritic;
 pub use q_network::QNetwork;
 /// The crate that defines [`Tensor`](tch::Tensor).
 pub use tch;
-pub use transformer::{Hand, Transformer, Written};
+pub use transformer::{StreamPosition, Transformer, Written};
 pub use trouble::{Surroundings, Trouble};

@@ -10,7 +10,7 @@ use super::raw::Shared;
 use crate::clocks::{self, in_range};
 use crate::optimiser::{self, Rectified};
 use crate::tensors::{Tensor as Named, Tensors, TensorsError, get_f32};
-use crate::{Group, Moves, OptimiserStep, Rule};
+use crate::{Group, OptimiserStep, Rule, UpdatedGroups};
 
 // the f32 constants of the engine `cpu`, so that a checkpoint of one engine can be resumed on the other
 const BETA1: f64 = optimiser::BETA1 as f64;
@@ -27,7 +27,7 @@ pub(super) struct Parameters {
     /// The gradient of the last batch; `None` before the first batch, or if the gradient is 0.
     gradient: Option<Shared>,
     /// Which groups the gradient updates.
-    moves: Moves,
+    moves: UpdatedGroups,
     /// The optimiser's averages of the gradient and of the gradient's square; `None` before the optimiser's first step.
     moments: Option<Moments>,
     /// The clock of each group: beta1^t and beta2^t after t steps.
@@ -146,7 +146,7 @@ impl Parameters {
             groups,
             values: Tensor::f_zeros([end as i64], (Kind::Float, device))?.into(),
             gradient: None,
-            moves: Moves::All,
+            moves: UpdatedGroups::All,
             moments: None,
             on_host: OnceLock::new(),
             gradient_on_host: OnceLock::new(),
@@ -192,7 +192,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Moves every value p' towards the value p of `online`: p' <- tau p + (1 - tau) p'.
+    /// UpdatedGroups every value p' towards the value p of `online`: p' <- tau p + (1 - tau) p'.
     pub fn track(&mut self, online: &Parameters, tau: f32) -> Result<(), TchError> {
         let (tau, theirs) = (f64::from(tau), online.values.f_detach()?);
         let moved = no_grad(|| self.values.f_mul_scalar(1.0 - tau)?.f_add(&theirs.f_mul_scalar(tau)?))?;
@@ -229,7 +229,7 @@ impl Parameters {
     }
 
     /// Sets the gradient and the groups that it updates. `None` means a gradient of 0.
-    pub fn take_gradient(&mut self, gradient: Option<Tensor>, moves: Moves) {
+    pub fn take_gradient(&mut self, gradient: Option<Tensor>, moves: UpdatedGroups) {
         self.moves = moves;
         self.gradient = gradient.map(Into::into);
         self.gradient_on_host = OnceLock::new();

@@ -16,8 +16,8 @@ use crate::q_actor_critic::ActorNoise;
 use crate::squashed::HALF_LN_2PI;
 use crate::tensors::Tensors;
 use crate::{
-    ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, LogStdBounds, Moves,
-    NetworkConfig, NetworkError, Of, QActor, QActorHead, QValues, Store, Sums, TorchConfig, ValueObjective, cpu,
+    ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, LogStdBounds, NetworkConfig,
+    NetworkError, Of, QActor, QActorHead, QValues, Store, Sums, TorchConfig, UpdatedGroups, ValueObjective, cpu,
 };
 
 /// Added to the variances of gSDE, as in the engine `cpu`.
@@ -279,14 +279,14 @@ impl crate::QActorCritic for QActorCritic {
     fn critic_gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Evaluated {
         let (mut evaluated, gradient) = self.fault.guard(|| self.of_critics(store, batch, objective));
         evaluated.errors.resize(batch.indices.len(), 0.0); // after a fault there are none
-        self.parameters.take_gradient(gradient, Moves::Critic);
+        self.parameters.take_gradient(gradient, UpdatedGroups::Critic);
         evaluated
     }
 
     fn actor_gradient(&mut self, store: &Store, batch: Batch<'_>, noise: Option<&mut Stream>, objective: &dyn ActorObjective) -> Sums {
         let epsilon = self.draw(batch.indices.len(), noise);
         let (sums, gradient) = self.fault.guard(|| self.of_actor(store, batch, &epsilon, objective));
-        self.parameters.take_gradient(gradient, Moves::Actor);
+        self.parameters.take_gradient(gradient, UpdatedGroups::Actor);
         sums
     }
 

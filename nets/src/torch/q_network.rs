@@ -14,8 +14,8 @@ use super::perceptron::{self, chain, rows};
 use crate::q_network::greedy;
 use crate::tensors::Tensors;
 use crate::{
-    ActionRows, Actor, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, Moves, NetworkConfig, NetworkError, QHead, QValues, Store,
-    TorchConfig, ValueObjective, cpu,
+    ActionRows, Actor, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, NetworkConfig, NetworkError, QHead, QValues, Store,
+    TorchConfig, UpdatedGroups, ValueObjective, cpu,
 };
 
 /// A network of action values on libtorch.
@@ -150,7 +150,7 @@ impl crate::QNetwork for QNetwork {
     fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective) -> Evaluated {
         let (mut evaluated, gradient) = self.fault.guard(|| self.forward_backward(store, batch, objective, true));
         evaluated.errors.resize(batch.indices.len(), 0.0); // after a fault there are none
-        self.parameters.take_gradient(gradient, Moves::All);
+        self.parameters.take_gradient(gradient, UpdatedGroups::All);
         evaluated
     }
 

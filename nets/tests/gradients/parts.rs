@@ -2,7 +2,7 @@
 //! that an objective receives. Declaring that an objective depends on values alone does not change the results.
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::{ActionRows, Batch, Evaluation, Moves, Network, NetworkConfig, Objective, Outputs, Policy, Store, Sums};
+use gradus_nets::{ActionRows, Batch, Evaluation, Network, NetworkConfig, Objective, Outputs, Policy, Store, Sums, UpdatedGroups};
 
 use super::{Curved, WIDTH, batch, network, outputs, small_networks, store};
 
@@ -52,8 +52,8 @@ impl Objective for OfValues {
         (0.5 * (pi.value - 0.1 * (index % 7) as f32).squared()).into()
     }
 
-    fn moves(&self) -> Moves {
-        if self.says_so { Moves::Critic } else { Moves::All }
+    fn updates(&self) -> UpdatedGroups {
+        if self.says_so { UpdatedGroups::Critic } else { UpdatedGroups::All }
     }
 }
 

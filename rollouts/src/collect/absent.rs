@@ -1,7 +1,7 @@
 //! Placeholders for the types that run environments and generate texts on a device, in a build without the feature `tch`.
 
 use gradus_agents::{Collection, Rollout};
-use gradus_envs::{EnvError, World};
+use gradus_envs::{EnvError, EnvSpec};
 use gradus_nets::Behaviour;
 
 use super::shard::Shard;
@@ -13,7 +13,7 @@ use crate::normaliser::Normaliser;
 pub(super) enum OnDevice {}
 
 impl OnDevice {
-    pub fn new(_: &World, _: (usize, u64), _: (Collection, &WrapperConfig), _: &dyn Behaviour) -> Result<Self, NotThere> {
+    pub fn new(_: &EnvSpec, _: (usize, u64), _: (Collection, &WrapperConfig), _: &dyn Behaviour) -> Result<Self, NotThere> {
         Err(NotThere::Unsuited("this gradus was built without the feature `tch`"))
     }
 
@@ -38,7 +38,7 @@ impl OnDevice {
 pub(super) enum Writer {}
 
 impl Writer {
-    pub fn new(_: &World, _: Collection, _: &dyn Behaviour) -> Result<Self, NotThere> {
+    pub fn new(_: &EnvSpec, _: Collection, _: &dyn Behaviour) -> Result<Self, NotThere> {
         Err(NotThere::Unsuited("this gradus was built without the feature `tch`"))
     }
 

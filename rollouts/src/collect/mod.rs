@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use gradus_agents::{ActionNoise, Collection, Exploration, Noisy, Rollout, Segment};
 use gradus_envs::random::Stream;
-use gradus_envs::{Autoreset, Ending, EnvError, Space, Starts, VecEnv, World};
+use gradus_envs::{Autoreset, Ending, EnvError, EnvSpec, Space, Starts, VecEnv};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
 use gradus_nets::{Behaviour, Prefix, threads};
 
@@ -65,7 +65,7 @@ pub enum NotThere {
     /// The device failed. The text is the error, in one line.
     Failed(String),
     /// The environment failed.
-    World(EnvError),
+    Environment(EnvError),
 }
 
 /// The memory of environments and of their rollouts, in bytes. The numbers count only what every environment needs, so they are rather too
@@ -86,7 +86,7 @@ pub struct RolloutBytes {
 
 impl RolloutBytes {
     /// Returns the memory of environments of `world`, with these wrappers.
-    pub fn of(world: &World, wrappers: &WrapperConfig) -> Self {
+    pub fn of(world: &EnvSpec, wrappers: &WrapperConfig) -> Self {
         let env = world.env();
         let (space, actions) = (env.observation_space(), env.action_space());
         let width = space.width();
@@ -117,7 +117,7 @@ const SMALL_ALLOCATIONS: usize = 128;
 const SAVED: usize = 12;
 
 /// How a rollout is collected.
-struct Manner {
+struct RolloutPlan {
     collection: Collection,
     exploration: Exploration,
     /// Whether observations and rewards are recorded as the environment gave them.
@@ -127,7 +127,7 @@ struct Manner {
     envs: usize,
 }
 
-impl Manner {
+impl RolloutPlan {
     /// Returns the environment steps of the run before step `step` of the rollout.
     fn step(&self, step: u32) -> u64 {
         self.before + u64::from(step) * self.envs as u64
@@ -136,7 +136,7 @@ impl Manner {
 
 /// All environments of a run.
 pub struct Collector {
-    world: World,
+    world: EnvSpec,
     /// Empty if the environments are on a device.
     shards: Vec<Shard>,
     on_device: Option<OnDevice>,
@@ -156,13 +156,13 @@ pub struct Collector {
 
 impl Collector {
     /// Creates `envs` environments of `world`, at the start of their first episodes, in one shard per thread.
-    pub fn new(world: &World, envs: usize, seed: u64, collection: Collection) -> Result<Self, EnvError> {
+    pub fn new(world: &EnvSpec, envs: usize, seed: u64, collection: Collection) -> Result<Self, EnvError> {
         Self::with_wrappers(world, envs, seed, collection, &WrapperConfig::default())
     }
 
     /// Same as [`new`](Collector::new), but normalises observations and rewards according to `wrappers`.
     pub fn with_wrappers(
-        world: &World,
+        world: &EnvSpec,
         envs: usize,
         seed: u64,
         collection: Collection,
@@ -226,7 +226,7 @@ impl Collector {
     /// cannot run on the device stay on the host, and only their completions are generated on the device. The error is the reason why the
     /// device can do neither.
     pub fn on_device(
-        world: &World,
+        world: &EnvSpec,
         envs: usize,
         seed: u64,
         (collection, wrappers): (Collection, &WrapperConfig),
@@ -236,7 +236,7 @@ impl Collector {
             Err(NotThere::Unsuited(_)) if world.text.is_some() => {
                 let writer = Some(Writer::new(world, collection, policy)?);
                 let on_host = Self::with_wrappers(world, envs, seed, collection, wrappers);
-                return on_host.map(|on_host| Self { writer, ..on_host }).map_err(NotThere::World);
+                return on_host.map(|on_host| Self { writer, ..on_host }).map_err(NotThere::Environment);
             }
             on_device => on_device?,
         };
@@ -330,7 +330,7 @@ impl Collector {
         let Self { collection, exploration, is_raw, steps: before, .. } = *self;
         let Self { shards, normaliser, .. } = self;
         let shards = &mut shards[part.clone()];
-        let manner = Manner { collection, exploration, is_raw, before, envs: shards.iter().map(|shard| shard.ids.len()).sum() };
+        let manner = RolloutPlan { collection, exploration, is_raw, before, envs: shards.iter().map(|shard| shard.ids.len()).sum() };
         let results = threads::map(shards, |_, shard| record(shard, policy, &manner, normaliser));
         results.into_iter().collect::<Result<Vec<()>, _>>()?;
 

@@ -6,12 +6,12 @@ use gradus_nets::{ActionRows, Behaviour, Sampling};
 
 use super::shard::{Script, Shard};
 use super::trajectory::Trajectory;
-use super::{Episode, Manner};
+use super::{Episode, RolloutPlan};
 use crate::normaliser::Normaliser;
 use crate::{ActiveRows, Decisions, Environments, Explores, act};
 
 /// Lets `policy` act in the environments of a shard until every trajectory is complete, then closes the trajectories.
-pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, manner: &Manner, normaliser: &Normaliser) -> Result<(), EnvError> {
+pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, manner: &RolloutPlan, normaliser: &Normaliser) -> Result<(), EnvError> {
     let collection = manner.collection;
     shard.trajectories.iter_mut().for_each(Trajectory::clear);
     if shard.trajectories.iter().any(|trajectory| !trajectory.is_complete(collection)) {
@@ -37,7 +37,7 @@ pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, manner: &Manner,
 /// Steps the environments of a shard until every trajectory is complete. If observations are rows of numbers, all environments act at every
 /// step, which is cheapest. If they are texts, only unfinished environments act, `max_concurrent` at once, so that long texts do not delay
 /// other texts. `max_concurrent` does not change the trajectories.
-fn run(shard: &mut Shard, policy: &dyn Behaviour, manner: &Manner, normaliser: &Normaliser) -> Result<(), EnvError> {
+fn run(shard: &mut Shard, policy: &dyn Behaviour, manner: &RolloutPlan, normaliser: &Normaliser) -> Result<(), EnvError> {
     let Shard { ids, envs, streams, trajectories, max_concurrent, scripts, longest, noise } = shard;
     let is_lockstep = !matches!(envs.observation_space(), Space::Text { .. });
     let active = match is_lockstep {
@@ -81,7 +81,7 @@ struct Recording<'a> {
     trajectories: &'a mut [Trajectory],
     scripts: &'a [Script],
     collection: Collection,
-    manner: &'a Manner,
+    manner: &'a RolloutPlan,
     normaliser: &'a Normaliser,
     /// Whether all environments act at every step.
     is_lockstep: bool,

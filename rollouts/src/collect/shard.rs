@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{Autoreset, EnvError, Space, Starts, VecEnv, World};
+use gradus_envs::{Autoreset, EnvError, EnvSpec, Space, Starts, VecEnv};
 
 use super::trajectory::Trajectory;
 
@@ -32,7 +32,7 @@ pub(super) struct Shard {
 
 impl Shard {
     /// Creates the environments `ids` of a run, at the start of their first episodes.
-    pub fn new(world: &World, ids: Range<usize>, starts: Starts, autoreset: Autoreset) -> Result<Self, EnvError> {
+    pub fn new(world: &EnvSpec, ids: Range<usize>, starts: Starts, autoreset: Autoreset) -> Result<Self, EnvError> {
         let streams = ids.clone().map(|env| Stream::new(starts.seed, Purpose::Action, env as u64)).collect();
         let envs = world.vec_env_with(ids.clone(), starts, autoreset)?;
         let (observations, actions) = (envs.observation_space(), envs.action_space());

@@ -6,8 +6,8 @@
 use gradus_agents::Collection;
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::{TextWorld, tokens};
-use gradus_envs::{TensorEnvSpec, World};
-use gradus_nets::torch::Hand;
+use gradus_envs::{EnvSpec, TensorEnvSpec};
+use gradus_nets::torch::StreamPosition;
 use gradus_nets::{Behaviour, threads};
 
 use super::NotThere;
@@ -16,7 +16,7 @@ use super::shard::{Script, Shard};
 
 /// Generates the scripts of a rollout: the tokens of all environments.
 pub(super) struct Writer {
-    world: World,
+    world: EnvSpec,
     text: TextWorld,
     per_env: usize,
     /// For each token, whether it ends a completion.
@@ -24,7 +24,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub fn new(world: &World, collection: Collection, policy: &dyn Behaviour) -> Result<Self, NotThere> {
+    pub fn new(world: &EnvSpec, collection: Collection, policy: &dyn Behaviour) -> Result<Self, NotThere> {
         let Collection::Episodes { per_env, .. } = collection else { return Err(NotThere::Unsuited("this agent collects parts of texts")) };
         transformer(policy).ok_or(NotThere::Unsuited("the policy is not a transformer on libtorch"))?;
         let (Some(TensorEnvSpec::Text | TensorEnvSpec::TargetSum(_)), Some(text)) = (&world.tensor_spec, &world.text) else {
@@ -44,10 +44,10 @@ impl Writer {
             let prompts = threads::map(shards, |_, shard| self.prompts(shard, episode as u64)).concat();
             let hand = |(shard, env): (&Shard, usize)| {
                 let position = shard.streams[env].position() + shard.scripts[env].tokens.len() as u64;
-                Hand { index: (shard.ids.start + env) as u64, position }
+                StreamPosition { index: (shard.ids.start + env) as u64, position }
             };
             let of = |shard: &'_ Shard| (0..shard.envs.len()).map(|env| hand((shard, env))).collect::<Vec<_>>();
-            let hands: Vec<Hand> = shards.iter().flat_map(of).collect();
+            let hands: Vec<StreamPosition> = shards.iter().flat_map(of).collect();
             let n = if max_concurrent == 0 { hands.len() } else { max_concurrent };
             let seed = shards.first().map_or(0, |shard| shard.envs.starts().seed);
             let mut scripts = shards.iter_mut().flat_map(|shard| &mut shard.scripts);

@@ -3,7 +3,7 @@
 use gradus::agents::gae::{Estimate, Gae};
 use gradus::agents::returns::{Truncated, mean_and_sample_std};
 use gradus::agents::{
-    Agent, AgentConfig, AgentError, Built, Collection, ConfigError, OptimiserConfig, Report, Rollout, Setup, UpdateContext,
+    Agent, AgentConfig, AgentError, AgentKind, Collection, ConfigError, OptimiserConfig, Report, Rollout, Setup, UpdateContext,
 };
 use gradus::nets::math::exp;
 use gradus::nets::{Batch, Evaluation, Objective, Outputs, Policy, settings};
@@ -23,7 +23,7 @@ impl AgentConfig for AwrConfig {
     const NAME: &'static str = "awr";
     const ABOUT: &'static str = "advantage-weighted regression";
 
-    fn build(&self, setup: &Setup<'_>) -> Result<Built, ConfigError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         ConfigError::unless(self.temperature > 0.0, "awr.temperature", "a number above 0", self.temperature)?;
         ConfigError::unless(self.epochs > 0, "awr.epochs", "at least 1", self.epochs)?;
         Ok(Awr { config: self.clone(), optimiser: setup.optimiser.clone() }.into())

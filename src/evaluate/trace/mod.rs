@@ -26,7 +26,7 @@ use std::fmt;
 use std::path::Path;
 
 use gradus_envs::registry::without_folder;
-use gradus_envs::{Action, Ending, Env, EnvError, World, panics};
+use gradus_envs::{Action, Ending, Env, EnvError, EnvSpec, panics};
 use serde::Serialize;
 
 mod file;
@@ -249,7 +249,7 @@ pub struct Checked {
 }
 
 /// Replays every episode of the trace at `path`.
-pub fn check_file(world: &World, path: impl AsRef<Path>) -> Result<Report, TraceError> {
+pub fn check_file(world: &EnvSpec, path: impl AsRef<Path>) -> Result<Report, TraceError> {
     let check = |episode: Episode| {
         let difference = replay(world, &episode)?;
         Ok(Checked { line: episode.place.line, steps: episode.actions.len(), difference })
@@ -260,7 +260,7 @@ pub fn check_file(world: &World, path: impl AsRef<Path>) -> Result<Report, Trace
 /// Replays `episode` up to the first difference.
 ///
 /// Observations and rewards may differ by one unit in the last place of f32; flags must be equal.
-pub fn replay(world: &World, episode: &Episode) -> Result<Option<Difference>, TraceError> {
+pub fn replay(world: &EnvSpec, episode: &Episode) -> Result<Option<Difference>, TraceError> {
     let mut step = 0;
     panics::catch(|| replay_steps(world, episode, &mut step)).unwrap_or_else(|panic| {
         let seed = if let Start::Seed { seed, .. } = episode.start { seed } else { 0 };
@@ -271,7 +271,7 @@ pub fn replay(world: &World, episode: &Episode) -> Result<Option<Difference>, Tr
 }
 
 /// Replays `episode` and counts the steps in `count`.
-fn replay_steps(world: &World, episode: &Episode, count: &mut u32) -> Result<Option<Difference>, TraceError> {
+fn replay_steps(world: &EnvSpec, episode: &Episode, count: &mut u32) -> Result<Option<Difference>, TraceError> {
     let mut env = world.env();
     check_fit(world, env.as_ref(), episode)?;
 
@@ -361,7 +361,7 @@ pub fn ulps(a: f32, b: f32) -> u32 {
 }
 
 /// Checks that `episode` belongs to `world`, that its lists have the right lengths, and that its actions are in the action space.
-fn check_fit(world: &World, env: &dyn Env, episode: &Episode) -> Result<(), TraceError> {
+fn check_fit(world: &EnvSpec, env: &dyn Env, episode: &Episode) -> Result<(), TraceError> {
     let Episode { place, env: name, actions, observations, .. } = episode;
     let id = world.gymnasium_id.as_deref().unwrap_or(&world.name);
     // a map may have been moved since

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gradus_envs::text::{TextOptions, TextWorld};
-use gradus_envs::{EnvError, World};
+use gradus_envs::{EnvError, EnvSpec};
 use gradus_nets::{ActionRows, Observations, Policy, Store, Texts};
 
 use crate::saved::{EXAMPLES_FILE, load_policy};
@@ -74,7 +74,7 @@ impl Judge for LearnedReward {
 
 /// Returns the judge in the folder `dir` for the texts of `world`: a reward model by its scores (a process reward model by the sum of its
 /// probabilities), or the policy of a run by its log-likelihoods.
-pub(crate) fn judge_in(dir: &Path, config: &Config, world: &World) -> Result<Box<dyn Judge>, Error> {
+pub(crate) fn judge_in(dir: &Path, config: &Config, world: &EnvSpec) -> Result<Box<dyn Judge>, Error> {
     if dir.join(EXAMPLES_FILE).exists() {
         return Ok(Box::new(LearnedReward::of_folder(dir, config, world)?));
     }

@@ -15,7 +15,7 @@ use gradus_agents::{AgentError, OptimiserConfig, Report, UpdateContext};
 use gradus_agents::{Pair, registry};
 use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Split, TextWorld};
-use gradus_envs::{EnvError, World};
+use gradus_envs::{EnvError, EnvSpec};
 use gradus_nets::tensors::{Tensors, TensorsError, get_u64};
 use gradus_nets::{Behaviour, Policy, Sampling};
 use gradus_rollouts::generate;
@@ -201,7 +201,7 @@ impl Examples {
 
 /// Returns the pairs of completions that a setting of the agent names: in a file of preferences, or in the rankings of a folder of `gradus
 /// reward-model`. Returns none if the agent has no such setting, or if it is empty.
-pub(crate) fn pairs_of(config: &Config, world: &World) -> Result<Vec<Pair>, Error> {
+pub(crate) fn pairs_of(config: &Config, world: &EnvSpec) -> Result<Vec<Pair>, Error> {
     let setting = registry::find(config.algorithm.name()).ok().and_then(|entry| entry.pairs);
     let settings = config.algorithm.to_table();
     let Some((setting, path)) = setting.and_then(|name| Some((name, settings.get(name)?.as_str()?))).filter(|(_, path)| !path.is_empty())

@@ -1,5 +1,5 @@
 use gradus_agents::process_reward::StepLabel;
-use gradus_envs::World;
+use gradus_envs::EnvSpec;
 use gradus_envs::text::{Division, Finish, Problem, Task, TextOptions, Verdict, Vocabulary};
 use gradus_nets::tensors::Tensor;
 use gradus_nets::{ActionRows, Observations, Store, Texts};
@@ -136,7 +136,7 @@ impl Task for Twice {
 
 /// Returns labelled completions of a policy that chooses all four tokens with the same probability.
 fn labelled(labels: StepLabels, rollouts: usize) -> Vec<LabelledText> {
-    let world = World::text("twice", Twice(Vocabulary::of_characters("01;").unwrap())).unwrap();
+    let world = EnvSpec::text("twice", Twice(Vocabulary::of_characters("01;").unwrap())).unwrap();
     let config = Config::preset("grpo", "target-sum", None).unwrap();
     let mut policy = config.network.policy(&world, 3).unwrap();
     policy.set_parameters(&vec![0.0; policy.parameters().len()]);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::files::expect_file;
 use crate::text::{Addition, ChainSum, Countdown, FileTask, Order, Preference, Program, Sequence, TargetSum};
-use crate::{EnvError, World};
+use crate::{EnvError, EnvSpec};
 
 /// A task and its levels.
 struct Ladder {
@@ -17,7 +17,7 @@ struct Ladder {
     /// The default level, selected by the task's name alone.
     usual: usize,
     /// Makes the world of a level, from its name and number.
-    make: fn(&str, usize) -> Result<World, EnvError>,
+    make: fn(&str, usize) -> Result<EnvSpec, EnvError>,
 }
 
 const LENGTHS: &str = "up to 2, 4, 6, 8 letters";
@@ -31,7 +31,7 @@ const LADDERS: [Ladder; 9] = [
         usual: 2,
         make: |name, level| {
             let (largest, digits) = [(4, 2), (7, 3), (20, 6)][level - 1];
-            World::text(name, TargetSum::new(largest, digits))
+            EnvSpec::text(name, TargetSum::new(largest, digits))
         },
     },
     Ladder {
@@ -40,7 +40,7 @@ const LADDERS: [Ladder; 9] = [
         levels: 4,
         ladder: LENGTHS,
         usual: 2,
-        make: |name, level| World::text(name, Sequence::new(Order::Copy, 2 * level)),
+        make: |name, level| EnvSpec::text(name, Sequence::new(Order::Copy, 2 * level)),
     },
     Ladder {
         name: "reverse",
@@ -48,7 +48,7 @@ const LADDERS: [Ladder; 9] = [
         levels: 4,
         ladder: LENGTHS,
         usual: 2,
-        make: |name, level| World::text(name, Sequence::new(Order::Reverse, 2 * level)),
+        make: |name, level| EnvSpec::text(name, Sequence::new(Order::Reverse, 2 * level)),
     },
     Ladder {
         name: "sort",
@@ -56,7 +56,7 @@ const LADDERS: [Ladder; 9] = [
         levels: 4,
         ladder: LENGTHS,
         usual: 2,
-        make: |name, level| World::text(name, Sequence::new(Order::Sort, 2 * level)),
+        make: |name, level| EnvSpec::text(name, Sequence::new(Order::Sort, 2 * level)),
     },
     Ladder {
         name: "addition",
@@ -64,7 +64,7 @@ const LADDERS: [Ladder; 9] = [
         levels: 4,
         ladder: "1, 2, 3, 4 digits",
         usual: 2,
-        make: |name, level| World::text(name, Addition::new(level as u32)),
+        make: |name, level| EnvSpec::text(name, Addition::new(level as u32)),
     },
     Ladder {
         name: "chain-sum",
@@ -72,7 +72,7 @@ const LADDERS: [Ladder; 9] = [
         levels: 4,
         ladder: "2, 3, 4, 6 digits",
         usual: 2,
-        make: |name, level| World::text(name, ChainSum::new([2, 3, 4, 6][level - 1])),
+        make: |name, level| EnvSpec::text(name, ChainSum::new([2, 3, 4, 6][level - 1])),
     },
     Ladder {
         name: "countdown",
@@ -82,7 +82,7 @@ const LADDERS: [Ladder; 9] = [
         usual: 2,
         make: |name, level| {
             let (count, largest) = [(2, 9), (3, 9), (4, 9), (4, 25)][level - 1];
-            World::text(name, Countdown::new(count, largest))
+            EnvSpec::text(name, Countdown::new(count, largest))
         },
     },
     Ladder {
@@ -91,7 +91,7 @@ const LADDERS: [Ladder; 9] = [
         levels: 3,
         ladder: "x + b or ax, ax + b, ax^2 + bx + c",
         usual: 2,
-        make: |name, level| World::text(name, Program::new(level as u32)),
+        make: |name, level| EnvSpec::text(name, Program::new(level as u32)),
     },
     Ladder {
         name: "preference",
@@ -99,25 +99,25 @@ const LADDERS: [Ladder; 9] = [
         levels: 3,
         ladder: "best with 2, 4, 6 mentions of the topic",
         usual: 2,
-        make: |name, level| World::text(name, Preference::new(2 * level as u32)),
+        make: |name, level| EnvSpec::text(name, Preference::new(2 * level as u32)),
     },
 ];
 
 impl Ladder {
-    fn world(&self, name: &str, level: usize, about: String) -> World {
+    fn world(&self, name: &str, level: usize, about: String) -> EnvSpec {
         let world = (self.make)(name, level).expect("a valid built-in task");
-        World { about, ..world }
+        EnvSpec { about, ..world }
     }
 }
 
 /// Returns the default level of each task. The description of each world lists all levels of its task.
-pub(crate) fn worlds() -> Vec<World> {
+pub(crate) fn worlds() -> Vec<EnvSpec> {
     let about = |ladder: &Ladder| format!("{} ({}-1 to -{}: {})", ladder.about, ladder.name, ladder.levels, ladder.ladder);
     LADDERS.iter().map(|ladder| ladder.world(ladder.name, ladder.usual, about(ladder))).collect()
 }
 
 /// Returns the level called `name`, such as `addition-3`, or the task of a file, `file:PATH`; `None` if `name` has neither form.
-pub(crate) fn find(name: &str) -> Option<Result<World, EnvError>> {
+pub(crate) fn find(name: &str) -> Option<Result<EnvSpec, EnvError>> {
     if let Some(path) = name.strip_prefix("file:") {
         if path.is_empty() {
             return Some(Err(EnvError::Text("expected file:PATH, such as file:problems.jsonl, got no path".into())));
@@ -125,8 +125,8 @@ pub(crate) fn find(name: &str) -> Option<Result<World, EnvError>> {
         if let Err(problem) = expect_file(Path::new(path)) {
             return Some(Err(EnvError::Text(format!("cannot read {path}: {problem}"))));
         }
-        let world = FileTask::read(Path::new(path)).and_then(|task| World::text(name, task));
-        return Some(world.map(|world| World { about: "problems from a file".into(), ..world }));
+        let world = FileTask::read(Path::new(path)).and_then(|task| EnvSpec::text(name, task));
+        return Some(world.map(|world| EnvSpec { about: "problems from a file".into(), ..world }));
     }
     let (task, level) = name.rsplit_once('-')?;
     let ladder = LADDERS.iter().find(|ladder| ladder.name == task)?;

@@ -216,7 +216,7 @@ fn normalise(x: &[f32], normal: &mut [f32], n: usize) -> f32 {
 /// Replaces `dy`, the derivative with respect to gain x normal + shift, by the derivative with respect to the numbers that were normalised,
 /// and writes it to `dx`.
 #[inline(always)]
-fn normalise_backward((dy, normal, gains): (&[f32], &[f32], &[f32]), scale: f32, n: usize, dx: &mut [f32]) {
+fn normalise_backward(dy: &[f32], normal: &[f32], gains: &[f32], scale: f32, n: usize, dx: &mut [f32]) {
     let (mut sums, mut products) = ([0.0_f32; 16], [0.0_f32; 16]);
     let chunks = dy.as_chunks::<16>().0.iter().zip(normal.as_chunks::<16>().0).zip(gains.as_chunks::<16>().0);
     for ((dy, normal), gains) in chunks {
@@ -268,7 +268,7 @@ impl Kernel for Backward<'_> {
                 let gains = &parameters[dense.gains(norm)];
                 let inputs = delta.chunks_exact(stride).zip(normal.chunks_exact(stride)).zip(scales.iter());
                 for (((dy, normal), scale), dx) in inputs.zip(d_linear.chunks_exact_mut(stride)).take(rows) {
-                    normalise_backward((dy, normal, gains), *scale, dense.layer.outputs, dx);
+                    normalise_backward(dy, normal, gains, *scale, dense.layer.outputs, dx);
                 }
             }
             let (dx, start, finish) = match dense.reads {

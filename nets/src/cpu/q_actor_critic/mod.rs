@@ -20,8 +20,8 @@ use crate::footprint::Footprint;
 use crate::q_actor_critic::ActorNoise;
 use crate::tensors::Tensors;
 use crate::{
-    ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Evaluated, Moves, NetworkConfig, NetworkError, QActor,
-    QActorHead, Store, Sums, ValueObjective, threads,
+    ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Evaluated, NetworkConfig, NetworkError, QActor, QActorHead,
+    Store, Sums, UpdatedGroups, ValueObjective, threads,
 };
 use head::{ActorTile, Noise};
 use layout::QActorLayout;
@@ -125,7 +125,9 @@ impl QActorCritic {
     /// the parameters of `moves`.
     fn learn(
         &mut self,
-        (store, batch, moves): (&Store, Batch<'_>, Moves),
+        store: &Store,
+        batch: Batch<'_>,
+        moves: UpdatedGroups,
         work: impl Fn(Level, Decisions<'_>, usize, usize, &mut QActorTile) + Sync,
     ) -> Evaluated {
         self.assert_width(store);
@@ -147,11 +149,11 @@ impl QActorCritic {
     }
 
     /// Computes the gradient of the first `n` tiles. With `adds`, adds it to the gradient.
-    fn add_up(&mut self, n: usize, adds: bool, moves: Moves) {
+    fn add_up(&mut self, n: usize, adds: bool, moves: UpdatedGroups) {
         let Self { layout, level, weights, tiles, .. } = self;
         let tiles = &tiles[..n];
         weights.moves = moves;
-        if moves == Moves::Critic {
+        if moves == UpdatedGroups::Critic {
             let of = |k: usize| tiles.iter().map(|tile| &tile.critics[k]).collect::<Vec<&Tile>>();
             let parts: Vec<_> = layout.critics.iter().enumerate().map(|(k, critic)| (critic, of(k))).collect();
             weights.gradient_norm = gradient(*level, &parts, adds, &mut weights.gradient[layout.of_critics()]);
@@ -246,7 +248,7 @@ impl crate::QActorCritic for QActorCritic {
         let is_right = matches!(store.actions, ActionRows::Continuous { width, .. } if width == d);
         assert!(is_right, "actions: expected rows of {d} numbers, got {}", store.actions.kind());
         let work = |level, of: Decisions<'_>, number, _, tile: &mut QActorTile| tile.criticise_decisions(level, of, number, objective);
-        self.learn((store, batch, Moves::Critic), work)
+        self.learn(store, batch, UpdatedGroups::Critic, work)
     }
 
     fn actor_gradient(&mut self, store: &Store, batch: Batch<'_>, noise: Option<&mut Stream>, objective: &dyn ActorObjective) -> Sums {
@@ -256,7 +258,7 @@ impl crate::QActorCritic for QActorCritic {
             let noise = noise_of(of.layout, &epsilon, first + number * ROWS, rows);
             tile.act_and_criticise(level, of, number, (noise, objective));
         };
-        self.learn((store, batch, Moves::Actor), work).sums
+        self.learn(store, batch, UpdatedGroups::Actor, work).sums
     }
 
     fn snapshot(&self) -> Box<dyn crate::QActorCritic> {

@@ -18,7 +18,8 @@ use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::footprint::Footprint;
 use crate::tensors::Tensors;
 use crate::{
-    ActionRows, Actor, Batch, Behaviour, Choice, Evaluated, Look, Moves, NetworkConfig, NetworkError, QHead, Store, ValueObjective, threads,
+    ActionRows, Actor, Batch, Behaviour, Choice, Evaluated, Inspection, NetworkConfig, NetworkError, QHead, Store, UpdatedGroups,
+    ValueObjective, threads,
 };
 use layout::QLayout;
 use tile::{QTile, Question};
@@ -123,7 +124,7 @@ impl QNetwork {
         let Self { layout, level, weights, tiles, .. } = self;
         let parts = [(&layout.perceptron, tiles[..n].iter().map(|tile| &tile.tile).collect())];
         weights.gradient_norm = gradient(*level, &parts, adds, &mut weights.gradient);
-        weights.moves = Moves::All;
+        weights.moves = UpdatedGroups::All;
     }
 }
 
@@ -137,12 +138,12 @@ impl Behaviour for QNetwork {
         Box::new(QActor { network: self, tile: Some(spare.unwrap_or_else(|| QTile::new(&self.layout))) })
     }
 
-    fn look(&mut self, observations: &[f32]) -> Vec<Look> {
+    fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
         let (width, atoms, mut values) = (self.layout.width(), self.layout.head.atoms, Vec::new());
         let store = Store::new(width, observations.to_vec(), ActionRows::Discrete(Vec::new()));
         crate::QNetwork::q_values(self, &store, 0..observations.len() / width, &mut values);
         let mean = |atoms: &[f32]| atoms.iter().map(|q| f64::from(*q)).sum::<f64>() / atoms.len() as f64;
-        let look = |row: &[f32]| Look { action_values: row.chunks(atoms).map(mean).collect(), ..Look::default() };
+        let look = |row: &[f32]| Inspection { action_values: row.chunks(atoms).map(mean).collect(), ..Inspection::default() };
         values.chunks(atoms * self.layout.actions).map(look).collect()
     }
 

@@ -77,7 +77,7 @@ impl Question<'_> {
     /// Evaluates the objective over the decisions of tile number `number` of the batch. If requested, also runs the backward pass through the
     /// activations.
     pub fn learn(&self, level: Level, number: usize, tile: &mut QTile, with_gradient: bool) {
-        let Self { layout, parameters, store, batch, objective } = *self;
+        let Self { layout, parameters, store, batch, .. } = *self;
         let range = number * ROWS..batch.indices.len().min((number + 1) * ROWS);
         let indices = &batch.indices[range.clone()];
         tile.forward(level, (layout, parameters), indices.iter().map(|index| store.observation(*index as usize)));
@@ -87,7 +87,7 @@ impl Question<'_> {
         for (row, (index, weight)) in indices.iter().zip(&batch.weights[range]).enumerate() {
             match *weight {
                 0.0 => tile.evaluated.add(0.0, &Evaluation::default()),
-                weight => tile.decide((layout, store, objective), row, *index as usize, weight),
+                weight => tile.decide(self, row, *index as usize, weight),
             }
         }
         if with_gradient {
@@ -98,7 +98,7 @@ impl Question<'_> {
 
 impl QTile {
     /// Evaluates the objective in row `row`, decision number `index` of the store. Writes the derivatives with respect to the outputs.
-    fn decide(&mut self, (layout, store, objective): (&QLayout, &Store, &dyn ValueObjective), row: usize, index: usize, weight: f32) {
+    fn decide(&mut self, Question { layout, store, objective, .. }: &Question<'_>, row: usize, index: usize, weight: f32) {
         let ActionRows::Discrete(actions) = &store.actions else { return };
         let Self { tile, q, derivative, evaluated } = self;
         let (action, atoms, n) = (actions[index] as usize, layout.head.atoms, layout.actions);

@@ -175,7 +175,13 @@ impl<S: Simd> Attention<'_, S> {
             let d_o = &d_out[span.first * w + head * d..];
             let query = queries + head * d;
             // dP = dO V', and dS = P (dP - P . dP) / sqrt d
-            self.product((t, stride, d), (d_o, (w, 1)), (&values[head * d * stride..], stride), (d_scores, stride), Start::Zero);
+            self.product(
+                Shape { m: t, n: stride, k: d },
+                (d_o, (w, 1)),
+                (&values[head * d * stride..], stride),
+                (d_scores, stride),
+                Start::Zero,
+            );
             for (p, ds) in p.chunks_exact(stride).zip(d_scores.chunks_exact_mut(stride)) {
                 let along = dot(p, ds);
                 for (ds, p) in ds.iter_mut().zip(p) {
@@ -188,19 +194,31 @@ impl<S: Simd> Attention<'_, S> {
                 let of_token = if i == 0 { Start::Sum } else { Start::Zero };
                 let (p, d_scores) = (&p[place..], &d_scores[place..]);
                 // dV = P' dO, dK = dS' Q, dQ = dS K
-                self.product((tokens, d, t), (p, (1, stride)), (d_o, w), (&mut d_qkv[value..], 3 * w), of_token);
-                self.product((tokens, d, t), (d_scores, (1, stride)), (&self.qkv[query..], 3 * w), (&mut d_qkv[key..], 3 * w), of_token);
-                self.product((t, d, tokens), (d_scores, (stride, 1)), (&self.qkv[key..], 3 * w), (&mut d_qkv[query..], 3 * w), of_query);
+                self.product(Shape { m: tokens, n: d, k: t }, (p, (1, stride)), (d_o, w), (&mut d_qkv[value..], 3 * w), of_token);
+                self.product(
+                    Shape { m: tokens, n: d, k: t },
+                    (d_scores, (1, stride)),
+                    (&self.qkv[query..], 3 * w),
+                    (&mut d_qkv[key..], 3 * w),
+                    of_token,
+                );
+                self.product(
+                    Shape { m: t, n: d, k: tokens },
+                    (d_scores, (stride, 1)),
+                    (&self.qkv[key..], 3 * w),
+                    (&mut d_qkv[query..], 3 * w),
+                    of_query,
+                );
                 (place, of_query) = (place + tokens, Start::Sum);
             }
         }
     }
 
-    /// Computes C = start + A B for (m, n, k).
+    /// Computes C = start + A B.
     #[inline(always)]
     fn product(
         &self,
-        (m, n, k): (usize, usize, usize),
+        Shape { m, n, k }: Shape,
         (a, a_strides): (&[f32], (usize, usize)),
         (b, b_stride): (&[f32], usize),
         (c, c_stride): (&mut [f32], usize),
@@ -208,4 +226,11 @@ impl<S: Simd> Attention<'_, S> {
     ) {
         self.simd.product(Product { m, n, k, a, a_strides, b, b_stride, c, c_stride, start });
     }
+}
+
+/// The sizes of a product of an m x k and a k x n matrix.
+struct Shape {
+    m: usize,
+    n: usize,
+    k: usize,
 }

@@ -137,7 +137,7 @@ impl Transformer {
         lanes[..ranges.len()].iter().for_each(|lane| sums.add(&lane.sums));
         if with_gradient {
             let gradients: Vec<&[f32]> = lanes[..ranges.len()].iter().map(|lane| &*lane.gradient).collect();
-            self.weights.take_gradient(self.level, &gradients, objective.moves());
+            self.weights.take_gradient(self.level, &gradients, objective.updates());
         }
         self.lanes = lanes;
         sums

@@ -15,18 +15,19 @@ use tch::{TchError, Tensor, no_grad};
 use self::act::TextActor;
 use self::trunk::{Attend, Weights};
 pub(super) use self::write::Drawn;
-pub use self::write::{Hand, Written};
+pub use self::write::{StreamPosition, Written};
 use super::common::{behaviour_by_parameters, impl_network, objectives_by_parameters};
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
-use super::forward_backward::{Said, assert_batch, forward_backward, forward_backward_parts, rows_of};
+use super::forward_backward::{Said, Slices, assert_batch, forward_backward, forward_backward_parts, rows_of};
 use super::library::{open, use_threads};
 use super::parameters::{Parameters, to_device, to_host};
 use super::raw::Shared;
 use crate::tensors::Tensors;
 use crate::texts::Asked;
 use crate::{
-    ActionRows, Actor, Batch, Behaviour, Critic, Device, Moves, NetworkError, Objective, Observations, Policy, Store, Sums, TorchConfig,
+    ActionRows, Actor, Batch, Behaviour, Critic, Device, NetworkError, Objective, Observations, Policy, Store, Sums, TorchConfig,
+    UpdatedGroups,
 };
 use crate::{TransformerConfig, cpu};
 
@@ -197,7 +198,7 @@ impl Transformer {
     /// Sets the gradient for [`apply`](crate::Network::apply) to the gradient of `loss`. The gradient updates all parameter groups.
     pub fn differentiate(&mut self, loss: &Tensor) -> Result<(), TchError> {
         let gradients = Tensor::f_run_backward(&[loss], &[self.parameters.leaf()], false, false)?;
-        self.parameters.take_gradient(gradients.into_iter().next(), Moves::All);
+        self.parameters.take_gradient(gradients.into_iter().next(), UpdatedGroups::All);
         Ok(())
     }
 
@@ -213,7 +214,12 @@ impl Transformer {
         forward_backward_parts(parts.into_iter(), self.parameters.leaf(), with_gradient, |part| {
             let indices: Vec<u32> = part.places.iter().map(|place| batch.indices[*place as usize]).collect();
             let weights: Vec<f32> = part.places.iter().map(|place| batch.weights[*place as usize]).collect();
-            forward_backward(&self.said_of(store, &part, batch)?, (&indices, &weights, &part.ends), objective, with_gradient)
+            forward_backward(
+                &self.said_of(store, &part, batch)?,
+                Slices { indices: &indices, weights: &weights, ends: &part.ends },
+                objective,
+                with_gradient,
+            )
         })
     }
 

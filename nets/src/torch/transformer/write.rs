@@ -18,7 +18,7 @@ const LOOK_EVERY: usize = 16;
 
 /// The random numbers of a completion: a stream of actions, and a position in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hand {
+pub struct StreamPosition {
     /// Index of the stream: the number of the environment.
     pub index: u64,
     /// Number of words drawn from the stream before the completion.
@@ -54,7 +54,13 @@ impl Transformer {
     /// # Panics
     /// Unless every prompt has a token and an entry in `hands`, every token of the vocabulary has an entry in `ends`, and the context has
     /// space for `most` tokens after the longest prompt.
-    pub fn write(&self, prompts: &[Vec<u32>], (seed, hands): (u64, &[Hand]), most: usize, ends: &[bool]) -> Result<Written, String> {
+    pub fn write(
+        &self,
+        prompts: &[Vec<u32>],
+        (seed, hands): (u64, &[StreamPosition]),
+        most: usize,
+        ends: &[bool],
+    ) -> Result<Written, String> {
         let longest = prompts.iter().map(Vec::len).max().unwrap_or(0);
         assert_eq!(prompts.len(), hands.len(), "hands: expected one per prompt");
         assert_eq!(ends.len(), self.vocabulary, "ends: expected one per token");
@@ -72,7 +78,7 @@ impl Transformer {
     fn write_all(
         &self,
         prompts: &[Vec<u32>],
-        (seed, hands): (u64, &[Hand]),
+        (seed, hands): (u64, &[StreamPosition]),
         (longest, most): (usize, usize),
         ends: &[bool],
     ) -> Result<Written, TchError> {
@@ -96,7 +102,7 @@ impl Transformer {
         &self,
         (prompts, lengths): (&Tensor, &Tensor),
         of: &Tensor,
-        (seed, hands): (u64, &[Hand]),
+        (seed, hands): (u64, &[StreamPosition]),
         (most, ends): (usize, &Tensor),
     ) -> Result<Drawn, TchError> {
         let uniforms = self.uniforms(seed, hands, most)?;
@@ -160,9 +166,9 @@ impl Transformer {
     }
 
     /// Returns the uniform numbers for the next `most` tokens of each of `hands`: tokens x completions.
-    fn uniforms(&self, seed: u64, hands: &[Hand], most: usize) -> Result<Tensor, TchError> {
+    fn uniforms(&self, seed: u64, hands: &[StreamPosition], most: usize) -> Result<Tensor, TchError> {
         let device = self.parameters.device();
-        let up = |of: fn(&Hand) -> u64| to_device(&hands.iter().map(|hand| of(hand) as i64).collect::<Vec<_>>(), device);
+        let up = |of: fn(&StreamPosition) -> u64| to_device(&hands.iter().map(|hand| of(hand) as i64).collect::<Vec<_>>(), device);
         let (indices, first, skipped) = (up(|hand| hand.index)?, up(|hand| hand.position / 4)?, up(|hand| hand.position % 4)?);
         let count = |n: usize| Tensor::f_arange(n as i64, (Kind::Int64, device))?.f_unsqueeze(-1);
         let blocks = count((most + 3).div_ceil(4))?.f_add(&first)?;

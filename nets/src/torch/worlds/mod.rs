@@ -19,7 +19,7 @@ mod rollout;
 mod target_sum;
 mod texts;
 
-use gradus_envs::{TensorEnvSpec, World};
+use gradus_envs::{EnvSpec, TensorEnvSpec};
 use tch::{Device, Kind, TchError, Tensor};
 
 use super::ActorCritic;
@@ -113,7 +113,7 @@ pub struct Worlds {
 }
 
 /// Whether this module has a tensor program for `world`, and the observations and actions of `world` fit `policy`.
-pub fn knows(world: &World, policy: &ActorCritic) -> bool {
+pub fn knows(world: &EnvSpec, policy: &ActorCritic) -> bool {
     world.tensor_spec.as_ref().is_some_and(is_known) && {
         let env = world.env();
         let actions = if let gradus_envs::Space::Discrete(n) = env.action_space() { Some(n as usize) } else { None };
@@ -146,7 +146,7 @@ impl Worlds {
     ///
     /// # Panics
     /// Unless [`knows`] returns `true` for `world` and `policy`.
-    pub fn new(world: &World, envs: usize, seed: u64, policy: &ActorCritic) -> Result<Self, String> {
+    pub fn new(world: &EnvSpec, envs: usize, seed: u64, policy: &ActorCritic) -> Result<Self, String> {
         assert!(knows(world, policy), "worlds: expected an environment with a tensor program that fits the policy, got {}", world.name);
         let device = policy.device();
         let kind = if device == Device::Mps { Kind::Float } else { Kind::Double };

@@ -3,14 +3,14 @@
 //! For each completion, these numbers are copied to the host: the lengths of prompt and completion, the log-probabilities of the tokens,
 //! the reward, whether the completion was cut off, and whether it is an exact solution.
 
-use gradus_envs::{Space, TensorEnvSpec, World};
+use gradus_envs::{EnvSpec, Space, TensorEnvSpec};
 use tch::{Device, Kind, TchError, Tensor, no_grad};
 
 use super::random::episode_seeds;
 use super::target_sum::{TargetSum, Verdicts};
 use crate::torch::fault::one_line;
 use crate::torch::parameters::{to_device, to_host};
-use crate::torch::transformer::{Drawn, Hand, Rows, Transformer};
+use crate::torch::transformer::{Drawn, Rows, StreamPosition, Transformer};
 use crate::{Observations, Prefix, Store};
 
 /// Upper bound on a task's largest target number, because each call that generates completions reads the prompts of all target numbers.
@@ -49,7 +49,7 @@ pub struct Completions {
 }
 
 /// Whether `policy` can generate the texts of `world`, and they can be verified on the policy's device.
-pub fn knows_text(world: &World, policy: &Transformer) -> bool {
+pub fn knows_text(world: &EnvSpec, policy: &Transformer) -> bool {
     let (Some(TensorEnvSpec::TargetSum(task)), Some(text)) = (&world.tensor_spec, &world.text) else { return false };
     let Space::Text { vocabulary, context } = text.space() else { return false };
     let (writes, reads) = policy.writes_and_reads();
@@ -62,7 +62,7 @@ impl TextWorlds {
     ///
     /// # Panics
     /// Unless [`knows_text`] returns `true` for `world` and `policy`.
-    pub fn new(world: &World, (envs, group): (usize, usize), seed: u64, policy: &Transformer) -> Result<Self, String> {
+    pub fn new(world: &EnvSpec, (envs, group): (usize, usize), seed: u64, policy: &Transformer) -> Result<Self, String> {
         assert!(
             knows_text(world, policy),
             "worlds: expected an environment with a tensor program that fits the policy, got {}",
@@ -89,12 +89,12 @@ impl TextWorlds {
     ///
     /// # Panics
     /// Unless `hands` has one entry per environment.
-    pub fn write(&self, policy: &Transformer, episode: u64, hands: &[Hand], at_once: usize) -> Result<Completions, String> {
+    pub fn write(&self, policy: &Transformer, episode: u64, hands: &[StreamPosition], at_once: usize) -> Result<Completions, String> {
         assert_eq!(hands.len(), self.envs, "hands: expected one per environment");
         no_grad(|| self.write_all(policy, episode, hands, at_once)).map_err(|error| policy.failed(&error))
     }
 
-    fn write_all(&self, policy: &Transformer, episode: u64, hands: &[Hand], at_once: usize) -> Result<Completions, TchError> {
+    fn write_all(&self, policy: &Transformer, episode: u64, hands: &[StreamPosition], at_once: usize) -> Result<Completions, TchError> {
         let (program, n, most) = (&self.program, self.envs as i64, self.most as i64);
         let ids = Tensor::f_arange(self.envs.div_ceil(self.group) as i64, (Kind::Int64, self.groups.device()))?;
         let asked = program.numbers(&episode_seeds(self.seed, &ids, &Tensor::from(episode as i64))?)?;

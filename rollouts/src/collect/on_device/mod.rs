@@ -6,7 +6,7 @@ mod texts;
 use std::any::Any;
 
 use gradus_agents::{Collection, Rollout};
-use gradus_envs::{EnvError, World};
+use gradus_envs::{EnvError, EnvSpec};
 use gradus_nets::{Behaviour, torch};
 
 use super::{Episode, NotThere};
@@ -25,7 +25,7 @@ pub(super) enum OnDevice {
 
 impl OnDevice {
     pub fn new(
-        world: &World,
+        world: &EnvSpec,
         (envs, seed): (usize, u64),
         (collection, wrappers): (Collection, &WrapperConfig),
         policy: &dyn Behaviour,

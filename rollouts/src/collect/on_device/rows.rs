@@ -5,7 +5,7 @@
 
 use gradus_agents::{Collection, End, GroupId, Rollout, Segment};
 use gradus_envs::random::episode_seed;
-use gradus_envs::{EnvError, World};
+use gradus_envs::{EnvError, EnvSpec};
 use gradus_nets::Behaviour;
 use gradus_nets::torch::worlds::{Record, Standing, Worlds, knows};
 
@@ -56,7 +56,7 @@ struct Cut {
 
 impl Rows {
     pub fn new(
-        world: &World,
+        world: &EnvSpec,
         (envs, seed): (usize, u64),
         (collection, wrappers): (Collection, &WrapperConfig),
         policy: &dyn Behaviour,

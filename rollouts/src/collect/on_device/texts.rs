@@ -7,9 +7,9 @@
 use gradus_agents::{Collection, Completion, End, GroupId, Rollout, Segment};
 use gradus_envs::random::episode_seed;
 use gradus_envs::text::TextWorld;
-use gradus_envs::{Ending, EnvError, Starts, World};
+use gradus_envs::{Ending, EnvError, EnvSpec, Starts};
 use gradus_nets::Behaviour;
-use gradus_nets::torch::Hand;
+use gradus_nets::torch::StreamPosition;
 use gradus_nets::torch::worlds::{Completions, TextWorlds, knows_text};
 
 use super::transformer;
@@ -20,7 +20,7 @@ use crate::normaliser::Normaliser;
 /// The text environments of a run on a device.
 pub struct Texts {
     worlds: TextWorlds,
-    world: World,
+    world: EnvSpec,
     text: TextWorld,
     score_names: Vec<String>,
     starts: Starts,
@@ -33,7 +33,7 @@ pub struct Texts {
 
 impl Texts {
     pub fn new(
-        (world, text): (&World, &TextWorld),
+        (world, text): (&EnvSpec, &TextWorld),
         (envs, seed): (usize, u64),
         collection: Collection,
         policy: &dyn Behaviour,
@@ -63,8 +63,8 @@ impl Texts {
         let policy = transformer(policy).expect("the policy that these environments were made for");
         let (first, mut rounds) = (self.begun - 1, Vec::with_capacity(self.per_env));
         for _ in 0..self.per_env {
-            let hand = |(env, position): (usize, &u64)| Hand { index: env as u64, position: *position };
-            let hands: Vec<Hand> = self.positions.iter().enumerate().map(hand).collect();
+            let hand = |(env, position): (usize, &u64)| StreamPosition { index: env as u64, position: *position };
+            let hands: Vec<StreamPosition> = self.positions.iter().enumerate().map(hand).collect();
             let round = self.worlds.write(policy, self.begun - 1, &hands, max_concurrent).map_err(EnvError::State)?;
             self.positions.iter_mut().zip(&round.lengths).for_each(|(position, length)| *position += *length as u64);
             self.begun += 1;

@@ -16,7 +16,7 @@ use super::lock;
 /// well. After every failed trial it rests twice as long, up to 0.3 seconds.
 ///
 /// Only Linux counts these times for every thread. On other systems, and in sandboxes without `/proc`, the number of workers does not change.
-pub(super) struct Manners {
+pub(super) struct WorkerLimit {
     began: Instant,
     /// Pieces of work so far.
     pieces: AtomicUsize,
@@ -54,7 +54,7 @@ const LOOK: u64 = 50_000_000;
 /// Cores that the threads of a pool may wait for, on average, before the pool gives way.
 const PATIENCE: f64 = 0.25;
 
-impl Manners {
+impl WorkerLimit {
     pub(super) fn new() -> Self {
         let watch = Watch { threads: Vec::new(), read: 0, idle: None, pause: PAUSE[0], step: 1, is_second: false };
         Self {

@@ -1,4 +1,4 @@
-//! [`World`]: the specification of an environment, which makes single environments and vectors of them.
+//! [`EnvSpec`]: the specification of an environment, which makes single environments and vectors of them.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use crate::text::{TargetSum, TextWorld};
 use crate::{Autoreset, Batch, Env, EnvError, ScalarBatch, Starts, TimeLimit, VecEnv, panics};
 
 /// The largest number of steps of an episode where training or evaluation waits for its end, unless the environment declares a longer time
-/// limit. See [`World::longest_episode`].
+/// limit. See [`EnvSpec::longest_episode`].
 pub const MAX_EPISODE_STEPS: u32 = 1_000_000;
 
 /// The description from which an engine (the part of a run that computes the networks) steps an environment as tensor operations on the
@@ -38,11 +38,11 @@ pub(crate) type Many = Arc<dyn Fn(usize) -> Box<dyn Batch> + Send + Sync>;
 /// Returns the transition table that a world's environments follow.
 type Model = Arc<dyn Fn() -> Arc<dyn Tabular> + Send + Sync>;
 /// Applies one of a world's wrappers to another world.
-type Rewrap = Arc<dyn Fn(World) -> World + Send + Sync>;
+type Rewrap = Arc<dyn Fn(EnvSpec) -> EnvSpec + Send + Sync>;
 
 /// The specification of an environment: its name, its properties, and how to make one copy or many.
 #[derive(Clone)]
-pub struct World {
+pub struct EnvSpec {
     /// Our name, such as `cartpole`.
     pub name: String,
     /// Gymnasium's name, such as `CartPole-v1`, if it has one.
@@ -67,7 +67,11 @@ pub struct World {
     pub(crate) wrappers: Vec<Rewrap>,
 }
 
-impl World {
+/// The name of [`EnvSpec`] in earlier versions.
+#[deprecated = "renamed to EnvSpec"]
+pub type World = EnvSpec;
+
+impl EnvSpec {
     /// Creates a custom world from `make`, which returns a new environment. Any time limit must be part of that environment.
     pub fn new<E: Env + 'static>(name: &str, make: impl Fn() -> E + Clone + Send + Sync + 'static) -> Self {
         let one = make.clone();
@@ -103,10 +107,10 @@ impl World {
     /// needed.
     ///
     /// ```
-    /// use gradus_envs::World;
+    /// use gradus_envs::EnvSpec;
     /// use gradus_envs::tabular::random_walk;
     ///
-    /// let walk = World::of_table("random-walk", 1000, || random_walk(5));
+    /// let walk = EnvSpec::of_table("random-walk", 1000, || random_walk(5));
     /// assert_eq!(walk.model().map(|model| model.table().states()), Some(5));
     /// ```
     pub fn of_table<W: Tabular + 'static>(name: &str, limit: u32, make: impl Fn() -> W + Send + Sync + 'static) -> Self {
@@ -135,7 +139,7 @@ impl World {
     /// Wraps every environment of this world. The wrapped world has no [`model`](Self::model), because a wrapper may change anything.
     pub fn wrapped<E: Env + 'static>(self, wrap: impl Fn(Box<dyn Env>) -> E + Clone + Send + Sync + 'static) -> Self {
         let (one, again, mut wrappers) = (self.one, wrap.clone(), self.wrappers);
-        wrappers.push(Arc::new(move |world: World| world.wrapped(again.clone())));
+        wrappers.push(Arc::new(move |world: EnvSpec| world.wrapped(again.clone())));
         let made = Self::new(&self.name, move || wrap(one()));
         Self { one: made.one, many: made.many, wrappers, tensor_spec: None, model: None, states: None, ..self }
     }
@@ -157,7 +161,7 @@ impl World {
     }
 
     /// Makes vectors as `other` does. Both must give the same numbers; the crate gradus-checker tests this.
-    pub fn with_vectors_of(self, other: &World) -> Self {
+    pub fn with_vectors_of(self, other: &EnvSpec) -> Self {
         Self { many: other.many.clone(), ..self }
     }
 
@@ -187,7 +191,7 @@ impl World {
     }
 
     /// Returns the largest number of steps of an episode in evaluation, in play, and in training on whole episodes:
-    /// [`MAX_EPISODE_STEPS`], or [`max_episode_steps`](World::max_episode_steps) if this is larger. An episode without an end by then is
+    /// [`MAX_EPISODE_STEPS`], or [`max_episode_steps`](EnvSpec::max_episode_steps) if this is larger. An episode without an end by then is
     /// [`EnvError::Endless`].
     pub fn longest_episode(&self) -> u32 {
         self.max_episode_steps.map_or(MAX_EPISODE_STEPS, |limit| limit.max(MAX_EPISODE_STEPS))
@@ -198,7 +202,7 @@ impl World {
         self.vec_env_with(ids, seed, Autoreset::SameStep)
     }
 
-    /// As [`vec_env`](World::vec_env), with the given starts and autoreset mode.
+    /// As [`vec_env`](EnvSpec::vec_env), with the given starts and autoreset mode.
     pub fn vec_env_with(&self, ids: Range<usize>, starts: impl Into<Starts>, autoreset: Autoreset) -> Result<VecEnv, EnvError> {
         self.checked_env()?;
         let batch = self.making(|| (self.many)(ids.len()))?;
