@@ -1,4 +1,5 @@
-//! Passes the compiler a hash of the code that determines a run's numbers, and the linker the folder of libtorch.
+//! Passes the compiler a hash of the code that determines a run's numbers and the list of the pages in `docs/`, and the linker the folder of
+//! libtorch.
 
 use std::env;
 use std::fs;
@@ -46,6 +47,7 @@ const NOT_CODE: [&str; 30] = [
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-env=GRADUS_CODE={:016x}", code());
+    write_pages();
     let Ok(folder) = env::var("DEP_TCH_LIBTORCH_LIB") else { return };
     let os = env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
     // lets programs built with the feature `tch` find libtorch at run time; `torch-sys` passes libtorch's folder only to direct dependents
@@ -80,6 +82,32 @@ fn code() -> u64 {
         add(&read(Path::new("Cargo.lock")));
     }
     hash
+}
+
+/// Writes two lists of pages: all of them, for `gradus guide`, and a module for each page about agents, for the documentation of the crate.
+fn write_pages() {
+    let (mut pages, mut modules) = (String::new(), String::new());
+    for folder in ["docs", "docs/agents"] {
+        println!("cargo:rerun-if-changed={folder}");
+        let mut files: Vec<PathBuf> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        files.retain(|file| file.extension().is_some_and(|ending| ending == "md"));
+        files.sort(); // README.md comes first
+        for file in files {
+            let name = file.file_stem().unwrap_or_default().to_string_lossy().replace("README", "agents");
+            let path = file.to_string_lossy().replace('\\', "/");
+            let text = format!(r#"include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/{path}"))"#);
+            pages += &format!("({name:?}, {text}),\n");
+            if folder == "docs/agents" && name != "agents" {
+                let page = read(&file);
+                let summary = page.lines().nth(2).and_then(|line| line.split_inclusive(". ").next()).unwrap_or_default().trim();
+                let frame = r#"#[doc = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide.html"))]"#;
+                modules += &format!("/// {summary}\n///\n#[doc = {text}]\n///\n{frame}\npub mod {} {{}}\n", name.replace('-', "_"));
+            }
+        }
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    fs::write(out.join("pages.rs"), format!("[{pages}]")).expect("the output folder can be written");
+    fs::write(out.join("agents.rs"), modules).expect("the output folder can be written");
 }
 
 /// Returns a file's text with `\n` line ends; empty if the file cannot be read.

@@ -25,6 +25,7 @@ const AGENTS: &[Entry] = &[
     Entry::of::<policy_gradient::GrpoConfig>(),
     Entry::of::<preferences::DpoConfig>(),
     Entry::of::<q_learning::DqnConfig>(),
+    Entry::of::<q_learning::MunchausenDqnConfig>(),
     Entry::of::<q_learning::QrDqnConfig>(),
     Entry::of::<q_learning::PqnConfig>(),
     Entry::of::<actor_critic::DdpgConfig>(),

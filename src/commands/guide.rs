@@ -13,39 +13,8 @@ pub(super) struct Guide {
     topic: Option<String>,
 }
 
-/// The pages: their names and their texts in Markdown.
-const PAGES: [(&str, &str); 30] = [
-    ("architecture", include_str!("../../docs/architecture.md")),
-    ("commands", include_str!("../../docs/commands.md")),
-    ("coming-from-sb3", include_str!("../../docs/coming-from-sb3.md")),
-    ("debugger", include_str!("../../docs/debugger.md")),
-    ("determinism", include_str!("../../docs/determinism.md")),
-    ("gpu", include_str!("../../docs/gpu.md")),
-    ("metrics", include_str!("../../docs/metrics.md")),
-    ("policy-file", include_str!("../../docs/policy-file.md")),
-    ("reliability", include_str!("../../docs/reliability.md")),
-    ("your-own-agent", include_str!("../../docs/your-own-agent.md")),
-    ("your-own-environment", include_str!("../../docs/your-own-environment.md")),
-    ("agents", include_str!("../../docs/agents/README.md")),
-    ("a2c", include_str!("../../docs/agents/a2c.md")),
-    ("a3c", include_str!("../../docs/agents/a3c.md")),
-    ("bandits", include_str!("../../docs/agents/bandits.md")),
-    ("ddpg", include_str!("../../docs/agents/ddpg.md")),
-    ("dpo", include_str!("../../docs/agents/dpo.md")),
-    ("dqn", include_str!("../../docs/agents/dqn.md")),
-    ("grpo", include_str!("../../docs/agents/grpo.md")),
-    ("ppo", include_str!("../../docs/agents/ppo.md")),
-    ("pqn", include_str!("../../docs/agents/pqn.md")),
-    ("qr-dqn", include_str!("../../docs/agents/qr-dqn.md")),
-    ("reinforce", include_str!("../../docs/agents/reinforce.md")),
-    ("reward-model", include_str!("../../docs/agents/reward-model.md")),
-    ("sac", include_str!("../../docs/agents/sac.md")),
-    ("sft", include_str!("../../docs/agents/sft.md")),
-    ("shared", include_str!("../../docs/agents/shared.md")),
-    ("tabular", include_str!("../../docs/agents/tabular.md")),
-    ("td3", include_str!("../../docs/agents/td3.md")),
-    ("trpo", include_str!("../../docs/agents/trpo.md")),
-];
+/// The pages: their names and their texts in Markdown. `build.rs` lists the files of `docs/` and `docs/agents/`.
+const PAGES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
 pub(super) fn run(arguments: &Guide) -> Result<u8, Error> {
     let Some(topic) = &arguments.topic else {

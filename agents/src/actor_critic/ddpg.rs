@@ -105,8 +105,8 @@ impl OffPolicyAgent<dyn QActorCritic> for Ddpg {
         // y = r + gamma Q_target(s', mu_target(s'))
         let actions = learner.next_target_actions(sample);
         let values = learner.next_target_values(sample, &actions);
-        let gamma = self.config.learner.off_policy.gamma;
-        let targets = sample.targets(&values, 1, |r, q| r + gamma * q);
+        let (r, gamma) = (&sample.rollout.rewards, self.config.learner.off_policy.gamma);
+        let targets = sample.targets(&values, 1, |t, q| r[t] + gamma * q);
         let evaluated = learner.step_critics(sample, &targets, 1.0, context)?;
 
         learner.step_actor(sample, None, &DeterministicObjective, context)?;

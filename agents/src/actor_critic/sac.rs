@@ -164,8 +164,8 @@ impl OffPolicyAgent<dyn QActorCritic> for Sac {
         let q = learner.next_target_values(sample, &actions);
         let least = q.chunks(self.config.n_critics).map(|q| q.iter().copied().fold(f32::INFINITY, f32::min));
         let values: Vec<f32> = least.zip(&log_probs).map(|(q, log_prob)| q - alpha * log_prob).collect();
-        let gamma = self.config.learner.off_policy.gamma;
-        let targets = sample.targets(&values, 1, |r, v| r + gamma * v);
+        let (r, gamma) = (&sample.rollout.rewards, self.config.learner.off_policy.gamma);
+        let targets = sample.targets(&values, 1, |t, v| r[t] + gamma * v);
         let evaluated = learner.step_critics(sample, &targets, 0.5, context)?;
 
         let log_prob = learner.step_actor(sample, Some(&mut noise), &SacObjective { alpha }, context)?.diagnostics[0];

@@ -98,8 +98,8 @@ impl OffPolicyAgent<dyn QActorCritic> for Td3 {
         // change 1: the smaller of the critics' values
         let q = learner.next_target_values(sample, &actions);
         let values: Vec<f32> = q.chunks(self.config.n_critics).map(|q| q.iter().copied().fold(f32::INFINITY, f32::min)).collect();
-        let gamma = self.config.learner.off_policy.gamma;
-        let targets = sample.targets(&values, 1, |r, q| r + gamma * q);
+        let (r, gamma) = (&sample.rollout.rewards, self.config.learner.off_policy.gamma);
+        let targets = sample.targets(&values, 1, |t, q| r[t] + gamma * q);
         let evaluated = learner.step_critics(sample, &targets, 1.0, context)?;
 
         // change 2: the actor is updated less often, and so are the target networks

@@ -132,8 +132,8 @@ impl OffPolicyAgent<dyn QNetwork> for Dqn {
         let actions = learner.greedy_actions(sample, choosing);
         let values: Vec<f32> = target.chunks(learner.network.actions()).zip(actions).map(|(q, action)| q[action]).collect();
 
-        let gamma = self.config.learner.off_policy.gamma;
-        let targets = sample.targets(&values, 1, |r, v| r + gamma * v);
+        let (r, gamma) = (&sample.rollout.rewards, self.config.learner.off_policy.gamma);
+        let targets = sample.targets(&values, 1, |t, v| r[t] + gamma * v);
         let objective = DqnObjective { targets: &targets, loss: self.config.loss };
         learner.step(sample, (&objective, DqnObjective::METRICS), context)
     }

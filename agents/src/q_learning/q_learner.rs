@@ -90,6 +90,13 @@ impl QLearner {
         values
     }
 
+    /// Returns the target network's values of all actions in the observation of every decision of the sample.
+    pub fn target_values(&mut self, sample: &Sample) -> Vec<f32> {
+        let mut values = Vec::new();
+        self.target.q_values(&sample.rollout.store, 0..sample.rollout.len(), &mut values);
+        values
+    }
+
     /// As [`next_target_values`](QLearner::next_target_values), but the network's values.
     pub fn next_values(&mut self, sample: &Sample) -> Vec<f32> {
         let mut values = Vec::new();
@@ -100,9 +107,8 @@ impl QLearner {
     /// Returns the greedy action after each segment of the sample: the allowed action of the greatest value. `values` is a result of
     /// [`next_values`](QLearner::next_values) or [`next_target_values`](QLearner::next_target_values).
     pub fn greedy_actions(&self, sample: &Sample, values: &[f32]) -> Vec<usize> {
-        let (n, atoms, masks) = (self.network.actions(), self.network.head().atoms, sample.rollout.store.next_masks.as_ref());
-        let mask = |row: usize| masks.map(|masks| &masks[row * n..(row + 1) * n]);
-        values.chunks(n * atoms).enumerate().map(|(row, q)| greedy(q, atoms, mask(row))).collect()
+        let (n, atoms) = (self.network.actions(), self.network.head().atoms);
+        values.chunks(n * atoms).enumerate().map(|(row, q)| greedy(q, atoms, sample.next_mask(row))).collect()
     }
 
     /// Takes an optimiser step on the mean of `objective` over the drawn decisions, each with its importance weight. Returns an error unless

@@ -104,8 +104,8 @@ impl OffPolicyAgent<dyn QNetwork> for QrDqn {
         let of_action = |(quantiles, action): (&'_ [f32], usize)| quantiles[action * atoms..(action + 1) * atoms].to_vec();
         let values: Vec<f32> = target.chunks(row).zip(actions).flat_map(of_action).collect();
 
-        let gamma = self.config.learner.off_policy.gamma;
-        let targets = sample.targets(&values, atoms, |r, theta| r + gamma * theta);
+        let (r, gamma) = (&sample.rollout.rewards, self.config.learner.off_policy.gamma);
+        let targets = sample.targets(&values, atoms, |t, theta| r[t] + gamma * theta);
         let objective = QrDqnObjective { targets: &targets };
         learner.step(sample, (&objective, QrDqnObjective::METRICS), context)
     }

@@ -114,11 +114,11 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Returns the targets of the drawn decisions, each at the index of its decision. `backup` makes a target from a reward and the value after
-    /// it, usually r + gamma v. It is applied to the rewards of the segment, from the last to the first, so that a segment of n rewards gives
-    /// r + gamma r' + ... + gamma^n v. `values` has `atoms` values v for each observation after a segment, in the order of the store. After a
-    /// termination, v is 0. A decision has `atoms` targets.
-    pub fn targets(&self, values: &[f32], atoms: usize, backup: impl Fn(f32, f32) -> f32) -> Vec<f32> {
+    /// Returns the targets of the drawn decisions, each at the index of its decision. `backup(t, v)` is the target of decision t if the value
+    /// after it is v, usually r\[t\] + gamma v. It is applied to the decisions of the segment, from the last to the first, so that a segment of n
+    /// rewards gives r + gamma r' + ... + gamma^n v. `values` has `atoms` values v for each observation after a segment, in the order of the
+    /// store. After a termination, v is 0. A decision has `atoms` targets.
+    pub fn targets(&self, values: &[f32], atoms: usize, backup: impl Fn(usize, f32) -> f32) -> Vec<f32> {
         let Rollout { segments, rewards, .. } = &self.rollout;
         let mut targets = vec![0.0; rewards.len() * atoms];
         for segment in segments {
@@ -126,11 +126,34 @@ impl Sample {
             if let End::Truncated { successor } | End::Cut { successor } = segment.end {
                 own.copy_from_slice(&values[(successor - rewards.len()) * atoms..][..atoms]);
             }
-            for reward in rewards[segment.range.clone()].iter().rev() {
-                own.iter_mut().for_each(|target| *target = backup(*reward, *target));
+            for t in segment.range.clone().rev() {
+                own.iter_mut().for_each(|target| *target = backup(t, *target));
             }
         }
         targets
+    }
+
+    /// Returns the action of decision `t`.
+    ///
+    /// # Panics
+    /// If the actions are not discrete.
+    pub fn action(&self, t: usize) -> usize {
+        let ActionRows::Discrete(actions) = &self.rollout.store.actions else { panic!("actions: expected discrete actions") };
+        actions[t] as usize
+    }
+
+    /// Returns which actions were allowed at decision `t`; `None` without masks.
+    pub fn mask(&self, t: usize) -> Option<&[bool]> {
+        let masks = self.rollout.store.masks.as_ref()?;
+        let actions = masks.len() / self.rollout.len();
+        Some(&masks[t * actions..(t + 1) * actions])
+    }
+
+    /// Returns which actions are allowed in the observation number `i` of those that follow a segment; `None` without masks.
+    pub fn next_mask(&self, i: usize) -> Option<&[bool]> {
+        let masks = self.rollout.store.next_masks.as_ref()?;
+        let actions = masks.len() / (self.rollout.store.rows() - self.rollout.len());
+        Some(&masks[i * actions..(i + 1) * actions])
     }
 }
 
@@ -291,7 +314,7 @@ impl Replay {
         let slots: Vec<usize> = (0..n).map(|i| draw(i, stream)).collect();
         let decisions = n * horizon;
         let mut observations = Vec::with_capacity((decisions + n) * self.width);
-        let (mut successors, mut next_masks) = (Vec::with_capacity(n * self.width), Vec::new());
+        let (mut successors, mut masks, mut next_masks) = (Vec::with_capacity(n * self.width), Vec::new(), Vec::new());
         let mut actions = self.actions_with_capacity(decisions);
         let (mut rewards, mut segments, mut first) = (Vec::with_capacity(decisions), Vec::with_capacity(n), Vec::with_capacity(n));
         for (i, slot) in slots.iter().enumerate() {
@@ -302,6 +325,7 @@ impl Replay {
                 observations.extend_from_slice(self.observation(slot));
                 actions.push(&self.actions, slot);
                 rewards.push(self.rewards[slot]);
+                masks.extend_from_slice(row_of(&self.masks, self.envs * self.slots, slot));
                 t += 1;
                 let next = self.slot(env, t);
                 match self.endings[slot] {
@@ -330,7 +354,9 @@ impl Replay {
         observations.extend_from_slice(&successors);
         self.scaling.apply(&mut observations, &mut rewards);
         let mut store = Store::new(self.width, observations, actions);
-        store.next_masks = (!self.masks.is_empty()).then_some(next_masks);
+        if !self.masks.is_empty() {
+            (store.masks, store.next_masks) = (Some(masks), Some(next_masks));
+        }
         let weights = vec![1.0; n];
         Sample { rollout: Rollout::new(store, rewards, vec![0.0; decisions], segments), first, weights, slots }
     }
