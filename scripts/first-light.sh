@@ -9,7 +9,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-LIMIT=92     # seconds of processor time: the aim is 90
+# The scale leaves some of the machine's variation: one commit took 87 to 93 s in one week and 95 s in the next. The limit therefore lies above
+# the aim, 90 s.
+LIMIT=97     # seconds of processor time
 REFERENCE=32 # seconds of processor time for the dependencies, on the machine for which LIMIT was set; 35 before they were one unit each
 CRATES=85
 
