@@ -91,8 +91,36 @@ pub struct Transition {
     pub step_ends: Vec<bool>,
     /// One flag per environment: whether this step reset the environment, with [`Autoreset::NextStep`].
     pub resets: Vec<bool>,
+    /// One flag per environment: whether it took no step, because it was reset instead, paused, or waiting for its next episode.
+    pub idle: Vec<bool>,
     /// The episodes that ended, in the order of the environments.
     pub finished: Vec<Finished>,
+}
+
+/// What followed the actions of one step in some environments: what an agent learns from. Each slice has one entry or one row per environment.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome<'a> {
+    /// The rewards.
+    pub rewards: &'a [f32],
+    /// Whether the episodes go on.
+    pub endings: &'a [Ending],
+    /// The observations after the step. If an episode has ended: its final observation, unless `finished` has it.
+    pub observations: &'a [f32],
+    /// The action masks of these observations, if the environments have masks.
+    pub masks: Option<&'a [bool]>,
+    /// The episodes that ended, if the environments have begun the next ones already; `env` counts from the first of these environments.
+    pub finished: &'a [Finished],
+    /// The environments that ignored their actions; may be empty if there are none. See [`Transition::idle`].
+    pub idle: &'a [bool],
+    /// The texts that completed a step of their solution; empty for other environments. See [`Transition::step_ends`].
+    pub step_ends: &'a [bool],
+}
+
+impl<'a> Outcome<'a> {
+    /// The outcome in environments without masks and texts whose observations are never those of the next episode.
+    pub fn new(rewards: &'a [f32], endings: &'a [Ending], observations: &'a [f32]) -> Self {
+        Self { rewards, endings, observations, masks: None, finished: &[], idle: &[], step_ends: &[] }
+    }
 }
 
 /// The seeds of the episodes of a run.

@@ -63,7 +63,7 @@ pub use env::{Action, Actions, Env, Step};
 #[allow(deprecated)]
 pub use env_spec::World;
 pub use env_spec::{EnvSpec, MAX_EPISODE_STEPS, TensorEnvSpec};
-pub use episode::{Autoreset, Ending, Finished, Starts, Transition};
+pub use episode::{Autoreset, Ending, Finished, Outcome, Starts, Transition};
 pub use error::EnvError;
 pub use scene::{Ink, Scene, Shape};
 pub use single::{SingleEnv, make};

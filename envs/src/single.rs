@@ -1,7 +1,9 @@
 //! [`SingleEnv`]: one environment with its observation, its checks and autoreset.
 
 use crate::random::episode_seed;
-use crate::{Action, Autoreset, Ending, Env, EnvError, EnvSpec, Finished, Scene, Space, Step, UNWRITTEN, panics, registry, unwritten};
+use crate::{
+    Action, Autoreset, Ending, Env, EnvError, EnvSpec, Finished, Outcome, Scene, Space, Step, UNWRITTEN, panics, registry, unwritten,
+};
 
 /// Makes the environment `name` (our name or Gymnasium's), at the start of its first episode. Its episodes follow from `seed`.
 ///
@@ -30,6 +32,7 @@ pub struct SingleEnv {
     world: String,
     env: Box<dyn Env>,
     action_space: Space,
+    is_text: bool,
     autoreset: Autoreset,
     seed: u64,
     observation: Vec<f32>,
@@ -41,6 +44,12 @@ pub struct SingleEnv {
     episode_return: f64,
     length: u32,
     finished: Option<Finished>,
+    /// The reward and the ending of the last step, and whether it was none but the reset after an episode.
+    reward: f32,
+    ending: Ending,
+    is_idle: bool,
+    /// Whether the last action completed a solution step; only of texts.
+    ends_step: Option<bool>,
     /// Whether the episode is over and the next one has not begun.
     is_waiting: bool,
 }
@@ -68,21 +77,26 @@ impl EnvSpec {
     /// Makes one environment, whose first episode has not begun.
     fn before_episodes(&self, seed: u64, autoreset: Autoreset) -> Result<SingleEnv, EnvError> {
         let env = self.checked_env()?;
-        let (width, action_space) = (env.observation_space().width(), env.action_space());
+        let (space, action_space) = (env.observation_space(), env.action_space());
         let actions = if let Space::Discrete(n) = action_space { Some(n as usize) } else { None };
         Ok(SingleEnv {
             world: self.name.clone(),
             env,
             action_space,
+            is_text: matches!(space, Space::Text { .. }),
             autoreset,
             seed,
-            observation: vec![UNWRITTEN; width],
+            observation: vec![UNWRITTEN; space.width()],
             mask: actions.map(|n| vec![true; n]),
             episodes: 0,
             episode_seed: 0,
             episode_return: 0.0,
             length: 0,
             finished: None,
+            reward: 0.0,
+            ending: Ending::Running,
+            is_idle: false,
+            ends_step: None,
             is_waiting: false,
         })
     }
@@ -99,19 +113,22 @@ impl SingleEnv {
         match self.autoreset {
             Autoreset::NextStep if self.is_waiting => {
                 self.reset()?;
+                (self.reward, self.ending, self.is_idle) = (0.0, Ending::Running, true);
                 return Ok(Step { reward: 0.0, terminated: false, truncated: false });
             }
             _ if self.is_waiting => return Err(EnvError::Finished { env: 0 }),
             _ => {}
         }
         // an observation that the environment leaves as it is must not look like a new one; texts grow in place
-        if self.episodes == 1 && self.length == 0 && !matches!(self.env.observation_space(), Space::Text { .. }) {
+        if self.episodes == 1 && self.length == 0 && !self.is_text {
             self.observation.fill(UNWRITTEN);
         }
         self.length += 1;
         let step = self.guarded(|env, observation| env.step(action, observation))?;
         self.episode_return += step.reward;
         self.check(step.reward)?;
+        (self.reward, self.ending, self.is_idle) = (step.reward as f32, Ending::new(step.terminated, step.truncated), false);
+        self.ends_step = if self.is_text { Some(self.guarded(|env, _| env.ends_step())?) } else { None };
         if step.done() {
             let (mut scores, mut mask) = (vec![0.0; self.env.score_names().len()], self.mask.clone());
             self.guarded(|env, _| {
@@ -203,6 +220,21 @@ impl SingleEnv {
     /// The last episode that ended, with its final observation.
     pub fn finished(&self) -> Option<&Finished> {
         self.finished.as_ref()
+    }
+
+    /// The outcome of the last step.
+    pub fn outcome(&self) -> Outcome<'_> {
+        use std::slice::from_ref;
+        let finished = if self.ending.done() { self.finished.as_slice() } else { &[] };
+        Outcome {
+            rewards: from_ref(&self.reward),
+            endings: from_ref(&self.ending),
+            observations: &self.observation,
+            masks: self.mask.as_deref(),
+            finished,
+            idle: from_ref(&self.is_idle),
+            step_ends: self.ends_step.as_slice(),
+        }
     }
 
     /// A picture of the current state, if the environment can be rendered.

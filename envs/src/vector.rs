@@ -7,7 +7,7 @@ use ndarray::ArrayView2;
 
 use crate::lockstep::{Seeds, Tally, are_allowed};
 use crate::random::dynamics_seed;
-use crate::{Actions, Autoreset, Batch, Ending, EnvError, Finished, MAX_EPISODE_STEPS, Space, Starts, Transition, panics};
+use crate::{Actions, Autoreset, Batch, Ending, EnvError, Finished, MAX_EPISODE_STEPS, Outcome, Space, Starts, Transition, panics};
 
 /// The number that observations hold before an environment writes them: a NaN with an arbitrary payload.
 pub const UNWRITTEN: f32 = f32::from_bits(0x7FD5_3A96);
@@ -90,6 +90,7 @@ impl VecEnv {
                 endings: vec![Ending::Running; n],
                 step_ends: vec![false; if is_text { n } else { 0 }],
                 resets: vec![false; n],
+                idle: vec![false; n],
                 finished: Vec::new(),
             },
             waiting: vec![false; n],
@@ -254,19 +255,28 @@ impl VecEnv {
         Ok(&self.transition)
     }
 
+    /// The outcome of the last step.
+    pub fn outcome(&self) -> Outcome<'_> {
+        let Transition { rewards, endings, step_ends, idle, finished, .. } = &self.transition;
+        Outcome { rewards, endings, observations: &self.observations, masks: self.action_masks(), finished, idle, step_ends }
+    }
+
     fn advance(&mut self, actions: Actions<'_>) -> Result<(), EnvError> {
-        let Transition { rewards, endings, step_ends, resets, finished } = &mut self.transition;
+        let Transition { rewards, endings, step_ends, resets, idle, finished } = &mut self.transition;
         if std::mem::take(&mut self.is_new) && step_ends.is_empty() {
             self.observations.fill(UNWRITTEN);
         }
         self.is_stepping = true;
         if step_ends.is_empty() {
+            if self.autoreset != Autoreset::SameStep {
+                idle.copy_from_slice(&self.waiting);
+            }
             self.batch.step(actions, &self.waiting, &mut self.observations, rewards, endings);
         } else {
-            let standing: Vec<bool> = self.waiting.iter().zip(&self.held).map(|(waiting, held)| *waiting || *held).collect();
-            self.batch.step(actions, &standing, &mut self.observations, rewards, endings);
-            for (env, (ends_step, standing)) in step_ends.iter_mut().zip(standing).enumerate() {
-                *ends_step = !standing && self.batch.ends_step(env);
+            idle.iter_mut().zip(self.waiting.iter().zip(&self.held)).for_each(|(idle, (waiting, held))| *idle = *waiting || *held);
+            self.batch.step(actions, idle, &mut self.observations, rewards, endings);
+            for (env, (ends_step, idle)) in step_ends.iter_mut().zip(idle).enumerate() {
+                *ends_step = !*idle && self.batch.ends_step(env);
                 if self.held[env] {
                     (rewards[env], endings[env]) = (0.0, Ending::Running);
                     self.lengths[env] = self.lengths[env].wrapping_sub(1); // the tally below adds 1 again

@@ -1,5 +1,6 @@
 //! The interface between agents and engines.
 
+use std::any::Any;
 use std::sync::{Mutex, PoisonError};
 
 use gradus_envs::random::Stream;
@@ -73,6 +74,9 @@ impl<'a> Choice<'a> {
     }
 }
 
+/// What an actor keeps from one call to the next, such as gSDE's noise, or the keys and values of a text; `None` if it keeps nothing.
+pub type ActorState = Option<Box<dyn Any + Send>>;
+
 /// Chooses actions with the policy's current parameters. Each thread has its own actor, so several threads can choose actions at once.
 pub trait Actor: Send {
     /// Chooses an action for each row of `observations` and reports its log-probability.
@@ -84,6 +88,24 @@ pub trait Actor: Send {
     /// The result for a row depends only on that row, its mask and its stream. With gSDE it also depends on earlier calls: the actor keeps
     /// the noise of every row, so row i must belong to the same environment in every call.
     fn act(&mut self, observations: &[f32], masks: Option<&[bool]>, choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]);
+
+    /// Takes the actor's state, for [`set_state`](Actor::set_state). An actor borrows its policy; who acts in one step at a time makes an actor
+    /// for each step, and keeps only the state.
+    fn take_state(&mut self) -> ActorState {
+        None
+    }
+
+    /// Continues with the state of another actor of the same policy, whose parameters have not changed since.
+    fn set_state(&mut self, state: ActorState) {
+        let _ = state;
+    }
+}
+
+/// Puts the content of a state that this actor's kind has taken into `own`; a state of another kind changes nothing.
+pub(crate) fn restore<T: Any>(own: &mut T, state: ActorState) {
+    if let Some(Ok(state)) = state.map(Box::<dyn Any + Send>::downcast) {
+        *own = *state;
+    }
 }
 
 /// What a behaviour computes from an observation, for people to look at. Parts that it does not have are `None` or empty.
@@ -115,8 +137,8 @@ impl Inspection {
 /// A behaviour policy (Sutton and Barto), such as a network, a table or a rule. Code that collects rollouts or evaluates a policy needs
 /// only this interface.
 ///
-/// The supertrait [`Any`](std::any::Any) lets an engine recognise its own policies, although this interface names no engine.
-pub trait Behaviour: std::any::Any + Send + Sync {
+/// The supertrait [`Any`] lets an engine recognise its own policies, although this interface names no engine.
+pub trait Behaviour: Any + Send + Sync {
     /// Numbers per observation.
     fn observation_width(&self) -> usize;
 

@@ -132,6 +132,11 @@ impl ActorNoise {
         self.uses += 1;
     }
 
+    /// Takes the numbers out.
+    pub fn take(&mut self) -> Self {
+        Self { numbers: std::mem::take(&mut self.numbers), ..*self }
+    }
+
     /// The numbers of these rows.
     pub fn of(&self, rows: Range<usize>) -> &[f32] {
         &self.numbers[rows.start * self.length..rows.end * self.length]

@@ -5,7 +5,7 @@
 use gradus_agents::{ActionNoise, Noisy};
 use gradus_envs::random::Stream;
 use gradus_envs::{Actions, EnvError, Space};
-use gradus_nets::{ActionRows, Behaviour, Choice, Sampling, math};
+use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Sampling, math};
 
 use crate::{ActiveRows, Clipped};
 
@@ -69,36 +69,22 @@ pub enum Explores {
 
 /// Lets `policy` act in `envs` until all of them are done. Actions are chosen by `sampling`, with the random streams of `active`.
 pub fn act(policy: &dyn Behaviour, envs: &mut impl Environments, mut active: ActiveRows<'_>, sampling: &Sampling) -> Result<(), EnvError> {
-    let space = envs.action_space();
-    let mut actor = policy.actor();
-    let actions = if let Space::Discrete(n) = space { n as usize } else { 0 };
-    let (mut drawn, mut log_probs, mut done) = (ActionRows::empty(&space), Vec::new(), Vec::new());
-    let mut clipped = Clipped::to(space.clone());
+    let (mut actor, mut chooser, mut done) = (policy.actor(), Chooser::new(envs.action_space()), Vec::new());
     while !active.rows().is_empty() {
         let (rows, streams) = active.rows_and_streams();
-        log_probs.resize(rows.len(), 0.0);
-        let is_scripted = envs.scripted(rows, &mut drawn, &mut log_probs);
+        chooser.log_probs.resize(rows.len(), 0.0);
+        let is_scripted = envs.scripted(rows, &mut chooser.drawn, &mut chooser.log_probs);
         let explores = envs.explores();
         let (observations, masks) = envs.observe(rows);
-        match explores {
-            _ if is_scripted => streams.iter_mut().for_each(|stream| stream.seek(stream.position() + 1)),
-            Explores::Not => actor.act(observations, masks, Choice::by(sampling, streams), &mut drawn, &mut log_probs),
-            Explores::Epsilon(epsilon) => {
-                if epsilon < 1.0 {
-                    actor.act(observations, masks, Choice::Greedy, &mut drawn, &mut log_probs);
-                } else {
-                    drawn.resize(streams.len());
-                }
-                explore(epsilon, masks, (streams, actions), (&mut drawn, &mut log_probs));
-            }
-            Explores::Uniform => explore_uniformly(&space, streams, (&mut drawn, &mut log_probs)),
-            Explores::Noise(noisy) => {
-                actor.act(observations, masks, Choice::by(sampling, &mut *streams), &mut drawn, &mut log_probs);
-                add_noise(noisy, &space, (rows, streams), (envs.noise(), &mut drawn));
+        if is_scripted {
+            streams.iter_mut().for_each(|stream| stream.seek(stream.position() + 1));
+        } else {
+            chooser.choose(actor.as_mut(), (observations, masks), explores, sampling, streams);
+            if let Explores::Noise(noisy) = explores {
+                chooser.add_noise(noisy, (rows, streams), envs.noise());
             }
         }
-        let decisions = Decisions { drawn: &drawn, clipped: clipped.clip(&drawn), log_probs: &log_probs };
-        envs.step(rows, &decisions, &mut done)?;
+        envs.step(rows, &chooser.decisions(), &mut done)?;
         for row in done.drain(..).rev() {
             let id = active.rows()[row];
             let next = active.release(row);
@@ -106,6 +92,63 @@ pub fn act(policy: &dyn Behaviour, envs: &mut impl Environments, mut active: Act
         }
     }
     Ok(())
+}
+
+/// Chooses the actions of a step, one per row. It keeps the buffers from step to step.
+pub(crate) struct Chooser {
+    space: Space,
+    drawn: ActionRows,
+    log_probs: Vec<f32>,
+    clipped: Clipped,
+}
+
+impl Chooser {
+    /// # Panics
+    /// If `space` is a space of texts.
+    pub fn new(space: Space) -> Self {
+        Self { drawn: ActionRows::empty(&space), log_probs: Vec::new(), clipped: Clipped::to(space.clone()), space }
+    }
+
+    /// Chooses an action for each row of observations, of which each has its stream. Noise is not added yet.
+    pub fn choose(
+        &mut self,
+        actor: &mut dyn Actor,
+        (observations, masks): (&[f32], Option<&[bool]>),
+        explores: Explores,
+        sampling: &Sampling,
+        streams: &mut [Stream],
+    ) {
+        let Self { space, drawn, log_probs, .. } = self;
+        match explores {
+            Explores::Not | Explores::Noise(_) => actor.act(observations, masks, Choice::by(sampling, streams), drawn, log_probs),
+            Explores::Epsilon(epsilon) => {
+                if epsilon < 1.0 {
+                    actor.act(observations, masks, Choice::Greedy, drawn, log_probs);
+                } else {
+                    drawn.resize(streams.len());
+                }
+                let actions = if let Space::Discrete(n) = space { *n as usize } else { 0 };
+                explore(epsilon, masks, (streams, actions), (drawn, log_probs));
+            }
+            Explores::Uniform => explore_uniformly(space, streams, (drawn, log_probs)),
+        }
+    }
+
+    /// Adds noise to the actions of these environments and clips them. `last` has the last noise of every environment's actions.
+    pub fn add_noise(&mut self, noisy: Noisy, (envs, streams): (&[usize], &mut [Stream]), last: &mut [f32]) {
+        add_noise(noisy, &self.space, (envs, streams), (last, &mut self.drawn));
+    }
+
+    /// Returns what was chosen.
+    pub fn decisions(&mut self) -> Decisions<'_> {
+        Decisions { drawn: &self.drawn, clipped: self.clipped.clip(&self.drawn), log_probs: &self.log_probs }
+    }
+
+    /// Makes room for `rows` rows.
+    pub fn resize(&mut self, rows: usize) {
+        self.drawn.resize(rows);
+        self.log_probs.resize(rows, 0.0);
+    }
 }
 
 /// Replaces each greedy action, with probability `epsilon`, by an action that is drawn uniformly from all actions, or from those that its row

@@ -3,12 +3,13 @@
 //! | task | function |
 //! | --- | --- |
 //! | collect a rollout for an update | [`Collector`] |
+//! | the same in environments that the caller steps | [`Observer`] |
 //! | play whole episodes, for an evaluation or a baseline | [`play_episodes`], [`play_greedily`], [`play_first_episodes`] |
 //! | complete prompts | [`generate`] |
 //! | choose actions for observations that the caller has | [`Predictor`] |
 //!
-//! All but the last share one loop, [`act`]. This crate has code that runs once per step and environment, so it is optimised in every profile
-//! except `teach`.
+//! All but the second and the last share one loop, [`act`]; those two take its steps one at a time. This crate has
+//! code that runs once per step and environment, so it is optimised in every profile except `teach`.
 //!
 //! ```
 //! use gradus_agents::Collection;
@@ -45,7 +46,7 @@ use gradus_nets::{Behaviour, threads};
 pub use acting::{Decisions, Environments, Explores, act};
 pub use active::ActiveRows;
 use clipped::Clipped;
-pub use collect::{Collector, Episode, NotThere, RolloutBytes};
+pub use collect::{Collector, Episode, NotThere, Observer, RolloutBytes};
 pub use episodes::{PlayedEpisode, play_episodes, play_first_episodes, play_greedily};
 pub use generate::{MAX_CONCURRENT, Start, continue_from, generate};
 pub use normaliser::Normaliser;

@@ -2,18 +2,17 @@
 
 use gradus_envs::random::Stream;
 use gradus_envs::{Actions, Space};
-use gradus_nets::{ActionRows, Behaviour, Choice, Sampling};
+use gradus_nets::{Behaviour, Sampling};
 
-use crate::{Clipped, Normaliser};
+use crate::Normaliser;
+use crate::acting::{Chooser, Explores};
 
 /// Chooses actions for given observations, as a policy does in its environments: it normalises the observations with frozen statistics, and
 /// clips continuous actions to their bounds. It keeps the buffers that a call needs.
 pub struct Predictor {
     normaliser: Normaliser,
     width: usize,
-    actions: ActionRows,
-    clipped: Clipped,
-    log_probs: Vec<f32>,
+    chooser: Chooser,
     rows: Vec<f32>,
 }
 
@@ -23,8 +22,7 @@ impl Predictor {
     /// # Panics
     /// If `action_space` is a space of texts.
     pub fn new(normaliser: &Normaliser, width: usize, action_space: &Space) -> Self {
-        let (actions, clipped) = (ActionRows::empty(action_space), Clipped::to(action_space.clone()));
-        Self { normaliser: normaliser.of_observations(), width, actions, clipped, log_probs: Vec::new(), rows: Vec::new() }
+        Self { normaliser: normaliser.of_observations(), width, chooser: Chooser::new(action_space.clone()), rows: Vec::new() }
     }
 
     /// Returns the statistics of the observations.
@@ -41,14 +39,12 @@ impl Predictor {
         masks: Option<&[bool]>,
         (sampling, streams): (&Sampling, &mut [Stream]),
     ) -> Actions<'_> {
-        let Self { normaliser, width, actions, clipped, log_probs, rows } = self;
+        let Self { normaliser, width, chooser, rows } = self;
         rows.clear();
         rows.extend_from_slice(observations);
         normaliser.show(rows);
-        let count = rows.len() / *width;
-        actions.resize(count);
-        log_probs.resize(count, 0.0);
-        policy.actor().act(rows, masks, Choice::by(sampling, streams), actions, log_probs);
-        clipped.clip(actions)
+        chooser.resize(rows.len() / *width);
+        chooser.choose(policy.actor().as_mut(), (rows, masks), Explores::Not, sampling, streams);
+        chooser.decisions().clipped
     }
 }

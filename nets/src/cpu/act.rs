@@ -13,7 +13,8 @@ use super::pass::{Observed, Pass, TILE, Workspace};
 use super::simd::{Kernel, Simd, dispatch};
 use super::weights::Weights;
 use crate::math::exp_inline;
-use crate::{ActionRows, Actor, Choice, Store, categorical};
+use crate::policy::restore;
+use crate::{ActionRows, Actor, ActorState, Choice, Store, categorical};
 
 /// Computes the values of `values.len()` observations of a store, from observation `first` on.
 pub(super) struct Values<'a> {
@@ -196,8 +197,15 @@ pub(super) struct CpuActor<'a> {
     /// Returned to the policy when the actor is dropped.
     workspace: Option<Workspace>,
     is_first: bool,
-    /// For gSDE: the noise matrices theta of all rows, and the number of calls that have used them.
-    noise: Vec<f32>,
+    noise: Noise,
+}
+
+/// gSDE's noise.
+#[derive(Default)]
+struct Noise {
+    /// The matrices theta of all rows.
+    matrices: Vec<f32>,
+    /// Number of calls that have used them.
     uses: usize,
 }
 
@@ -205,23 +213,24 @@ impl<'a> CpuActor<'a> {
     pub fn new(policy: &'a ActorCritic) -> Self {
         let spare = policy.spares.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let workspace = spare.unwrap_or_else(|| Workspace::new(&policy.layout));
-        Self { policy, workspace: Some(workspace), is_first: true, noise: Vec::new(), uses: 0 }
+        Self { policy, workspace: Some(workspace), is_first: true, noise: Noise::default() }
     }
 
     /// Samples the gSDE noise of rows without noise, and of all rows after every `gsde_sample_every` calls (0: never).
     fn draw(&mut self, streams: &mut [Stream]) {
         let ActorCritic { config, layout, level, weights: Weights { values: parameters, .. }, .. } = self.policy;
-        if self.uses == config.gsde_sample_every && self.uses > 0 {
-            self.noise.clear();
-            self.uses = 0;
+        let Noise { matrices, uses } = &mut self.noise;
+        if *uses == config.gsde_sample_every && *uses > 0 {
+            matrices.clear();
+            *uses = 0;
         }
         let length = layout.features() * layout.actions;
-        let have = self.noise.len() / length;
+        let have = matrices.len() / length;
         if have < streams.len() {
-            self.noise.resize(streams.len() * length, 0.0);
-            dispatch(*level, Draw { layout, parameters, streams: &mut streams[have..], noise: &mut self.noise[have * length..] });
+            matrices.resize(streams.len() * length, 0.0);
+            dispatch(*level, Draw { layout, parameters, streams: &mut streams[have..], noise: &mut matrices[have * length..] });
         }
-        self.uses += 1;
+        *uses += 1;
     }
 }
 
@@ -253,9 +262,17 @@ impl Actor for CpuActor<'_> {
                 self.draw(streams);
             }
         }
-        let Self { workspace, is_first, noise, .. } = self;
+        let Self { workspace, is_first, noise: Noise { matrices: noise, .. }, .. } = self;
         let workspace = workspace.as_mut().expect("an actor keeps its workspace until it is dropped");
         let is_first = std::mem::replace(is_first, false);
         dispatch(*level, Act { layout, parameters, workspace, is_first, observations, masks, choice, noise, actions, log_probs });
+    }
+
+    fn take_state(&mut self) -> ActorState {
+        Some(Box::new(std::mem::take(&mut self.noise)))
+    }
+
+    fn set_state(&mut self, state: ActorState) {
+        restore(&mut self.noise, state);
     }
 }

@@ -7,7 +7,8 @@ use tch::{Kind, TchError, no_grad};
 use super::actor_critic::ActorCritic;
 use super::parameters::{Views, to_device, to_host};
 use crate::math::exp;
-use crate::{ActionRows, Actor, Choice, categorical, gaussian};
+use crate::policy::restore;
+use crate::{ActionRows, Actor, ActorState, Choice, categorical, gaussian};
 
 /// The actor of an [`ActorCritic`].
 pub(super) struct RowActor<'a> {
@@ -143,5 +144,15 @@ impl Actor for RowActor<'_> {
         }
         let policy = self.policy;
         policy.fault().guard(|| self.answer((observations, masks), &mut choice, actions, log_probs));
+    }
+
+    fn take_state(&mut self) -> ActorState {
+        Some(Box::new((std::mem::take(&mut self.noise), self.uses)))
+    }
+
+    fn set_state(&mut self, state: ActorState) {
+        let mut own = Default::default();
+        restore(&mut own, state);
+        (self.noise, self.uses) = own;
     }
 }

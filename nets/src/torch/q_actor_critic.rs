@@ -12,12 +12,13 @@ use super::fault::Fault;
 use super::library::use_threads;
 use super::parameters::{Parameters, Views, to_device, to_host};
 use super::perceptron::{self, chain};
+use crate::policy::restore;
 use crate::q_actor_critic::ActorNoise;
 use crate::squashed::HALF_LN_2PI;
 use crate::tensors::Tensors;
 use crate::{
-    ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, LogStdBounds, NetworkConfig,
-    NetworkError, Of, QActor, QActorHead, QValues, Store, Sums, TorchConfig, UpdatedGroups, ValueObjective, cpu,
+    ActionRows, ActionScale, Actor, ActorObjective, ActorState, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, LogStdBounds,
+    NetworkConfig, NetworkError, Of, QActor, QActorHead, QValues, Store, Sums, TorchConfig, UpdatedGroups, ValueObjective, cpu,
 };
 
 /// Added to the variances of gSDE, as in the engine `cpu`.
@@ -347,5 +348,13 @@ impl Actor for TorchActor<'_> {
         scale.unscale(to);
         let log_scale = if head.actor == QActor::Deterministic { 0.0 } else { scale.log_scale() };
         log_probs.iter_mut().zip(&of_chosen).for_each(|(to, log_prob)| *to = log_prob - log_scale);
+    }
+
+    fn take_state(&mut self) -> ActorState {
+        Some(Box::new(self.noise.take()))
+    }
+
+    fn set_state(&mut self, state: ActorState) {
+        restore(&mut self.noise, state);
     }
 }

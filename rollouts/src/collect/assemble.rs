@@ -1,30 +1,43 @@
 //! Assembles a rollout from the trajectories of the environments.
 
 use gradus_agents::{Completion, Rollout, Scaling};
+use gradus_envs::Space;
 use gradus_nets::{ActionRows, Observations, Store};
 
 use super::Episode;
-use super::shard::Shard;
+use super::plan::RolloutPlan;
 use super::trajectory::Trajectory;
 use crate::normaliser::Normaliser;
 
-/// Concatenates the trajectories of the environments of these shards into a rollout. Also returns the episodes that ended in it, in the order
-/// in which they ended. `before` is the number of steps before the rollout. Updates `normaliser` environment by environment, then scales the
-/// rewards, unless the rollout stays as the environment gave it (`is_raw`).
-pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u64, is_raw: bool) -> (Rollout, Vec<Episode>) {
-    let trajectories = || shards.iter().flat_map(|shard| &shard.trajectories);
+/// What a rollout must know of its environments.
+#[derive(Clone)]
+pub(crate) struct EnvShape {
+    pub observations: Space,
+    pub actions: Space,
+    pub score_names: Vec<String>,
+}
+
+/// Concatenates trajectories, each with the number of its environment, into a rollout. Also returns the episodes that ended in it, in the order
+/// in which they ended. Updates `normaliser` environment by environment, then scales the rewards, unless the rollout stays as the environment
+/// gave it.
+pub(super) fn assemble<'a>(
+    numbered: impl Iterator<Item = (usize, &'a Trajectory)> + Clone,
+    of: &EnvShape,
+    normaliser: &mut Normaliser,
+    plan: &RolloutPlan,
+) -> (Rollout, Vec<Episode>) {
+    let trajectories = || numbered.clone().map(|(_, trajectory)| trajectory);
     let n: usize = trajectories().map(Trajectory::len).sum();
     let rows = n + trajectories().map(|trajectory| trajectory.successors.len()).sum::<usize>();
-    let envs = &shards[0].envs;
-    let mut observations = Observations::empty(&envs.observation_space());
+    let mut observations = Observations::empty(&of.observations);
     if let Observations::Rows { rows: numbers, width } = &mut observations {
         numbers.reserve_exact(rows * *width);
     }
-    let mut actions = ActionRows::empty(&envs.action_space());
+    let mut actions = ActionRows::empty(&of.actions);
     let (mut log_probs, mut rewards) = (Vec::with_capacity(n), Vec::with_capacity(n));
     let (mut masks, mut step_ends, mut segments, mut finished) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut first_successor = n;
-    for (env, trajectory) in shards.iter().flat_map(|shard| shard.ids.clone().zip(&shard.trajectories)) {
+    for (env, trajectory) in numbered.clone() {
         let first = rewards.len();
         observations.extend(&trajectory.observations);
         masks.extend_from_slice(&trajectory.masks);
@@ -38,15 +51,15 @@ pub(super) fn assemble(shards: &[Shard], normaliser: &mut Normaliser, before: u6
         finished.extend_from_slice(&trajectory.episodes);
     }
     // every segment is a whole episode, in the same order
-    let whole = || finished.iter().map(|(_, episode)| Completion::of_scores(envs.score_names(), &episode.scores));
+    let whole = || finished.iter().map(|(_, episode)| Completion::of_scores(&of.score_names, &episode.scores));
     let completions = if finished.len() == segments.len() { whole().collect::<Option<_>>().unwrap_or_default() } else { Vec::new() };
     trajectories().for_each(|trajectory| observations.extend(&trajectory.successors));
-    let scaling = if is_raw { normaliser.scaling() } else { Scaling::default() };
-    if !is_raw {
+    let scaling = if plan.is_raw { normaliser.scaling() } else { Scaling::default() };
+    if !plan.is_raw {
         normaliser.scale_rewards(&mut rewards);
     }
 
-    let episodes = in_order(finished, trajectories().map(|trajectory| trajectory.len() as u64).collect(), before);
+    let episodes = in_order(finished, trajectories().map(|trajectory| trajectory.len() as u64).collect(), plan.before);
     let mut store = Store::of(observations, actions);
     if !masks.is_empty() {
         store = store.with_masks(masks);

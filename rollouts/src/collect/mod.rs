@@ -10,6 +10,9 @@ mod on_device;
 #[cfg(not(feature = "tch"))]
 #[path = "absent.rs"]
 mod on_device;
+
+mod observer;
+mod plan;
 mod recording;
 mod shard;
 mod trajectory;
@@ -18,7 +21,7 @@ mod writer;
 
 use std::ops::Range;
 
-use gradus_agents::{ActionNoise, Collection, Exploration, Noisy, Rollout, Segment};
+use gradus_agents::{Collection, Exploration, Rollout, Segment};
 use gradus_envs::random::Stream;
 use gradus_envs::{Autoreset, Ending, EnvError, EnvSpec, Space, Starts, VecEnv};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
@@ -26,9 +29,12 @@ use gradus_nets::{Behaviour, Prefix, threads};
 
 use crate::{Normaliser, PlayedEpisode, WrapperConfig, play_greedily, split};
 use assemble::assemble;
+
+pub use observer::Observer;
 use on_device::OnDevice;
 #[cfg(not(feature = "tch"))]
 use on_device::Writer;
+use plan::RolloutPlan;
 use recording::record;
 use shard::Shard;
 use trajectory::Trajectory;
@@ -116,24 +122,6 @@ const SMALL_ALLOCATIONS: usize = 128;
 /// Numbers in a checkpoint for each environment besides its observation.
 const SAVED: usize = 12;
 
-/// How a rollout is collected.
-struct RolloutPlan {
-    collection: Collection,
-    exploration: Exploration,
-    /// Whether observations and rewards are recorded as the environment gave them.
-    is_raw: bool,
-    /// Environment steps before the rollout, and in each step of all environments.
-    before: u64,
-    envs: usize,
-}
-
-impl RolloutPlan {
-    /// Returns the environment steps of the run before step `step` of the rollout.
-    fn step(&self, step: u32) -> u64 {
-        self.before + u64::from(step) * self.envs as u64
-    }
-}
-
 /// All environments of a run.
 pub struct Collector {
     world: EnvSpec,
@@ -142,14 +130,10 @@ pub struct Collector {
     on_device: Option<OnDevice>,
     /// Set if a device generates the completions for environments on the host.
     writer: Option<Writer>,
-    envs: usize,
     max_concurrent: usize,
-    collection: Collection,
-    exploration: Exploration,
-    is_raw: bool,
+    plan: RolloutPlan,
     workers: usize,
     normaliser: Normaliser,
-    steps: u64,
     /// The greedy episodes of the last rollout, in the order of the groups.
     greedy: Vec<PlayedEpisode>,
 }
@@ -181,14 +165,10 @@ impl Collector {
             shards,
             on_device: None,
             writer: None,
-            envs,
             max_concurrent: 0,
-            collection,
-            exploration: Exploration::Sampled,
-            is_raw: false,
+            plan: RolloutPlan::new(collection, envs),
             workers: 1,
             normaliser,
-            steps: 0,
             greedy: Vec::new(),
         })
     }
@@ -199,7 +179,7 @@ impl Collector {
     /// If the environments are on a device, which can only sample.
     pub fn with_exploration(self, exploration: Exploration) -> Self {
         assert!(self.on_device.is_none() || exploration == Exploration::Sampled, "exploration: expected environments on the host");
-        Self { exploration, ..self }
+        Self { plan: RolloutPlan { exploration, ..self.plan }, ..self }
     }
 
     /// Divides the environments evenly among workers. Each rollout then comes from the environments of one worker; see
@@ -209,17 +189,18 @@ impl Collector {
     /// If the number of workers does not divide the number of environments, or if the environments are on a device.
     pub fn with_workers(mut self, workers: usize) -> Result<Self, EnvError> {
         if workers > 1 {
-            assert!(self.envs.is_multiple_of(workers), "workers: expected a number that divides {}, got {workers}", self.envs);
+            let envs = self.plan.envs;
+            assert!(envs.is_multiple_of(workers), "workers: expected a number that divides {envs}, got {workers}");
             let first = self.shards.first().expect("environments on the host");
             let (starts, autoreset) = (first.envs.starts(), first.envs.autoreset());
-            self.shards = split(self.envs, workers).map(|ids| Shard::new(&self.world, ids, starts, autoreset)).collect::<Result<_, _>>()?;
+            self.shards = split(envs, workers).map(|ids| Shard::new(&self.world, ids, starts, autoreset)).collect::<Result<_, _>>()?;
         }
         Ok(Self { workers, ..self })
     }
 
     /// Records observations and rewards as the environment gave them, except for clipped rewards. The rollouts say how to normalise them.
     pub fn with_raw_rollouts(self) -> Self {
-        Self { is_raw: true, ..self }
+        Self { plan: RolloutPlan { is_raw: true, ..self.plan }, ..self }
     }
 
     /// Same as [`with_wrappers`](Collector::with_wrappers), but with the environments on the device of `policy`. Text environments that
@@ -247,14 +228,10 @@ impl Collector {
             shards,
             on_device,
             writer: None,
-            envs,
             max_concurrent: 0,
-            collection,
-            exploration: Exploration::Sampled,
-            is_raw: false,
+            plan: RolloutPlan::new(collection, envs),
             workers: 1,
             normaliser,
-            steps: 0,
             greedy: Vec::new(),
         })
     }
@@ -291,7 +268,7 @@ impl Collector {
 
     /// Returns the environment steps so far.
     pub fn steps(&self) -> u64 {
-        self.steps
+        self.plan.before
     }
 
     /// Returns the running statistics of observations and rewards.
@@ -313,9 +290,9 @@ impl Collector {
 
     fn collect_from(&mut self, policy: &dyn Behaviour, part: Range<usize>) -> Result<(Rollout, Vec<Episode>), EnvError> {
         if let Some(on_device) = &mut self.on_device {
-            let (mut rollout, episodes) = on_device.collect(policy, &mut self.normaliser, (self.steps, self.max_concurrent))?;
-            self.steps += rollout.len() as u64;
-            if let Collection::Episodes { group, greedy: true, .. } = self.collection {
+            let (mut rollout, episodes) = on_device.collect(policy, &mut self.normaliser, (self.plan.before, self.max_concurrent))?;
+            self.plan.before += rollout.len() as u64;
+            if let Collection::Episodes { group, greedy: true, .. } = self.plan.collection {
                 let mut firsts: Vec<&Episode> = episodes.iter().filter(|episode| episode.env % group.max(1) == 0).collect();
                 firsts.sort_by_key(|episode| episode.env);
                 let seeds: Vec<u64> = firsts.iter().map(|episode| episode.seed).collect();
@@ -327,15 +304,14 @@ impl Collector {
         if let Some(writer) = &self.writer {
             writer.write(policy, &mut self.shards, self.max_concurrent).map_err(EnvError::State)?;
         }
-        let Self { collection, exploration, is_raw, steps: before, .. } = *self;
-        let Self { shards, normaliser, .. } = self;
+        let Self { shards, normaliser, plan, .. } = self;
         let shards = &mut shards[part.clone()];
-        let manner = RolloutPlan { collection, exploration, is_raw, before, envs: shards.iter().map(|shard| shard.ids.len()).sum() };
-        let results = threads::map(shards, |_, shard| record(shard, policy, &manner, normaliser));
+        let plan = RolloutPlan { envs: shards.iter().map(|shard| shard.ids.len()).sum(), ..*plan };
+        let results = threads::map(shards, |_, shard| record(shard, policy, &plan, normaliser));
         results.into_iter().collect::<Result<Vec<()>, _>>()?;
 
         // plays the greedy episodes before `assemble` updates the statistics that the rollout was collected with
-        self.greedy = match self.collection {
+        self.greedy = match plan.collection {
             Collection::Episodes { per_env, group, greedy: true } => {
                 let of_group =
                     |trajectory: &Trajectory| trajectory.episodes[..per_env].iter().map(|(_, episode)| episode.seed).collect::<Vec<_>>();
@@ -344,8 +320,10 @@ impl Collector {
             }
             _ => Vec::new(),
         };
-        let (rollout, episodes) = assemble(&self.shards[part], &mut self.normaliser, self.steps, self.is_raw);
-        self.steps += rollout.len() as u64;
+        let shards = &self.shards[part];
+        let numbered = shards.iter().flat_map(|shard| shard.ids.clone().zip(&shard.trajectories));
+        let (rollout, episodes) = assemble(numbered, &shards[0].shape(), &mut self.normaliser, &plan);
+        self.plan.before += rollout.len() as u64;
         Ok((Rollout { greedy_rewards: self.scaled_greedy_rewards(), ..rollout }, episodes))
     }
 
@@ -373,24 +351,17 @@ impl Collector {
                 self.shards.iter().flat_map(|shard| shard.streams.iter().map(Stream::position)).collect(),
             ),
         };
-        let mut tensors = self.normaliser.save();
+        let noise = self.shards.iter().flat_map(|shard| shard.noise.iter().copied()).collect();
+        let mut tensors = save_acting(&self.normaliser, &self.plan, positions, noise);
         tensors.insert("environments".into(), Tensor::u64(envs));
-        tensors.insert("action_streams".into(), Tensor::u64(positions));
-        tensors.insert("steps".into(), Tensor::u64(vec![self.steps]));
-        if let Exploration::Noisy(Noisy { noise: ActionNoise::OrnsteinUhlenbeck, .. }) = self.exploration {
-            let noise: Vec<f32> = self.shards.iter().flat_map(|shard| shard.noise.iter().copied()).collect();
-            tensors.insert(NOISE.into(), Tensor::f32(&[noise.len()], noise));
-        }
         tensors
     }
 
     /// Loads the tensors of [`save`](Collector::save), to resume the training.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        let (mut envs, positions) = (get_u64(tensors, "environments")?, get_u64(tensors, "action_streams")?);
-        let [steps] = *get_u64(tensors, "steps")? else { return Err(TensorsError::State("steps: expected one number".into())) };
-        if positions.len() != self.envs {
-            return Err(TensorsError::State(format!("expected {} action streams, got {}", self.envs, positions.len())));
-        }
+        let mut envs = get_u64(tensors, "environments")?;
+        let width = self.shards.iter().map(|shard| shard.noise.len()).sum();
+        let SavedActing { steps, positions, mut noise } = saved_acting(tensors, &self.plan, width)?;
         if let Some(on_device) = &mut self.on_device {
             envs = on_device.load(envs, positions).map_err(TensorsError::State)?;
         }
@@ -398,19 +369,47 @@ impl Collector {
             envs = shard.envs.load(envs).map_err(|error| TensorsError::State(error.to_string()))?;
             shard.streams.iter_mut().zip(&positions[shard.ids.clone()]).for_each(|(stream, position)| stream.seek(*position));
         }
-        if let Exploration::Noisy(Noisy { noise: ActionNoise::OrnsteinUhlenbeck, .. }) = self.exploration {
-            let mut noise = get_f32(tensors, NOISE, &[self.shards.iter().map(|shard| shard.noise.len()).sum()])?;
-            for Shard { noise: own, .. } in &mut self.shards {
-                let (first, rest) = noise.split_at(own.len());
-                own.copy_from_slice(first);
-                noise = rest;
-            }
+        for Shard { noise: own, .. } in &mut self.shards {
+            let (first, rest) = noise.split_at(own.len().min(noise.len()));
+            own[..first.len()].copy_from_slice(first);
+            noise = rest;
         }
         self.normaliser.load(tensors)?;
-        self.steps = steps;
+        self.plan.before = steps;
         match envs.len() {
             0 => Ok(()),
             rest => Err(TensorsError::State(format!("expected nothing after the last environment, got {rest} words"))),
         }
     }
+}
+
+/// Returns what a checkpoint needs to act on as before: the statistics, the number of steps, the positions of the environments' random streams
+/// and, if it depends on the last one, the noise.
+fn save_acting(normaliser: &Normaliser, plan: &RolloutPlan, positions: Vec<u64>, noise: Vec<f32>) -> Tensors {
+    let mut tensors = normaliser.save();
+    tensors.insert("action_streams".into(), Tensor::u64(positions));
+    tensors.insert("steps".into(), Tensor::u64(vec![plan.before]));
+    if plan.noise_is_correlated() {
+        tensors.insert(NOISE.into(), Tensor::f32(&[noise.len()], noise));
+    }
+    tensors
+}
+
+/// The numbers that [`save_acting`] wrote.
+struct SavedActing<'a> {
+    steps: u64,
+    positions: &'a [u64],
+    /// Empty unless the noise depends on the last one.
+    noise: &'a [f32],
+}
+
+/// Reads what [`save_acting`] wrote, except for the statistics. `width` is the number of numbers of the noise.
+fn saved_acting<'a>(tensors: &'a Tensors, plan: &RolloutPlan, width: usize) -> Result<SavedActing<'a>, TensorsError> {
+    let positions = get_u64(tensors, "action_streams")?;
+    let [steps] = *get_u64(tensors, "steps")? else { return Err(TensorsError::State("steps: expected one number".into())) };
+    if positions.len() != plan.envs {
+        return Err(TensorsError::State(format!("expected {} action streams, got {}", plan.envs, positions.len())));
+    }
+    let noise = if plan.noise_is_correlated() { get_f32(tensors, NOISE, &[width])? } else { &[] };
+    Ok(SavedActing { steps, positions, noise })
 }

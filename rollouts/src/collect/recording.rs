@@ -1,35 +1,30 @@
 //! Steps the environments of a shard and records their trajectories.
 
-use gradus_agents::{Collection, End, Exploration, Noisy};
-use gradus_envs::{EnvError, Finished, Space, VecEnv};
+use gradus_agents::Collection;
+use gradus_envs::{EnvError, Space, VecEnv};
 use gradus_nets::{ActionRows, Behaviour, Sampling};
 
+use super::plan::RolloutPlan;
 use super::shard::{Script, Shard};
 use super::trajectory::Trajectory;
-use super::{Episode, RolloutPlan};
 use crate::normaliser::Normaliser;
 use crate::{ActiveRows, Decisions, Environments, Explores, act};
 
 /// Lets `policy` act in the environments of a shard until every trajectory is complete, then closes the trajectories.
-pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, manner: &RolloutPlan, normaliser: &Normaliser) -> Result<(), EnvError> {
-    let collection = manner.collection;
+pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, plan: &RolloutPlan, normaliser: &Normaliser) -> Result<(), EnvError> {
+    let collection = plan.collection;
     shard.trajectories.iter_mut().for_each(Trajectory::clear);
     if shard.trajectories.iter().any(|trajectory| !trajectory.is_complete(collection)) {
-        run(shard, policy, manner, normaliser)?;
+        run(shard, policy, plan, normaliser)?;
     }
     if let Collection::Episodes { .. } = collection {
         // environments that waited for the others begin their next episode
         return shard.envs.reset_finished();
     }
-    let width = shard.envs.observation_space().width();
-    for (env, trajectory) in shard.trajectories.iter_mut().enumerate().filter(|(_, trajectory)| trajectory.is_open()) {
-        let mut row = shard.envs.observation_rows()[env * width..(env + 1) * width].to_vec();
-        if !manner.is_raw {
-            normaliser.show(&mut row);
-        }
-        let mask = shard.envs.action_masks().map_or(&[][..], |masks| row_of(masks, shard.envs.len(), env));
-        let successor = trajectory.successor(&row, mask);
-        trajectory.close(End::Cut { successor }, shard.ids.start + env);
+    let Shard { ids, envs, trajectories, .. } = shard;
+    for (env, trajectory) in trajectories.iter_mut().enumerate() {
+        let mask = envs.action_masks().map_or(&[][..], |masks| row_of(masks, envs.len(), env));
+        trajectory.cut(ids.start + env, row_of(envs.observation_rows(), envs.len(), env), mask, plan, normaliser);
     }
     Ok(())
 }
@@ -37,7 +32,7 @@ pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, manner: &Rollout
 /// Steps the environments of a shard until every trajectory is complete. If observations are rows of numbers, all environments act at every
 /// step, which is cheapest. If they are texts, only unfinished environments act, `max_concurrent` at once, so that long texts do not delay
 /// other texts. `max_concurrent` does not change the trajectories.
-fn run(shard: &mut Shard, policy: &dyn Behaviour, manner: &RolloutPlan, normaliser: &Normaliser) -> Result<(), EnvError> {
+fn run(shard: &mut Shard, policy: &dyn Behaviour, plan: &RolloutPlan, normaliser: &Normaliser) -> Result<(), EnvError> {
     let Shard { ids, envs, streams, trajectories, max_concurrent, scripts, longest, noise } = shard;
     let is_lockstep = !matches!(envs.observation_space(), Space::Text { .. });
     let active = match is_lockstep {
@@ -54,8 +49,7 @@ fn run(shard: &mut Shard, policy: &dyn Behaviour, manner: &RolloutPlan, normalis
         envs,
         trajectories,
         scripts,
-        collection: manner.collection,
-        manner,
+        plan,
         normaliser,
         is_lockstep,
         observations: Vec::new(),
@@ -80,8 +74,7 @@ struct Recording<'a> {
     envs: &'a mut VecEnv,
     trajectories: &'a mut [Trajectory],
     scripts: &'a [Script],
-    collection: Collection,
-    manner: &'a RolloutPlan,
+    plan: &'a RolloutPlan,
     normaliser: &'a Normaliser,
     /// Whether all environments act at every step.
     is_lockstep: bool,
@@ -103,29 +96,15 @@ struct Recording<'a> {
 impl Recording<'_> {
     /// Closes the episodes that ended in the last step, and begins the next episodes that belong to the rollout.
     fn end_episodes(&mut self) -> Result<(), EnvError> {
-        let Self { first, envs, trajectories, collection, manner, normaliser, noise, .. } = self;
-        let (starts, width) = (envs.starts(), noise.len() / envs.len());
-        for Finished { env, seed, ending, episode_return, length, mut observation, mask, scores } in envs.take_finished() {
+        let Self { first, envs, trajectories, plan, normaliser, noise, .. } = self;
+        let width = noise.len() / envs.len();
+        for finished in envs.take_finished() {
+            let env = finished.env;
             noise[env * width..(env + 1) * width].fill(0.0);
             let trajectory = &mut trajectories[env];
-            let end = if ending.terminated() {
-                End::Terminated
-            } else {
-                if !manner.is_raw {
-                    normaliser.show(&mut observation);
-                }
-                End::Truncated { successor: trajectory.successor(&observation, mask.as_deref().unwrap_or_default()) }
-            };
-            let group = match *collection {
-                Collection::Steps(_) => *first + env,
-                // environments of a group start alike; their n-th episodes form one group of the rollout
-                Collection::Episodes { per_env, .. } => starts.group_of(*first + env) * per_env + trajectory.episodes.len(),
-            };
-            trajectory.close(end, group);
-            let episode = Episode { step: 0, env: *first + env, seed, episode_return, length, ending, scores };
-            trajectory.episodes.push((trajectory.len() - 1, episode));
-            if let Collection::Episodes { per_env, .. } = *collection
-                && trajectory.episodes.len() < per_env
+            trajectory.finish(*first + env, finished, plan, normaliser);
+            if let Collection::Episodes { .. } = plan.collection
+                && !trajectory.is_complete(plan.collection)
             {
                 envs.begin_next(env)?;
             }
@@ -141,7 +120,7 @@ impl Environments for Recording<'_> {
 
     /// Returns the observations and masks of the rows, and records them in the trajectories.
     fn observe(&mut self, rows: &[usize]) -> (&[f32], Option<&[bool]>) {
-        let Self { envs, trajectories, collection, manner, normaliser, observations, masks, recorded, .. } = self;
+        let Self { envs, trajectories, plan, normaliser, observations, masks, recorded, .. } = self;
         let (n, width) = (envs.len(), envs.observation_rows().len() / envs.len());
         let all_masks = envs.action_masks();
         let (seen, seen_masks) = if !self.is_lockstep {
@@ -161,29 +140,17 @@ impl Environments for Recording<'_> {
             (envs.observation_rows(), all_masks)
         };
         recorded.clear();
-        recorded.extend(rows.iter().copied().enumerate().filter(|(_, env)| !trajectories[*env].is_complete(*collection)));
+        recorded.extend(rows.iter().copied().enumerate().filter(|(_, env)| !trajectories[*env].is_complete(plan.collection)));
         for (row, env) in recorded.iter().copied() {
-            let trajectory = &mut trajectories[env];
             let raw = &envs.observation_rows()[env * width..(env + 1) * width];
-            trajectory.observations.push(if manner.is_raw { raw } else { &seen[row * width..(row + 1) * width] });
-            if normaliser.wants_observations() {
-                trajectory.raw.extend_from_slice(raw);
-            }
-            if let Some(masks) = seen_masks {
-                trajectory.masks.extend_from_slice(row_of(masks, rows.len(), row));
-            }
+            let mask = seen_masks.map_or(&[][..], |masks| row_of(masks, rows.len(), row));
+            trajectories[env].saw((raw, &seen[row * width..(row + 1) * width]), mask, plan, normaliser);
         }
         (seen, seen_masks)
     }
 
     fn explores(&self) -> Explores {
-        let step = self.manner.step(self.steps);
-        match self.manner.exploration {
-            Exploration::Sampled => Explores::Not,
-            Exploration::EpsilonGreedy(exploration) => Explores::Epsilon(exploration.epsilon(step)),
-            Exploration::Noisy(Noisy { random_steps, .. }) if step < random_steps => Explores::Uniform,
-            Exploration::Noisy(noisy) => Explores::Noise(noisy),
-        }
+        self.plan.explores(self.steps)
     }
 
     fn noise(&mut self) -> &mut [f32] {
@@ -202,8 +169,7 @@ impl Environments for Recording<'_> {
 
     fn step(&mut self, rows: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError> {
         for (row, env) in self.recorded.iter().copied() {
-            self.trajectories[env].log_probs.push(decisions.log_probs[row]);
-            self.trajectories[env].actions.push(decisions.drawn, row);
+            self.trajectories[env].decided(decisions, row);
         }
         let actions = if self.is_lockstep {
             decisions.clipped
@@ -213,19 +179,15 @@ impl Environments for Recording<'_> {
         };
         let transition = self.envs.step_unfinished(actions)?;
         for (_, env) in self.recorded.iter().copied() {
-            let trajectory = &mut self.trajectories[env];
-            trajectory.rewards.push(transition.rewards[env]);
-            trajectory.endings.push(transition.endings[env]);
-            // empty unless observations are texts
-            trajectory.step_ends.extend(transition.step_ends.get(env));
+            self.trajectories[env].received(transition.rewards[env], transition.endings[env], transition.step_ends.get(env));
         }
         self.end_episodes()?;
         self.steps += 1;
         // whole episodes begin in the rollout, so none has more steps than the rollout
-        if matches!(self.collection, Collection::Episodes { .. }) && self.steps >= self.longest {
+        if matches!(self.plan.collection, Collection::Episodes { .. }) && self.steps >= self.longest {
             self.envs.check_lengths(self.longest)?;
         }
-        let completed = self.recorded.iter().filter(|(_, env)| self.trajectories[*env].is_complete(self.collection));
+        let completed = self.recorded.iter().filter(|(_, env)| self.trajectories[*env].is_complete(self.plan.collection));
         done.extend(completed.map(|(row, _)| *row));
         Ok(())
     }
@@ -233,7 +195,7 @@ impl Environments for Recording<'_> {
     fn pass_on(&mut self, _: usize, done: usize, next: Option<usize>) -> Result<(), EnvError> {
         if !self.is_lockstep {
             // if whole episodes are collected, an environment pauses by itself when its episode has ended
-            self.envs.hold(done, matches!(self.collection, Collection::Steps(_)));
+            self.envs.hold(done, matches!(self.plan.collection, Collection::Steps(_)));
             next.into_iter().for_each(|next| self.envs.hold(next, false));
         }
         Ok(())
@@ -241,7 +203,7 @@ impl Environments for Recording<'_> {
 }
 
 /// Returns row number `row` of `rows` rows of equal length.
-fn row_of<T>(numbers: &[T], rows: usize, row: usize) -> &[T] {
+pub(super) fn row_of<T>(numbers: &[T], rows: usize, row: usize) -> &[T] {
     let width = numbers.len() / rows;
     &numbers[row * width..(row + 1) * width]
 }

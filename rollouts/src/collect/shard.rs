@@ -5,6 +5,7 @@ use std::ops::Range;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Autoreset, EnvError, EnvSpec, Space, Starts, VecEnv};
 
+use super::assemble::EnvShape;
 use super::trajectory::Trajectory;
 
 /// The tokens of an environment's next rollout, if they were generated in advance.
@@ -39,5 +40,10 @@ impl Shard {
         let trajectories = ids.clone().map(|_| Trajectory::new(&observations, &actions)).collect();
         let noise = vec![0.0; if let Space::Box { low, .. } = actions { ids.len() * low.len() } else { 0 }];
         Ok(Self { envs, ids, streams, trajectories, max_concurrent: 0, scripts: Vec::new(), longest: world.longest_episode(), noise })
+    }
+
+    pub fn shape(&self) -> EnvShape {
+        let envs = &self.envs;
+        EnvShape { observations: envs.observation_space(), actions: envs.action_space(), score_names: envs.score_names().to_vec() }
     }
 }

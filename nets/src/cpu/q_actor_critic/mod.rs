@@ -17,11 +17,12 @@ use super::simd::Level;
 use super::update::track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::footprint::Footprint;
+use crate::policy::restore;
 use crate::q_actor_critic::ActorNoise;
 use crate::tensors::Tensors;
 use crate::{
-    ActionRows, ActionScale, Actor, ActorObjective, Batch, Behaviour, Choice, Evaluated, NetworkConfig, NetworkError, QActor, QActorHead,
-    Store, Sums, UpdatedGroups, ValueObjective, threads,
+    ActionRows, ActionScale, Actor, ActorObjective, ActorState, Batch, Behaviour, Choice, Evaluated, NetworkConfig, NetworkError, QActor,
+    QActorHead, Store, Sums, UpdatedGroups, ValueObjective, threads,
 };
 use head::{ActorTile, Noise};
 use layout::QActorLayout;
@@ -333,5 +334,13 @@ impl Actor for CpuActor<'_> {
             let log_scale = layout.scale.log_scale();
             log_probs.iter_mut().for_each(|log_prob| *log_prob -= log_scale);
         }
+    }
+
+    fn take_state(&mut self) -> ActorState {
+        Some(Box::new(self.noise.take()))
+    }
+
+    fn set_state(&mut self, state: ActorState) {
+        restore(&mut self.noise, state);
     }
 }

@@ -14,7 +14,8 @@ use super::plan::Sizes;
 use super::trunk::{Forward, Memory};
 use crate::cpu::layer::padded;
 use crate::cpu::simd::{Kernel, Simd, dispatch};
-use crate::{ActionRows, Actor, Choice, categorical};
+use crate::policy::restore;
+use crate::{ActionRows, Actor, ActorState, Choice, categorical};
 
 /// Maximum number of tokens that are read together; a row with more new tokens is read alone.
 const TILE_TOKENS: usize = 192;
@@ -242,5 +243,13 @@ impl Actor for TextActor<'_> {
             (actions[row], log_probs[row]) = dispatch(level, Draw { log_probs: distribution, choice: &mut choice, row });
         };
         self.read(&texts, &known, each, masks);
+    }
+
+    fn take_state(&mut self) -> ActorState {
+        Some(Box::new(std::mem::take(&mut self.slots)))
+    }
+
+    fn set_state(&mut self, state: ActorState) {
+        restore(&mut self.slots, state);
     }
 }

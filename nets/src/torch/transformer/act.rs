@@ -9,7 +9,8 @@ use super::super::library::use_threads;
 use super::super::parameters::{to_device, to_host};
 use super::Transformer;
 use super::trunk::{Attend, Memory, Weights};
-use crate::{ActionRows, Actor, Choice, categorical};
+use crate::policy::restore;
+use crate::{ActionRows, Actor, ActorState, Choice, categorical};
 
 /// The actor of a [`Transformer`].
 pub(super) struct TextActor<'a> {
@@ -226,5 +227,15 @@ impl Actor for TextActor<'_> {
             }
             Ok(())
         });
+    }
+
+    fn take_state(&mut self) -> ActorState {
+        Some(Box::new((std::mem::take(&mut self.known), std::mem::take(&mut self.memories))))
+    }
+
+    fn set_state(&mut self, state: ActorState) {
+        let mut own = Default::default();
+        restore(&mut own, state);
+        (self.known, self.memories) = own;
     }
 }
