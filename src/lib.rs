@@ -16,7 +16,8 @@
 //!
 //! Environments are in [`envs`], networks in [`nets`] and algorithms in [`agents`]. This crate trains, evaluates, records and draws.
 //!
-//! [`Policy`] predicts actions, from a run folder or from a training without one; [`make`] makes an environment for it.
+//! [`Policy`] predicts actions, from a run folder or from a training without one; [`make`] makes an environment for it. [`Agent`] learns in a
+//! loop that is written by hand, in any environment.
 //!
 //! | feature | adds | default |
 //! | --- | --- | --- |
@@ -47,6 +48,7 @@
 #![cfg_attr(not(feature = "figures"), allow(dead_code))] // functions that only comparisons and `verify` use
 #![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
+mod agent;
 #[cfg(feature = "app")]
 mod app;
 #[cfg(feature = "figures")]
@@ -67,6 +69,7 @@ pub mod figure;
 pub mod files;
 #[cfg(doc)]
 pub mod guide;
+mod inputs;
 mod memory;
 pub mod numbers;
 #[cfg(feature = "app")]
@@ -86,6 +89,7 @@ pub mod train;
 #[cfg(feature = "figures")]
 pub mod verify;
 
+pub use agent::Agent;
 #[cfg(feature = "app")]
 pub use app::{App, app};
 pub use config::Config;

@@ -4,12 +4,13 @@ use std::path::Path;
 
 use gradus_agents::ConfigError;
 use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{Action, Actions, EnvSpec, SingleEnv, Space};
+use gradus_envs::{Action, Actions, EnvSpec, SingleEnv};
 use gradus_nets::{Behaviour, tensors};
 use gradus_rollouts::Predictor;
 
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::files::{create_folder, replace};
+use crate::inputs::Inputs;
 use crate::run::vacant;
 use crate::saved::{self, CONFIG, POLICY};
 use crate::{Config, Error, Trainer};
@@ -33,8 +34,7 @@ pub struct Policy {
     world: EnvSpec,
     behaviour: Box<dyn Behaviour>,
     predictor: Predictor,
-    /// The number of observations if the environment's own are discrete and the network gets nothing but their one-hot code.
-    discrete: Option<usize>,
+    inputs: Inputs,
     seed: u64,
     streams: Vec<Stream>,
 }
@@ -72,10 +72,8 @@ impl Policy {
     pub(crate) fn new(config: Config, world: EnvSpec, behaviour: Box<dyn Behaviour>, normaliser: &gradus_rollouts::Normaliser) -> Self {
         let width = behaviour.observation_width();
         let predictor = Predictor::new(normaliser, width, &world.env().action_space());
-        let is_plain = config.wrappers.frame_stack == 1 && !config.wrappers.time_aware;
-        let discrete = (is_plain && world.is_one_hot()).then_some(width);
-        let seed = config.seed;
-        Self { config, world, behaviour, predictor, discrete, seed, streams: Vec::new() }
+        let (inputs, seed) = (Inputs::of(&config, &world), config.seed);
+        Self { config, world, behaviour, predictor, inputs, seed, streams: Vec::new() }
     }
 
     /// Returns the settings of the training.
@@ -158,45 +156,15 @@ impl Policy {
 
     /// Chooses actions for rows of `width` numbers. The length of `rows` must be a multiple of `width`.
     fn choose(&mut self, rows: &[f32], width: usize, masks: Option<&[bool]>, mode: Mode) -> Result<Actions<'_>, Error> {
-        let wrong = |what: String, expected: String, got: String| Err(Error::Parse { what, expected, got });
-        let expected = self.behaviour.observation_width();
-        let codes; // one-hot codes
-        let (rows, count) = match self.discrete {
-            Some(n) if width == 1 && n > 1 => {
-                let mut all = vec![0.0; rows.len() * n];
-                for (row, number) in all.chunks_exact_mut(n).zip(rows) {
-                    let index = *number as usize;
-                    if index >= n || index as f32 != *number {
-                        return wrong("observation".into(), format!("a whole number from 0 to {}", n - 1), number.to_string());
-                    }
-                    row[index] = 1.0;
-                }
-                codes = all;
-                (&codes[..], rows.len())
-            }
-            _ if width != expected => return wrong("observation".into(), format!("{expected} numbers"), width.to_string()),
-            _ => (rows, rows.len() / expected),
-        };
-        if let Some(i) = rows.iter().position(|number| !number.is_finite()) {
-            return wrong(format!("observation[{}]", i % expected), "a finite number".into(), rows[i].to_string());
-        }
-        if let Some(masks) = masks {
-            let Space::Discrete(n) = self.world.env().action_space() else {
-                return wrong("action mask".into(), "none, because actions are continuous".into(), "one".into());
-            };
-            if masks.len() != count * n as usize {
-                return wrong("action mask".into(), format!("{count} x {n} entries"), masks.len().to_string());
-            }
-            if masks.chunks(n as usize).any(|mask| !mask.contains(&true)) {
-                return wrong("action mask".into(), "at least one allowed action".into(), "none".into());
-            }
-        }
+        let rows = self.inputs.rows(rows, width)?;
+        let count = rows.len() / self.behaviour.observation_width();
+        self.inputs.check_masks(masks, count)?;
         if mode == Mode::Sampled {
             let first = self.streams.len() as u64;
             self.streams.extend((first..count as u64).map(|row| Stream::new(self.seed, Purpose::Evaluation, 1 + row)));
         }
         let streams = if mode == Mode::Sampled { &mut self.streams[..count] } else { &mut [] };
-        let actions = self.predictor.predict(self.behaviour.as_ref(), rows, masks, (&mode.sampling(), streams));
+        let actions = self.predictor.predict(self.behaviour.as_ref(), &rows, masks, (&mode.sampling(), streams));
         Error::unless_sound(self.behaviour.as_ref())?;
         Ok(actions)
     }

@@ -14,7 +14,7 @@ use gradus::nets::tensors::Tensors;
 use gradus::nets::threads;
 use gradus::nets::{ActionRows, Device, NetworkConfig, TransformerConfig, cpu::ActorCritic};
 use gradus::rollouts::Collector;
-use gradus::{Config, Run, Show, Trainer};
+use gradus::{Agent, Config, Run, Show, Trainer};
 
 /// Returns small trainings of every kind, with their names.
 fn trainings() -> Vec<(String, Config)> {
@@ -107,11 +107,46 @@ fn train(config: &Config, threads: usize, stop_after: Option<u64>) -> Tensors {
     })
 }
 
+/// Trains in a loop written by hand, one vector of environments per worker, and returns the final state.
+fn train_by_hand(config: &Config) -> Tensors {
+    let mut agent = Agent::new(config.clone()).unwrap();
+    let workers = config.envs / agent.environments().len();
+    let n = agent.environments().len();
+    let mut envs: Vec<_> = (0..workers).map(|worker| agent.vec_env(worker * n..(worker + 1) * n).unwrap()).collect();
+    while !agent.is_finished() {
+        let envs = &mut envs[agent.environments().start / n];
+        let actions = agent.act(envs.observation_rows(), envs.action_masks()).unwrap();
+        envs.step_unfinished(actions).unwrap();
+        agent.observe(&envs.outcome()).unwrap();
+        agent.update().unwrap();
+        agent.begin_episodes(envs).unwrap();
+    }
+    agent.save()
+}
+
 /// Returns the number of iterations of a training.
 fn iterations(config: &Config) -> u64 {
     let mut trainer = Trainer::new(config.clone()).unwrap();
     trainer.finish().unwrap();
     trainer.iteration()
+}
+
+#[test]
+fn a_loop_written_by_hand_learns_the_same_bit_for_bit() {
+    let mut tried = 0;
+    for (name, config) in trainings() {
+        let (ours, by_hand) = (train(&config, 2, None), threads::with(2, || train_by_hand(&config)));
+        // the trainer's own: its environments, and the scores that it shows
+        let of_trainer = ["environments", "recent_episodes", "progress", "best_evaluation"];
+        let ours: Tensors = ours.into_iter().filter(|(key, _)| !of_trainer.contains(&key.as_str())).collect();
+        let by_hand: Tensors = by_hand.into_iter().filter(|(key, _)| key != "iteration").collect();
+        assert_eq!(ours.keys().collect::<Vec<_>>(), by_hand.keys().collect::<Vec<_>>(), "{name}");
+        for (key, tensor) in &ours {
+            assert!(*tensor == by_hand[key], "{name}: {key} differs");
+        }
+        tried += 1;
+    }
+    assert!(tried > 80, "{tried}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use crate::bandits::{Bandit, ContextualBandit};
 use crate::tabular::{TableEnv, Tabular};
 use crate::text::{TargetSum, TextWorld};
-use crate::{Autoreset, Batch, Env, EnvError, ScalarBatch, Starts, TimeLimit, VecEnv, panics};
+use crate::{Action, Autoreset, Batch, Env, EnvError, ScalarBatch, Space, Starts, Step, TimeLimit, VecEnv, panics};
 
 /// The largest number of steps of an episode where training or evaluation waits for its end, unless the environment declares a longer time
 /// limit. See [`EnvSpec::longest_episode`].
@@ -67,6 +67,38 @@ pub struct EnvSpec {
     pub(crate) wrappers: Vec<Rewrap>,
 }
 
+/// An environment that is stepped elsewhere.
+struct Elsewhere {
+    observations: Space,
+    actions: Space,
+}
+
+impl Env for Elsewhere {
+    fn observation_space(&self) -> Space {
+        self.observations.clone()
+    }
+
+    fn action_space(&self) -> Space {
+        self.actions.clone()
+    }
+
+    fn reset(&mut self, _: u64, observation: &mut [f32]) {
+        observation.fill(0.0);
+    }
+
+    fn step(&mut self, _: Action<'_>, _: &mut [f32]) -> Step {
+        panic!("this environment is stepped elsewhere: only its spaces are known here")
+    }
+
+    fn save(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn load(&mut self, _: &[u64]) -> Result<(), EnvError> {
+        Ok(())
+    }
+}
+
 /// The name of [`EnvSpec`] in earlier versions.
 #[deprecated = "renamed to EnvSpec"]
 pub type World = EnvSpec;
@@ -101,6 +133,20 @@ impl EnvSpec {
     /// Creates a custom world with episodes truncated after `limit` steps.
     pub fn limited<E: Env + 'static>(name: &str, limit: u32, make: impl Fn() -> E + Clone + Send + Sync + 'static) -> Self {
         Self { max_episode_steps: Some(limit), ..Self::new(name, move || TimeLimit::new(make(), limit)) }
+    }
+
+    /// Creates the spec of environments that are stepped elsewhere, with these observation and action spaces: in another program, by a simulator,
+    /// in a game. It can be asked for its spaces; its environments cannot take a step.
+    ///
+    /// ```
+    /// use gradus_envs::{EnvSpec, Space};
+    ///
+    /// let observations = Space::Box { low: vec![-1.0; 3], high: vec![1.0; 3] };
+    /// let arm = EnvSpec::of_spaces("arm", observations, Space::Discrete(4));
+    /// assert_eq!(arm.env().action_space(), Space::Discrete(4));
+    /// ```
+    pub fn of_spaces(name: &str, observations: Space, actions: Space) -> Self {
+        Self::new(name, move || Elsewhere { observations: observations.clone(), actions: actions.clone() })
     }
 
     /// Creates a world from a transition table, with episodes truncated after `limit` steps. All environments share the table, which `make` builds when it is first

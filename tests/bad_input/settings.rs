@@ -64,10 +64,7 @@ fn unknown_names_and_values_out_of_range_are_refused() {
             &["dqn", "cartpole", "--set", "reference.coefficient=0.1"],
             "reference.coefficient: expected 0 (dqn has no reference policy), got 0.1",
         ),
-        (
-            &["ppo", "cartpole", "--set", "agent=alphazero"],
-            "unknown agent `alphazero`; expected one of ",
-        ),
+        (&["ppo", "cartpole", "--set", "agent=alphazero"], "unknown agent `alphazero`; expected one of "),
         (&["ppo", "cartpole", "--set", "environment=cartpol"], "unknown environment `cartpol`; did you mean `cartpole`?"),
         (
             &["ppo", "cartpole", "--set", "evaluate_episodes=9223372036854775807"],

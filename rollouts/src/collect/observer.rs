@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use gradus_agents::{Collection, Exploration, Rollout};
 use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{Actions, Finished, Outcome, Space};
+use gradus_envs::{Actions, Finished, Outcome, Space, text};
 use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{ActorState, Behaviour, Sampling};
 
@@ -156,19 +156,24 @@ impl Observer {
     }
 
     /// Chooses an action for each row of `observations`: one row for each of the [`environments`](Observer::environments), as the environment
-    /// returned it. With `masks` (rows x actions), only actions whose entry is true can be chosen.
+    /// returned it. With `masks` (rows x actions), only actions whose entry is true can be chosen. The row of an environment whose part of the
+    /// rollout is complete may have an empty text.
     ///
     /// # Panics
     /// If the number of rows is not that of the environments.
     pub fn act(&mut self, policy: &dyn Behaviour, observations: &[f32], masks: Option<&[bool]>) -> Actions<'_> {
         let envs = self.environments();
         assert_eq!(observations.len(), envs.len() * self.shape.observations.width(), "observations: expected one row per environment");
-        let Self { plan, normaliser, streams, noise, chooser, state, step, .. } = self;
+        let Self { shape, plan, normaliser, streams, noise, chooser, state, step, .. } = self;
         let plan = RolloutPlan { envs: envs.len(), ..*plan };
         step.raw.clear();
         step.raw.extend_from_slice(observations);
         step.seen.clone_from(&step.raw);
         normaliser.show(&mut step.seen);
+        if let Space::Text { .. } = shape.observations {
+            // the row of an environment that waits has no text
+            step.seen.chunks_exact_mut(shape.observations.width()).filter(|row| row[0] == 0.0).for_each(|row| text::write(&[0], row));
+        }
         step.masks = masks.map(<[bool]>::to_vec);
         let rows = &mut streams[envs.clone()];
         step.positions.clear();

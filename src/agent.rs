@@ -1,0 +1,290 @@
+//! [`Agent`]: any agent, for a loop that is written by hand.
+
+use std::ops::Range;
+
+use gradus_agents::{Collection, ConfigError, Report, Rollout};
+use gradus_envs::{Actions, Autoreset, EnvSpec, Finished, Outcome, Space, Starts, VecEnv};
+use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_nets::{Behaviour, threads};
+use gradus_rollouts::{Episode, Observer};
+
+use crate::inputs::{Inputs, wrong};
+use crate::saved::initial;
+use crate::train::Learner;
+use crate::{Config, Error, Policy};
+
+/// An agent that acts, observes and learns when it is told to. Its caller owns the loop and the environments: ours, or any others.
+///
+/// ```
+/// use gradus::{Agent, Config};
+///
+/// let config = Config { steps: 20_000, ..Config::preset("ppo", "CartPole-v1", None)? };
+/// let mut agent = Agent::new(config)?;
+/// let mut envs = agent.vec_env(agent.environments())?;
+/// while !agent.is_finished() {
+///     let actions = agent.act(envs.observation_rows(), envs.action_masks())?;
+///     envs.step(actions)?;
+///     agent.observe(&envs.outcome())?;
+///     if let Some(metrics) = agent.update()? {
+///         assert!(metrics.iter().any(|(name, _)| *name == "train/value_loss"));
+///     }
+/// }
+/// let policy = agent.into_policy();
+/// assert!(policy.evaluate(20, gradus::Mode::Greedy)?.mean > 100.0);
+/// # Ok::<(), gradus::Error>(())
+/// ```
+///
+/// The loop above does, step by step, what [`Trainer`](crate::Trainer) does for all agents and on all threads. In the environments of
+/// [`vec_env`](Agent::vec_env), the two learn the same parameters, bit for bit. An agent here plays no evaluations, so `stop_at` has no effect,
+/// and has no reward model.
+///
+/// A foreign environment needs only its spaces, [`EnvSpec::of_spaces`], and an [`Outcome`] after every step.
+pub struct Agent {
+    learner: Learner,
+    /// The environment with the configured wrappers.
+    world: EnvSpec,
+    observer: Observer,
+    inputs: Inputs,
+    /// A rollout to which the agent wants more, and the steps before it.
+    begun: Option<(Rollout, u64)>,
+    /// Number of rollouts in the current iteration.
+    rollouts: usize,
+    /// Episodes that have ended since the last update.
+    episodes: Vec<Episode>,
+    has_acted: bool,
+}
+
+impl Agent {
+    /// Creates an agent for the environment that the configuration names.
+    pub fn new(config: Config) -> Result<Self, Error> {
+        let world = gradus_envs::registry::find(&config.environment)?;
+        Self::in_world(config, &world)
+    }
+
+    /// Creates an agent for a custom environment, or for one that is stepped elsewhere: see [`EnvSpec::of_spaces`]. `config.envs` is the number
+    /// of environments that act at once.
+    pub fn in_world(config: Config, world: &EnvSpec) -> Result<Self, Error> {
+        let (mut learner, world) = Learner::new(config, world, 0)?;
+        let (config, algorithm) = (&learner.config, learner.algorithm.as_mut());
+        let has_reward_model = config.reward_model.as_ref().is_some_and(crate::config::RewardConfig::is_on);
+        let expected = "no reward model: only the training loop has one";
+        ConfigError::unless(!has_reward_model, "reward_model", expected, "one")?;
+        if let Collection::Episodes { greedy: true, .. } = algorithm.collection() {
+            let expected = "no greedy episodes beside those of a rollout: only the training loop plays them";
+            return Err(ConfigError::unless(false, &config.agent, expected, "a baseline of greedy episodes").unwrap_err().into());
+        }
+        let env = world.env();
+        let spaces = (env.observation_space(), env.action_space());
+        let mut observer = Observer::new(spaces, config.envs, config.seed, algorithm.collection(), &config.wrappers)
+            .with_exploration(algorithm.exploration())
+            .with_workers(algorithm.workers())
+            .with_score_names(env.score_names());
+        if algorithm.replay().is_some() {
+            observer = observer.with_raw_rollouts();
+        }
+        if let Some(mut tensors) = initial(config, &world, algorithm.behaviour_mut())? {
+            let damaged = |source| Error::Tensors { path: (&config.init).into(), source };
+            observer.begin_with(&mut tensors).map_err(damaged)?;
+        }
+        algorithm.begin();
+        observer.turn_to(algorithm.next_worker());
+        let inputs = Inputs::of(config, &world);
+        learner.config = learner.config.settled()?;
+        Ok(Self { learner, world, observer, inputs, begun: None, rollouts: 0, episodes: Vec::new(), has_acted: false })
+    }
+
+    /// Returns the settings.
+    pub fn config(&self) -> &Config {
+        &self.learner.config
+    }
+
+    /// Returns the environment with the configured wrappers.
+    pub fn world(&self) -> &EnvSpec {
+        &self.world
+    }
+
+    /// Makes some of the environments 0 to `envs`, as the training loop makes them: with the same seeds, and if the agent learns from whole
+    /// episodes, with groups and without [`Autoreset`]. Environments without it wait for [`begin_episodes`](Agent::begin_episodes).
+    pub fn vec_env(&self, envs: Range<usize>) -> Result<VecEnv, Error> {
+        let seed = self.learner.config.seed;
+        let (starts, autoreset) = match self.learner.algorithm.collection() {
+            Collection::Steps(_) => (Starts::from(seed), Autoreset::SameStep),
+            Collection::Episodes { group, .. } => (Starts { seed, group }, Autoreset::Disabled),
+        };
+        Ok(self.world.vec_env_with(envs, starts, autoreset)?)
+    }
+
+    /// Begins the next episodes of finished environments that the agent learns from now: of all of them after an update, and before it of those
+    /// whose part of the rollout lacks episodes. `envs` are the agent's [`environments`](Agent::environments).
+    pub fn begin_episodes(&self, envs: &mut VecEnv) -> Result<(), Error> {
+        for (row, env) in self.observer.environments().enumerate() {
+            if !self.observer.is_complete_in(env) {
+                envs.begin_next(row)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the environments that act next, numbered from 0: all or, with several workers (A3C), those of the next worker.
+    pub fn environments(&self) -> Range<usize> {
+        self.observer.environments()
+    }
+
+    /// Chooses an action for each of the [`environments`](Agent::environments). `observations` has one row for each, as the environment returned
+    /// it; discrete observations may be their numbers. With `masks` (rows x actions), only actions whose entry is true can be chosen. Actions
+    /// are clipped to their bounds.
+    ///
+    /// Returns an error if the rows are not those of the environments, or if a number is not finite.
+    pub fn act(&mut self, observations: &[f32], masks: Option<&[bool]>) -> Result<Actions<'_>, Error> {
+        if self.has_acted {
+            return Err(wrong("act", "`observe` after every `act`", "a second `act`"));
+        }
+        let n = self.environments().len();
+        let rows = self.inputs.rows_of(n, observations)?;
+        self.inputs.check_masks(masks, n)?;
+        if let Space::Text { .. } = self.observer.spaces().0 {
+            let is_empty = |(row, env): (&[f32], usize)| row[0] == 0.0 && !self.observer.is_complete_in(env);
+            if rows.chunks_exact(rows.len() / n).zip(self.environments()).any(is_empty) {
+                return Err(wrong("observation", "a text of at least 1 token", "none"));
+            }
+        }
+        let behaviour = self.learner.algorithm.acting();
+        let actions = self.observer.act(behaviour, &rows, masks);
+        Error::unless_sound(behaviour)?;
+        self.has_acted = true;
+        Ok(actions)
+    }
+
+    /// Records what the last actions led to. What follows in an environment whose part of the rollout is complete is ignored.
+    ///
+    /// Returns an error, and records nothing, if the outcome has not one entry or row for each of the [`environments`](Agent::environments), or if a number is not
+    /// finite.
+    pub fn observe(&mut self, outcome: &Outcome<'_>) -> Result<(), Error> {
+        if !self.has_acted {
+            return Err(wrong("observe", "`act` before every `observe`", "no `act`"));
+        }
+        let n = self.environments().len();
+        let entries = |what: &str, got: usize, may_be_empty: bool| {
+            let holds = got == n || may_be_empty && got == 0;
+            if holds { Ok(()) } else { Err(wrong(what, format!("{n} entries, one for each environment"), got)) }
+        };
+        entries("rewards", outcome.rewards.len(), false)?;
+        entries("endings", outcome.endings.len(), false)?;
+        entries("idle", outcome.idle.len(), true)?;
+        entries("step_ends", outcome.step_ends.len(), true)?;
+        if let Some(env) = outcome.rewards.iter().position(|reward| !reward.is_finite()) {
+            return Err(wrong(format!("rewards[{env}]"), "a finite number", outcome.rewards[env]));
+        }
+        self.inputs.check_masks(outcome.masks, n)?;
+        let observations = self.inputs.rows_of(n, outcome.observations)?;
+        let final_rows = |finished: &Finished| {
+            let observation = self.inputs.rows(&finished.observation, finished.observation.len())?.into_owned();
+            self.inputs.check_masks(finished.mask.as_deref(), 1)?;
+            Ok(Finished { observation, ..finished.clone() })
+        };
+        let finished = outcome.finished.iter().map(final_rows).collect::<Result<Vec<_>, Error>>()?;
+        self.observer.observe(&Outcome { observations: &observations, finished: &finished, ..*outcome });
+        self.has_acted = false;
+        Ok(())
+    }
+
+    /// Learns, if the steps or episodes for an update are complete, and returns the metrics of the update, most with the names of
+    /// Stable-Baselines3. Call it after every [`observe`](Agent::observe).
+    pub fn update(&mut self) -> Result<Option<Report>, Error> {
+        if self.has_acted || !self.observer.is_complete() {
+            return Ok(None);
+        }
+        let Self { learner, observer, .. } = self;
+        let before = observer.steps();
+        let (rollout, episodes) = observer.take();
+        let (rollout, before) = match self.begun.take() {
+            Some((mut begun, before)) => {
+                begun.append(rollout);
+                self.episodes.extend(episodes);
+                (begun, before)
+            }
+            None => {
+                self.episodes = episodes;
+                (rollout, before)
+            }
+        };
+        if learner.algorithm.wants_more(&rollout) {
+            self.begun = Some((rollout, before));
+            return Ok(None);
+        }
+        let updated = threads::with_default(|| learner.update(&rollout, before));
+        // a device error is reported first, because a failed device causes other errors
+        Error::unless_sound(learner.algorithm.behaviour())?;
+        let report = updated?;
+        self.rollouts += 1;
+        if self.rollouts >= learner.algorithm.rollouts_per_iteration() || observer.steps() >= learner.planned_steps() {
+            learner.iteration += 1;
+            self.rollouts = 0;
+        }
+        observer.turn_to(learner.algorithm.next_worker());
+        Ok(Some(report))
+    }
+
+    /// Returns the episodes that ended before the last update and after the one before it, in the order in which they ended.
+    pub fn episodes(&self) -> &[Episode] {
+        &self.episodes
+    }
+
+    /// Returns the names of the scores of episodes.
+    pub fn score_names(&self) -> &[String] {
+        self.observer.score_names()
+    }
+
+    /// Returns the environment steps of all complete rollouts.
+    pub fn steps(&self) -> u64 {
+        self.observer.steps()
+    }
+
+    /// Returns the environment steps of the whole training, which the schedules follow: `config.steps`, rounded up to whole rollouts.
+    pub fn total_steps(&self) -> u64 {
+        self.learner.total_steps()
+    }
+
+    /// Returns whether all steps are done.
+    pub fn is_finished(&self) -> bool {
+        self.begun.is_none() && self.steps() >= self.total_steps()
+    }
+
+    /// Returns the current policy.
+    pub fn behaviour(&self) -> &dyn Behaviour {
+        self.learner.algorithm.behaviour()
+    }
+
+    /// Returns the policy with what it needs to act without the agent.
+    pub fn into_policy(self) -> Policy {
+        Policy::new(self.learner.config, self.world, self.learner.algorithm.into_behaviour(), self.observer.normaliser())
+    }
+
+    /// Saves everything that the agent needs to go on as it would have gone on, right after an update. Steps that were observed since are left
+    /// out. The environments are their owner's: begin new episodes, or save them, too.
+    pub fn save(&self) -> Tensors {
+        let mut tensors = self.observer.save();
+        tensors.insert(ITERATION.into(), Tensor::u64(vec![self.learner.iteration, self.rollouts as u64]));
+        self.learner.save(&mut tensors);
+        self.learner.save_pages(&mut tensors);
+        tensors
+    }
+
+    /// Loads the tensors of [`save`](Agent::save). After an error the agent must not be used.
+    pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.learner.load(tensors)?;
+        self.learner.load_pages(tensors)?;
+        self.observer.load(tensors)?;
+        let [iteration, rollouts] = *get_u64(tensors, ITERATION)? else {
+            return Err(TensorsError::State(format!("{ITERATION}: expected two numbers")));
+        };
+        (self.learner.iteration, self.rollouts) = (iteration, rollouts as usize);
+        self.observer.turn_to(self.learner.algorithm.next_worker());
+        (self.begun, self.has_acted) = (None, false);
+        self.episodes.clear();
+        Ok(())
+    }
+}
+
+/// Name of the number of iterations in [`Agent::save`].
+const ITERATION: &str = "iteration";

@@ -1,0 +1,91 @@
+//! Checks observations and action masks that come from outside.
+
+use std::borrow::Cow;
+
+use gradus_envs::{EnvSpec, Space};
+
+use crate::{Config, Error};
+
+/// The observations and actions of an environment, with the configured wrappers.
+pub(crate) struct Inputs {
+    observations: Space,
+    /// Numbers per observation.
+    width: usize,
+    /// The number of observations if the environment's own are discrete and the network gets nothing but their one-hot code.
+    discrete: Option<usize>,
+    actions: Space,
+}
+
+impl Inputs {
+    /// `world` has the wrappers of `config`.
+    pub fn of(config: &Config, world: &EnvSpec) -> Self {
+        let env = world.env();
+        let observations = env.observation_space();
+        let width = observations.width();
+        let is_plain = config.wrappers.frame_stack == 1 && !config.wrappers.time_aware;
+        Self { observations, width, discrete: (is_plain && world.is_one_hot()).then_some(width), actions: env.action_space() }
+    }
+
+    /// Returns rows of `width` numbers as the network takes them: rows of finite numbers, or one-hot codes of whole numbers. The length of
+    /// `rows` must be a multiple of `width`.
+    pub fn rows<'a>(&self, rows: &'a [f32], width: usize) -> Result<Cow<'a, [f32]>, Error> {
+        let rows = match self.discrete {
+            Some(n) if width == 1 && n > 1 => {
+                let mut codes = vec![0.0; rows.len() * n];
+                for (row, number) in codes.chunks_exact_mut(n).zip(rows) {
+                    let index = *number as usize;
+                    if index >= n || index as f32 != *number {
+                        return Err(wrong("observation", format!("a whole number from 0 to {}", n - 1), number));
+                    }
+                    row[index] = 1.0;
+                }
+                Cow::Owned(codes)
+            }
+            _ if width != self.width => return Err(wrong("observation", format!("{} numbers", self.width), width)),
+            _ => Cow::Borrowed(rows),
+        };
+        if let Some(i) = rows.iter().position(|number| !number.is_finite()) {
+            return Err(wrong(format!("observation[{}]", i % self.width), "a finite number", rows[i]));
+        }
+        if let Space::Text { vocabulary, context } = self.observations {
+            for row in rows.chunks_exact(self.width) {
+                let is_below = |number: f32, limit: usize| (0.0..limit as f32).contains(&number) && number.fract() == 0.0;
+                if !is_below(row[0], context + 1) {
+                    return Err(wrong("observation[0], the number of tokens", format!("a whole number from 0 to {context}"), row[0]));
+                }
+                let tokens = &row[1..=row[0] as usize];
+                if let Some(token) = tokens.iter().find(|token| !is_below(**token, vocabulary as usize)) {
+                    return Err(wrong("observation", format!("tokens below {vocabulary}"), token));
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// As [`rows`](Inputs::rows), for observations of `count` environments.
+    pub fn rows_of<'a>(&self, count: usize, rows: &'a [f32]) -> Result<Cow<'a, [f32]>, Error> {
+        if !rows.len().is_multiple_of(count) {
+            return Err(wrong("observations", format!("{count} rows of {} numbers", self.width), format!("{} numbers", rows.len())));
+        }
+        self.rows(rows, rows.len() / count)
+    }
+
+    /// Checks the action masks of `count` observations.
+    pub fn check_masks(&self, masks: Option<&[bool]>, count: usize) -> Result<(), Error> {
+        let Some(masks) = masks else { return Ok(()) };
+        let Space::Discrete(n) = self.actions else {
+            return Err(wrong("action mask", "none, because actions are continuous", "one"));
+        };
+        if masks.len() != count * n as usize {
+            return Err(wrong("action mask", format!("{count} x {n} entries"), masks.len()));
+        }
+        if masks.chunks(n as usize).any(|mask| !mask.contains(&true)) {
+            return Err(wrong("action mask", "at least one allowed action", "none"));
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn wrong(what: impl Into<String>, expected: impl Into<String>, got: impl ToString) -> Error {
+    Error::Parse { what: what.into(), expected: expected.into(), got: got.to_string() }
+}

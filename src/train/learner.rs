@@ -1,0 +1,105 @@
+//! [`Learner`]: an algorithm with its settings. It learns from rollouts, whoever has collected them.
+
+use gradus_agents::replay::Page;
+use gradus_agents::{AgentError, Algorithm, Collection, Report, Rollout, UpdateContext};
+use gradus_envs::{EnvSpec, panics};
+use gradus_nets::tensors::{Tensors, TensorsError, add_with_prefix, without_prefix};
+
+use super::examples;
+use crate::config::{EarlierSteps, inputs};
+use crate::memory;
+use crate::saved::POLICY_PREFIX;
+use crate::{Config, Error};
+
+const OPTIMISER: &str = "optimiser.";
+const AGENT: &str = "agent.";
+
+/// An algorithm with its settings and the number of its updates: what [`Trainer`](crate::Trainer) and [`Agent`](crate::Agent) share.
+pub(crate) struct Learner {
+    pub config: Config,
+    /// The steps that the schedules follow at the moment, and until when; see [`Config::plan`].
+    pub plan: EarlierSteps,
+    pub algorithm: Box<dyn Algorithm>,
+    /// Number of iterations that are done.
+    pub iteration: u64,
+}
+
+impl Learner {
+    /// Creates the algorithm for environments of `plain_world`, of which `done` steps are done. Also returns the environment with the
+    /// configured wrappers.
+    pub fn new(config: Config, plain_world: &EnvSpec, done: u64) -> Result<(Self, EnvSpec), Error> {
+        config.check()?;
+        plain_world.checked_env()?;
+        let world = config.wrap(plain_world.clone())?;
+        memory::check_training(&config, &world)?;
+        config.check_inputs(|key| key != inputs::ENVIRONMENT)?;
+        let plan = config.plan(done);
+        let planned = Config { steps: plan.steps, earlier_steps: Vec::new(), ..config.clone() };
+        let algorithm = planned.algorithm_with(&world, &examples::pairs_of(&config, &world)?)?;
+        Ok((Self { config, plan, algorithm, iteration: 0 }, world))
+    }
+
+    /// Returns the environment steps of the whole training. Training on whole episodes ends with the first rollout that reaches this number.
+    pub fn total_steps(&self) -> u64 {
+        self.in_rollouts(self.config.steps)
+    }
+
+    /// Returns the environment steps that the schedules follow at the moment.
+    pub fn planned_steps(&self) -> u64 {
+        self.in_rollouts(self.plan.steps)
+    }
+
+    /// Returns the environment steps of a training that is planned for `steps` steps.
+    pub fn in_rollouts(&self, steps: u64) -> u64 {
+        match self.algorithm.collection() {
+            Collection::Steps(length) => steps.next_multiple_of((length * self.config.envs / self.algorithm.workers()) as u64),
+            Collection::Episodes { .. } => steps,
+        }
+    }
+
+    /// Learns from a rollout that began after `before` steps.
+    pub fn update(&mut self, rollout: &Rollout, before: u64) -> Result<Report, Error> {
+        let Config { seed, agent, .. } = &self.config;
+        let (seed, iteration, progress) = (*seed, self.iteration, before as f64 / self.planned_steps() as f64);
+        Error::unless_sound(self.algorithm.behaviour())?; // no update with samples of a failed device
+        let report = panics::catch(|| self.algorithm.update(rollout, UpdateContext { seed, iteration, progress }));
+        Ok(report.unwrap_or_else(|panic| Err(AgentError::Panicked { agent: agent.clone(), iteration, seed, message: panic.message() }))?)
+    }
+
+    /// Adds what the next updates depend on to `tensors`, except for the pages of the replay buffer.
+    pub fn save(&self, tensors: &mut Tensors) {
+        let behaviour = self.algorithm.behaviour();
+        add_with_prefix(tensors, behaviour.save(), POLICY_PREFIX);
+        add_with_prefix(tensors, behaviour.save_optimiser(), OPTIMISER);
+        add_with_prefix(tensors, self.algorithm.save(), AGENT);
+    }
+
+    /// Adds the pages of the replay buffer to `tensors`.
+    pub fn save_pages(&self, tensors: &mut Tensors) {
+        let Some(replay) = self.algorithm.replay() else { return };
+        for page in replay.pages() {
+            add_with_prefix(tensors, replay.page(page), &page_prefix(page));
+        }
+    }
+
+    /// Loads what [`save`](Learner::save) added.
+    pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.algorithm.behaviour_mut().load(&without_prefix(tensors, POLICY_PREFIX))?;
+        self.algorithm.behaviour_mut().load_optimiser(&without_prefix(tensors, OPTIMISER))?;
+        self.algorithm.load(&without_prefix(tensors, AGENT))
+    }
+
+    /// Loads the pages that [`save_pages`](Learner::save_pages) added.
+    pub fn load_pages(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        let Some(replay) = self.algorithm.replay_mut() else { return Ok(()) };
+        for page in replay.pages() {
+            replay.load_page(page, &without_prefix(tensors, &page_prefix(page)))?;
+        }
+        replay.finish_loading()
+    }
+}
+
+/// Returns the prefix of the tensors of a page of the replay buffer.
+fn page_prefix(page: Page) -> String {
+    format!("replay_page.{}.", page.number)
+}
