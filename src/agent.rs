@@ -235,6 +235,16 @@ impl Agent {
         self.observer.score_names()
     }
 
+    /// Returns the observation space, as the network sees it, and the action space.
+    pub fn spaces(&self) -> (&Space, &Space) {
+        self.observer.spaces()
+    }
+
+    /// Returns the number of iterations so far: of updates or, for agents with very short rollouts, of groups of updates.
+    pub fn iterations(&self) -> u64 {
+        self.learner.iteration
+    }
+
     /// Returns the environment steps of all complete rollouts.
     pub fn steps(&self) -> u64 {
         self.observer.steps()

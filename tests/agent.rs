@@ -1,0 +1,259 @@
+//! Agents in loops that are written by hand: in environments that are not ours, with every kind of reset, saved and loaded, and with wrong
+//! input. `every_agent.rs` compares all agents with the training loop.
+
+use gradus::envs::{Autoreset, Ending, EnvSpec, Outcome, Space, registry};
+use gradus::{Agent, Config, Error, Mode, Trainer};
+
+fn config(agent: &str, world: &str, settings: &[&str]) -> Config {
+    let config = Config { environment: world.into(), ..Config::default() }.with_toml(&format!("agent = \"{agent}\"")).unwrap();
+    let config = Config { envs: 1, steps: 1_000, ..config };
+    settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap())
+}
+
+/// A corridor of five cells that knows nothing of Gradus: right is action 1, the reward for the last cell is 1, and 20 steps are too many.
+#[derive(Default)]
+struct Corridor {
+    cell: u32,
+    steps: u32,
+}
+
+impl Corridor {
+    /// Returns the reward, and whether the episode is over and too long.
+    fn step(&mut self, action: u32) -> (f32, bool, bool) {
+        self.cell = if action == 1 { self.cell + 1 } else { self.cell.saturating_sub(1) };
+        self.steps += 1;
+        (if self.cell == 4 { 1.0 } else { -0.01 }, self.cell == 4, self.steps == 20)
+    }
+}
+
+fn discrete(actions: gradus::envs::Actions<'_>) -> Vec<u32> {
+    let gradus::envs::Actions::Discrete(actions) = actions else { panic!("expected discrete actions") };
+    actions.to_vec()
+}
+
+/// Trains in the corridor until `updates` updates are done, or to the end; observations are the number of the cell or, if `is_coded`, its
+/// one-hot code.
+fn walk(agent: &mut Agent, corridor: &mut Corridor, is_coded: bool, updates: usize) -> Vec<f64> {
+    let mut done = 0;
+    let mut returns = Vec::new();
+    let seen = |cell: u32| if is_coded { (0..5).map(|i| if i == cell { 1.0 } else { 0.0 }).collect() } else { vec![cell as f32] };
+    while !agent.is_finished() && done < updates {
+        let action = discrete(agent.act(&seen(corridor.cell), None).unwrap())[0];
+        let (reward, terminated, truncated) = corridor.step(action);
+        let ending = Ending::new(terminated, truncated);
+        agent.observe(&Outcome::new(&[reward], &[ending], &seen(corridor.cell))).unwrap();
+        if ending.done() {
+            *corridor = Corridor::default();
+        }
+        if agent.update().unwrap().is_some() {
+            done += 1;
+            returns.extend(agent.episodes().iter().map(|episode| episode.episode_return));
+        }
+    }
+    returns
+}
+
+#[test]
+fn every_family_learns_in_an_environment_that_is_not_ours() {
+    let spec = EnvSpec::of_spaces("corridor", Space::Discrete(5), Space::Discrete(2));
+    let small = "network.hidden=[16]";
+    let trainings: [(&str, &[&str]); 5] = [
+        ("ppo", &[small, "steps=4000", "ppo.rollout_steps=100", "ppo.minibatch_size=25"]),
+        ("reinforce", &[small, "steps=6000", "optimiser.learning_rate=0.01", "reinforce.episodes_per_env=8", "reinforce.baseline=mean"]),
+        ("a2c", &[small, "steps=6000"]),
+        ("dqn", &[small, "steps=4000", "dqn.learning_starts=200", "dqn.target_update_interval=100", "optimiser.learning_rate=0.003"]),
+        ("q-learning", &["steps=2000", "q-learning.alpha=0.5"]),
+    ];
+    for (name, settings) in trainings {
+        for is_coded in [false, true] {
+            let mut agent = Agent::in_world(config(name, "corridor", settings), &spec).unwrap();
+            let returns = walk(&mut agent, &mut Corridor::default(), is_coded, usize::MAX);
+            let steps = agent.steps();
+            assert!(steps >= agent.total_steps() && returns.len() > 20, "{name}: {steps} steps, {} episodes", returns.len());
+            let late = &returns[returns.len() - 10..];
+            // the shortest way has four steps: 1 - 3/100
+            assert!(late.iter().sum::<f64>() / 10.0 > 0.9, "{name}: {late:?}");
+            let mut policy = agent.into_policy();
+            for cell in 0..4 {
+                let action = policy.predict(&[cell as f32], Mode::Greedy).unwrap();
+                assert_eq!(action, gradus::envs::Action::Discrete(1), "{name} in cell {cell}");
+            }
+        }
+    }
+}
+
+/// Gymnasium's three modes of reset: an environment that waits for its next episode, or takes a step for the reset, adds nothing to a rollout.
+#[test]
+fn every_kind_of_reset_gives_the_same_decisions() {
+    for (name, settings) in [("ppo", vec!["ppo.rollout_steps=64", "ppo.minibatch_size=64"]), ("dqn", vec!["dqn.learning_starts=100"])] {
+        let of = |autoreset: Autoreset| {
+            let mut agent = Agent::new(config(name, "cartpole", &settings)).unwrap();
+            let mut envs = agent.world().vec_env_with(0..1, agent.config().seed, autoreset).unwrap();
+            while !agent.is_finished() {
+                let actions = agent.act(envs.observation_rows(), envs.action_masks()).unwrap();
+                envs.step(actions).unwrap();
+                agent.observe(&envs.outcome()).unwrap();
+                agent.update().unwrap();
+                envs.reset_finished().unwrap();
+            }
+            agent.behaviour().save()
+        };
+        let same_step = of(Autoreset::SameStep);
+        assert!(same_step == of(Autoreset::Disabled), "{name}: reset by hand");
+        // `reset_finished` begins the next episode at once, so NextStep needs a loop without it
+        let mut agent = Agent::new(config(name, "cartpole", &settings)).unwrap();
+        let mut envs = agent.world().vec_env_with(0..1, agent.config().seed, Autoreset::NextStep).unwrap();
+        let mut resets = 0;
+        while !agent.is_finished() {
+            let actions = agent.act(envs.observation_rows(), envs.action_masks()).unwrap();
+            let transition = envs.step(actions).unwrap();
+            resets += usize::from(transition.resets[0]);
+            assert_eq!(transition.resets, transition.idle);
+            agent.observe(&envs.outcome()).unwrap();
+            agent.update().unwrap();
+        }
+        assert!(resets > 10, "{name}: {resets}");
+        assert!(same_step == agent.behaviour().save(), "{name}: a step for the reset");
+    }
+}
+
+/// A single environment, whose final observation comes with the outcome.
+#[test]
+fn a_single_environment_learns_what_the_training_loop_learns() {
+    for (name, world) in [("ppo", "cartpole"), ("dqn", "cartpole"), ("sac", "pendulum"), ("q-learning", "taxi"), ("reinforce", "cartpole")]
+    {
+        let settings = ["dqn.learning_starts=100", "sac.learning_starts=100", "ppo.rollout_steps=100", "ppo.minibatch_size=50"];
+        let settings: Vec<&str> = settings.into_iter().filter(|setting| setting.starts_with(&format!("{name}."))).collect();
+        let mut agent = Agent::new(config(name, world, &settings)).unwrap();
+        let mut env = agent.world().single(agent.config().seed).unwrap();
+        while !agent.is_finished() {
+            let action = agent.act(env.observation(), env.action_mask()).unwrap();
+            env.step(action.get(0)).unwrap();
+            agent.observe(&env.outcome()).unwrap();
+            agent.update().unwrap();
+        }
+        let mut trainer = Trainer::new(config(name, world, &settings)).unwrap();
+        trainer.finish().unwrap();
+        assert!(trainer.policy().save() == agent.behaviour().save(), "{name}");
+    }
+}
+
+/// With several environments, some have their episodes earlier than others. What such an environment does until the update is left out, and of
+/// its next rollout the rest of the episode that it is in.
+#[test]
+fn rollouts_of_whole_episodes_have_only_whole_episodes() {
+    let settings = ["reinforce.episodes_per_env=1", "reinforce.baseline=mean"];
+    let mut agent = Agent::new(Config { envs: 4, steps: 2_000, ..config("reinforce", "cartpole", &settings) }).unwrap();
+    let mut envs = agent.world().vec_env(0..4, 1).unwrap(); // begins the next episode within the step
+    let mut lengths = [0; 4];
+    let mut ended: Vec<Vec<u32>> = vec![Vec::new(); 4]; // of each environment, the lengths of its episodes
+    while !agent.is_finished() {
+        let actions = agent.act(envs.observation_rows(), None).unwrap();
+        let transition = envs.step(actions).unwrap();
+        for env in 0..4 {
+            lengths[env] += 1;
+            if transition.endings[env].done() {
+                ended[env].push(std::mem::take(&mut lengths[env]));
+            }
+        }
+        agent.observe(&envs.outcome()).unwrap();
+        if agent.update().unwrap().is_some() {
+            let learned = agent.episodes();
+            assert_eq!(learned.len(), 4);
+            for episode in learned {
+                assert!(ended[episode.env].contains(&episode.length), "{episode:?}");
+                assert_eq!(episode.episode_return, f64::from(episode.length));
+            }
+        }
+    }
+    assert!(ended.iter().map(Vec::len).sum::<usize>() * 2 > agent.iterations() as usize * 4);
+}
+
+#[test]
+fn an_agent_that_is_loaded_goes_on_as_the_one_that_was_saved() {
+    let spec = EnvSpec::of_spaces("corridor", Space::Discrete(5), Space::Discrete(2));
+    let trainings: [(&str, &[&str]); 4] = [
+        ("reinforce", &["reinforce.episodes_per_env=8", "reinforce.baseline=mean", "wrappers.normalise_rewards=true"]),
+        ("ppo", &["ppo.rollout_steps=50", "ppo.minibatch_size=25", "wrappers.normalise_observations=true"]),
+        ("dqn", &["dqn.learning_starts=100", "dqn.n_step=3"]),
+        ("a3c", &["a3c.workers=1"]),
+    ];
+    for (name, settings) in trainings {
+        let mut straight = Agent::in_world(config(name, "corridor", settings), &spec).unwrap();
+        walk(&mut straight, &mut Corridor::default(), false, usize::MAX);
+        for updates in [1, 3] {
+            let (mut first, mut corridor) = (Agent::in_world(config(name, "corridor", settings), &spec).unwrap(), Corridor::default());
+            walk(&mut first, &mut corridor, false, updates);
+            let mut second = Agent::in_world(config(name, "corridor", settings), &spec).unwrap();
+            second.load(&first.save()).unwrap();
+            assert_eq!((second.steps(), second.iterations()), (first.steps(), first.iterations()));
+            walk(&mut second, &mut corridor, false, usize::MAX);
+            assert!(second.save() == straight.save(), "{name} after {updates} updates");
+        }
+    }
+}
+
+#[test]
+fn wrong_input_is_refused_in_one_line_and_changes_nothing() {
+    let spec = EnvSpec::of_spaces("arm", Space::Box { low: vec![-1.0; 3], high: vec![1.0; 3] }, Space::Discrete(4));
+    let mut agent = Agent::in_world(Config { envs: 2, ..config("ppo", "arm", &[]) }, &spec).unwrap();
+    let message = |result: Result<(), Error>| result.unwrap_err().to_string();
+    let (rows, rewards, endings) = ([0.5; 6], [0.0; 2], [Ending::Running; 2]);
+    let outcome = Outcome::new(&rewards, &endings, &rows);
+    assert_eq!(message(agent.observe(&outcome)), "observe: expected `act` before every `observe`, got no `act`");
+    let act = |agent: &mut Agent, rows: &[f32], masks: Option<&[bool]>| agent.act(rows, masks).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(act(&mut agent, &[0.5; 5], None), "observations: expected 2 rows of 3 numbers, got 5 numbers");
+    assert_eq!(act(&mut agent, &[0.5; 8], None), "observation: expected 3 numbers, got 4");
+    assert_eq!(act(&mut agent, &[0.5, 0.5, 0.5, 0.5, f32::NAN, 0.5], None), "observation[1]: expected a finite number, got NaN");
+    assert_eq!(act(&mut agent, &rows, Some(&[true; 4])), "action mask: expected 2 x 4 entries, got 4");
+    assert_eq!(act(&mut agent, &rows, Some(&[false; 8])), "action mask: expected at least one allowed action, got none");
+    agent.act(&rows, Some(&[true; 8])).unwrap();
+    assert_eq!(act(&mut agent, &rows, None), "act: expected `observe` after every `act`, got a second `act`");
+    assert!(agent.update().unwrap().is_none());
+    let observe = |agent: &mut Agent, outcome: &Outcome<'_>| message(agent.observe(outcome));
+    assert_eq!(
+        observe(&mut agent, &Outcome { rewards: &[0.0], ..outcome }),
+        "rewards: expected 2 entries, one for each environment, got 1"
+    );
+    assert_eq!(observe(&mut agent, &Outcome { endings: &[], ..outcome }), "endings: expected 2 entries, one for each environment, got 0");
+    assert_eq!(
+        observe(&mut agent, &Outcome { rewards: &[0.0, f32::INFINITY], ..outcome }),
+        "rewards[1]: expected a finite number, got inf"
+    );
+    assert_eq!(observe(&mut agent, &Outcome { idle: &[true], ..outcome }), "idle: expected 2 entries, one for each environment, got 1");
+    assert_eq!(
+        observe(&mut agent, &Outcome { observations: &rows[..3], ..outcome }),
+        "observations: expected 2 rows of 3 numbers, got 3 numbers"
+    );
+    agent.observe(&outcome).unwrap();
+
+    let of = |config: Config, spec: &EnvSpec| message(Agent::in_world(config, spec).map(|_| ()));
+    let text = of(config("ppo", "arm", &["wrappers.time_aware=true"]), &spec);
+    assert_eq!(text, "wrappers.time_aware: expected false, because this environment has no time limit, got true");
+    let upside_down = EnvSpec::of_spaces("arm", Space::Box { low: vec![1.0], high: vec![-1.0] }, Space::Discrete(4));
+    assert!(!of(config("ppo", "arm", &[]), &upside_down).contains('\n'));
+    let text = of(config("dqn", "pendulum", &[]), &registry::find("pendulum").unwrap());
+    assert!(text.contains("dqn") || text.contains("action"), "{text}");
+    // the environment cannot take a step here
+    let text = agent.into_policy().evaluate(1, Mode::Greedy).unwrap_err().to_string();
+    assert!(text.contains("only its spaces are known here") && !text.contains('\n'), "{text}");
+}
+
+/// Texts come as environments write them; one that waits has none.
+#[test]
+fn texts_are_checked() {
+    let small = ["transformer.layers=1", "transformer.width=16", "transformer.heads=1", "transformer.feed_forward_width=16"];
+    let preset = small.iter().fold(Config::preset("grpo", "target-sum", None).unwrap(), |c, setting| c.with_setting(setting).unwrap());
+    let mut agent = Agent::new(Config { envs: 8, ..preset }.with_setting("grpo.group_size=4").unwrap()).unwrap();
+    let Space::Text { vocabulary, context } = *agent.spaces().0 else { panic!("expected texts") };
+    let row = |numbers: &[f32]| {
+        let mut rows = vec![0.0; 8 * (context + 1)];
+        rows.chunks_exact_mut(context + 1).for_each(|row| row[0] = 1.0);
+        rows[..numbers.len()].copy_from_slice(numbers);
+        rows
+    };
+    let mut error = |numbers: &[f32]| agent.act(&row(numbers), None).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(error(&[0.0]), "observation: expected a text of at least 1 token, got none");
+    assert_eq!(error(&[1.5]), format!("observation[0], the number of tokens: expected a whole number from 0 to {context}, got 1.5"));
+    assert_eq!(error(&[1.0, vocabulary as f32]), format!("observation: expected tokens below {vocabulary}, got {vocabulary}"));
+}
