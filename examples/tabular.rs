@@ -3,57 +3,96 @@
 //! Compares Q-learning and Sarsa with value iteration on FrozenLake, CliffWalking and Taxi, twenty seeds each. Also repeats the textbook's
 //! random walk (Sutton and Barto, example 6.2) and cliff (example 6.6).
 
+use std::any::Any;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use gradus::Error;
 use gradus::agents::bandit::moved_towards;
 use gradus::agents::tabular::{
-    Transition, best_actions, deterministic, evaluate_within, mean_over_starts, policy_evaluation, td0, value_iteration,
+    ActionValues, Transition, ValueTable, best_actions, deterministic, evaluate_within, mean_over_starts, policy_evaluation, td0,
+    value_iteration,
 };
+use gradus::envs::SingleEnv;
 use gradus::envs::random::{Purpose, Stream};
-use gradus::envs::registry;
 use gradus::envs::tabular::{CliffWalking, FrozenLake, Outcome, Table, Tabular, Taxi, random_walk};
 use gradus::figure::{self, Arrow, Cell, Chart, Figure, Grid, Lines, Panel, Series, Threshold};
 use gradus::nets::threads;
 use gradus::statistics::{Bootstrap, Estimate, Scores, mean};
-use gradus::textbook::tabular::{Learner, Method, Settings, StepSize};
+use gradus::{Agent, Config, Error};
 
 const OUT: &str = "results/tabular";
 const SEEDS: u64 = 20;
 /// Number of evaluations of a policy during training.
 const LOOKS: u64 = 50;
-const METHODS: [(Method, &str); 2] = [(Method::QLearning, "Q-learning"), (Method::Sarsa, "Sarsa")];
+/// The agents, and their names in tables and figures.
+const METHODS: [(&str, &str); 2] = [("q-learning", "Q-learning"), ("sarsa", "Sarsa")];
+/// The settings of the textbook's cliff.
+const CLIFF: &[&str] = &["gamma=1.0", "alpha=0.5", "epsilon=0.1"];
+
+/// An agent in its environment.
+struct Learner {
+    agent: Agent,
+    env: SingleEnv,
+    returns: Vec<f64>,
+}
+
+impl Learner {
+    /// `settings` are settings of the agent, without its name.
+    fn new(method: &str, world: &str, settings: &[&str], steps: u64, seed: u64) -> Result<Self, Error> {
+        let config = Config { seed, steps, envs: 1, ..Config::preset(method, world, None)? };
+        let config = settings.iter().try_fold(config, |config, setting| config.with_setting(&format!("{method}.{setting}")))?;
+        let agent = Agent::new(config)?;
+        let env = agent.world().single(seed)?;
+        Ok(Self { agent, env, returns: Vec::new() })
+    }
+
+    fn step(&mut self) -> Result<(), Error> {
+        let action = self.agent.act(self.env.observation(), self.env.action_mask())?;
+        self.env.step(action.get(0))?;
+        self.agent.observe(&self.env.outcome())?;
+        self.agent.update()?;
+        self.returns.extend(self.agent.episodes().iter().map(|episode| episode.episode_return));
+        Ok(())
+    }
+
+    /// Learns until `steps` steps are done in total.
+    fn advance_to(&mut self, steps: u64) -> Result<(), Error> {
+        while self.agent.steps() < steps {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    /// Returns the current Q.
+    fn values(&self) -> &ActionValues {
+        let table: &dyn Any = self.agent.behaviour();
+        &table.downcast_ref::<ValueTable>().expect("these agents learn a table").q
+    }
+}
 
 /// An environment, the settings for learning in it, and the range of returns in the figure.
 struct Task {
     name: &'static str,
     table: Table,
     limit: usize,
-    settings: Settings,
+    gamma: f64,
+    settings: &'static [&'static str],
     steps: u64,
     shown: (f64, f64),
 }
 
 fn tasks() -> Result<[Task; 4], Error> {
-    let slow = |steps| Settings { alpha: StepSize::Visits { power: 0.6 }, epsilon: 1.0, epsilon_steps: steps, ..Settings::default() };
+    const SLOW: &[&str] = &["alpha=1.0", "alpha_decay=0.6", "first_epsilon=1.0", "epsilon=0.1", "epsilon_fraction=1.0"];
+    const FADING: &[&str] = &["alpha=0.1", "first_epsilon=0.1", "epsilon=0.0", "epsilon_fraction=1.0"];
     let lake = |map: &[&str]| Ok::<_, Error>(FrozenLake::slippery(map, FrozenLake::SUCCESS_RATE)?.table().clone());
-    let task = |name, table, limit, settings, steps, shown| Task { name, table, limit, settings, steps, shown };
+    let task = |name, table, limit, (gamma, settings), steps, shown| Task { name, table, limit, gamma, settings, steps, shown };
     let cliff = CliffWalking::deterministic().table().clone();
-    let fading = |gamma, steps| Settings {
-        gamma,
-        alpha: StepSize::Constant(0.1),
-        epsilon: 0.1,
-        final_epsilon: 0.0,
-        epsilon_steps: steps,
-        ..Settings::default()
-    };
     Ok([
-        task("frozen-lake", lake(&FrozenLake::MAP_4X4)?, 100, slow(200_000), 200_000, (0.0, 0.8)),
-        task("frozen-lake-8x8", lake(&FrozenLake::MAP_8X8)?, 200, slow(2_000_000), 2_000_000, (0.0, 1.0)),
-        task("cliff-walking", cliff, 1000, fading(1.0, 20_000), 20_000, (-1050.0, 50.0)),
-        task("taxi", Taxi::dry().table().clone(), 200, fading(0.99, 500_000), 500_000, (-320.0, 25.0)),
+        task("frozen-lake", lake(&FrozenLake::MAP_4X4)?, 100, (0.99, SLOW), 200_000, (0.0, 0.8)),
+        task("frozen-lake-8x8", lake(&FrozenLake::MAP_8X8)?, 200, (0.99, SLOW), 2_000_000, (0.0, 1.0)),
+        task("cliff-walking", cliff, 1000, (1.0, FADING), 20_000, (-1050.0, 50.0)),
+        task("taxi", Taxi::dry().table().clone(), 200, (0.99, FADING), 500_000, (-320.0, 25.0)),
     ])
 }
 
@@ -72,7 +111,7 @@ impl Task {
     }
 
     fn worth(&self, actions: &[usize]) -> Worth {
-        let (policy, gamma) = (deterministic(actions, self.table.actions()), self.settings.gamma);
+        let (policy, gamma) = (deterministic(actions, self.table.actions()), self.gamma);
         let episode = self.episode(actions);
         let lasting = || mean_over_starts(&self.table, &policy_evaluation(&self.table, &policy, gamma, 1e-10, 5000).values);
         Worth { discounted: if gamma < 1.0 { lasting() } else { episode }, episode }
@@ -99,22 +138,23 @@ impl Task {
     }
 
     fn optimum(&self) -> Vec<usize> {
-        let values = value_iteration(&self.table, self.settings.gamma, 1e-11, 20_000).values;
-        best_actions(&self.table, &values, self.settings.gamma).iter().map(|best| best[0]).collect()
+        let values = value_iteration(&self.table, self.gamma, 1e-11, 20_000).values;
+        best_actions(&self.table, &values, self.gamma).iter().map(|best| best[0]).collect()
     }
 
     /// Returns for each seed the mean episode return of the greedy policy at each evaluation, and the value of the final greedy policy.
-    fn learn(&self, method: Method) -> Result<Vec<(Vec<f64>, Worth)>, Error> {
-        let world = registry::find(self.name)?;
-        let settings = Settings { method, ..self.settings };
+    fn learn(&self, method: &str) -> Result<Vec<(Vec<f64>, Worth)>, Error> {
+        let gamma = format!("gamma={:?}", self.gamma);
+        let settings: Vec<&str> = self.settings.iter().copied().chain([gamma.as_str()]).collect();
         let mut seeds: Vec<u64> = (0..SEEDS).collect();
         let outcomes = threads::map(&mut seeds, |_, seed| {
-            let mut learner = Learner::new(&world, settings, *seed)?;
-            let looks = (0..LOOKS).map(|_| {
-                learner.advance(self.steps / LOOKS);
-                self.episode(&learner.values().greedy())
-            });
-            Ok((looks.collect(), self.worth(&learner.values().greedy())))
+            let mut learner = Learner::new(method, self.name, &settings, self.steps, *seed)?;
+            let mut look = |n: u64| {
+                learner.advance_to(n * (self.steps / LOOKS))?;
+                Ok::<_, Error>(self.episode(&learner.values().greedy()))
+            };
+            let looks = (1..=LOOKS).map(&mut look).collect::<Result<Vec<f64>, Error>>()?;
+            Ok((looks, self.worth(&learner.values().greedy())))
         });
         outcomes.into_iter().collect()
     }
@@ -200,16 +240,16 @@ fn learning_curves() -> Result<(), Error> {
 fn cliff_online() -> Result<(), Error> {
     const RUNS: u64 = 500;
     const EPISODES: usize = 500;
-    let world = registry::find("cliff-walking")?;
     let mut series = Vec::new();
     let mut csv = String::from("method,episode,mean_return\n");
     for (method, name) in METHODS {
         let mut seeds: Vec<u64> = (0..RUNS).collect();
-        let settings = Settings { method, gamma: 1.0, ..Settings::default() };
         let returns: Result<Vec<Vec<f64>>, Error> = threads::map(&mut seeds, |_, seed| {
-            let mut learner = Learner::new(&world, settings, *seed)?;
-            learner.advance_to_episode(EPISODES);
-            Ok(learner.episodes().iter().map(|episode| episode.episode_return).collect())
+            let mut learner = Learner::new(method, "cliff-walking", CLIFF, u64::from(u32::MAX), *seed)?;
+            while learner.returns.len() < EPISODES {
+                learner.step()?;
+            }
+            Ok(learner.returns)
         })
         .into_iter()
         .collect();
@@ -279,9 +319,8 @@ fn maps() -> Result<(), Error> {
     let best = best_actions(cliff.table(), &values, 1.0);
     let mut panels = vec![Panel { title: "value iteration".into(), chart: map(12, &values, &best, arrows, is_blank) }];
     for (method, name) in METHODS {
-        let settings = Settings { method, gamma: 1.0, ..Settings::default() };
-        let mut learner = Learner::new(&registry::find("cliff-walking")?, settings, 0)?;
-        learner.advance(200_000);
+        let mut learner = Learner::new(method, "cliff-walking", CLIFF, 200_000, 0)?;
+        learner.advance_to(200_000)?;
         let q = learner.values();
         let values: Vec<f64> = (0..q.states()).map(|state| q.best(state)).collect();
         let best: Vec<Vec<usize>> = q.greedy().into_iter().map(|action| vec![action]).collect();

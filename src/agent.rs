@@ -189,7 +189,8 @@ impl Agent {
     }
 
     /// Learns, if the steps or episodes for an update are complete, and returns the metrics of the update, most with the names of
-    /// Stable-Baselines3. Call it after every [`observe`](Agent::observe).
+    /// Stable-Baselines3. Call it after every [`observe`](Agent::observe). A large rollout is learned from on all cores, unless the loop runs
+    /// within [`threads::with`]; the number of threads does not change the results.
     pub fn update(&mut self) -> Result<Option<Report>, Error> {
         if self.has_acted || !self.observer.is_complete() {
             return Ok(None);
@@ -212,7 +213,8 @@ impl Agent {
             self.begun = Some((rollout, before));
             return Ok(None);
         }
-        let updated = threads::with_default(|| learner.update(&rollout, before));
+        let mut learn = || learner.update(&rollout, before);
+        let updated = if rollout.len() >= LARGE { threads::with_default(learn) } else { learn() };
         // a device error is reported first, because a failed device causes other errors
         Error::unless_sound(learner.algorithm.behaviour())?;
         let report = updated?;
@@ -296,5 +298,7 @@ impl Agent {
     }
 }
 
+/// Number of decisions in a rollout from which on an update takes far longer than to start threads.
+const LARGE: usize = 256;
 /// Name of the number of iterations in [`Agent::save`].
 const ITERATION: &str = "iteration";

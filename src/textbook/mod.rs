@@ -1,5 +1,4 @@
-//! Experiments of Sutton and Barto's textbook: training of tabular agents, the bandit testbed, and contextual bandits.
+//! Experiments of Sutton and Barto's textbook: the bandit testbed, and contextual bandits.
 
 pub mod contextual;
-pub mod tabular;
 pub mod testbed;
