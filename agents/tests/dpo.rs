@@ -3,7 +3,7 @@
 mod common;
 
 use common::texts::{CONTEXT, rollout, transformer};
-use common::{context, figure, near};
+use common::{context, metric, near};
 use gradus_agents::dpo::{Dpo, DpoConfig, Pair, best_and_worst, rollout_of};
 use gradus_agents::reference::ReferenceConfig;
 use gradus_agents::{Agent, ConfigError, OptimiserConfig, UpdateContext};
@@ -84,9 +84,9 @@ fn the_implicit_reward_becomes_the_reward_of_the_preferences() {
         // the loss is the entropy of the labels
         let entropy = |p: f64| -p * p.ln() - (1.0 - p) * (1.0 - p).ln();
         let expected = (3.0 * entropy(2.0 / 3.0) + 4.0 * entropy(0.75) + 7.0 * entropy(6.0 / 7.0)) / 14.0;
-        assert!((figure(&report, "train/loss") - expected).abs() < 2e-3, "{report:?}");
-        near(&[figure(&report, "rewards/accuracies")], &[11.0 / 14.0], "share of the pairs whose chosen completion is more likely");
-        assert!(figure(&report, "rewards/margins") > 0.0 && figure(&report, "train/kl_reference_sequence").is_finite());
+        assert!((metric(&report, "train/loss") - expected).abs() < 2e-3, "{report:?}");
+        near(&[metric(&report, "rewards/accuracies")], &[11.0 / 14.0], "share of the pairs whose chosen completion is more likely");
+        assert!(metric(&report, "rewards/margins") > 0.0 && metric(&report, "train/kl_reference_sequence").is_finite());
     }
 }
 
@@ -119,6 +119,6 @@ fn settings_without_meaning_are_refused() {
     let before = policy.save();
     let equal = rollout(&mut policy, &[(0, vec![1, 2], vec![0.0, 1.0]), (0, vec![3], vec![1.0])]);
     let report = dpo.update(&mut policy, &equal, context(0)).unwrap();
-    assert!(policy.save() == before && figure(&report, "train/loss").is_nan());
-    near(&[figure(&report, "train/frac_zero_std")], &[1.0], "groups without a pair");
+    assert!(policy.save() == before && metric(&report, "train/loss").is_nan());
+    near(&[metric(&report, "train/frac_zero_std")], &[1.0], "groups without a pair");
 }

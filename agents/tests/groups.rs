@@ -4,7 +4,7 @@ mod common;
 
 use common::identity::{identity_rollout, policy};
 use common::texts::{completions, rollout, transformer};
-use common::{context, decisions, figure, near, optimiser};
+use common::{context, decisions, metric, near, optimiser};
 use gradus_agents::groups::{self, EPSILON, GroupFilter, GroupStd, group_advantages, leave_one_out, process_advantages};
 use gradus_agents::{Agent, Aggregation, Collection, Completion, End, GroupId, Grpo, GrpoConfig, ReferenceConfig, Rollout, Segment};
 use gradus_nets::{Network, Policy};
@@ -110,9 +110,9 @@ fn grpo_compares_episodes_only_within_their_group() {
     agent.begin(&policy);
     assert_eq!(agent.collection(), Collection::Episodes { per_env: 1, group: 2, greedy: false });
     let report = agent.update(&mut policy, &rollout, context(0)).unwrap();
-    assert_eq!(figure(&report, "train/frac_zero_std"), 0.5);
+    assert_eq!(metric(&report, "train/frac_zero_std"), 0.5);
     // at ratio 1 the loss is minus the mean advantage: (2 x -1 + 3 x 1) / 8
-    assert!((figure(&report, "train/policy_gradient_loss") + 0.125).abs() < 1e-6, "{report:?}");
+    assert!((metric(&report, "train/policy_gradient_loss") + 0.125).abs() < 1e-6, "{report:?}");
 }
 
 /// An empty completion belongs to its group, but it has no tokens and therefore no loss.
@@ -133,7 +133,7 @@ fn an_empty_completion_counts_in_its_group_without_loss() {
         let of_other = [-0.2 * 2.0, 0.4, -0.2 * 5.0]; // the returns are .3, .9 and .3, with mean .5
         if aggregation == Aggregation::TokenMean {
             let mean = (of_group.iter().sum::<f64>() + of_other.iter().sum::<f64>()) / 15.0;
-            near(&[figure(&report, "train/policy_gradient_loss")], &[-mean], "at ratio 1");
+            near(&[metric(&report, "train/policy_gradient_loss")], &[-mean], "at ratio 1");
         }
     }
 }
@@ -153,7 +153,7 @@ fn a_batch_without_spread_has_loss_0_and_moves_no_parameter() {
         let mut agent = grpo(GrpoConfig { sampling_rounds, ..GrpoConfig::default() }, ReferenceConfig::default());
         assert_eq!(agent.wants_more(&rollout), sampling_rounds > 1);
         let report = agent.update(&mut policy, &rollout, context(0)).unwrap();
-        assert_eq!((figure(&report, "train/loss"), figure(&report, "train/frac_zero_std")), (0.0, 1.0));
+        assert_eq!((metric(&report, "train/loss"), metric(&report, "train/frac_zero_std")), (0.0, 1.0));
         assert_eq!(policy.parameters(), before);
     }
 }
@@ -183,7 +183,7 @@ fn dynamic_sampling_collects_until_one_rounds_number_of_groups_has_spread() {
     let report = agent.update(&mut policy, &once, context(0)).unwrap();
     // in this group the returns are 1, .5 and .25, and the lengths are 3, 4 and 1
     let mean = (3.0 * (1.0 - 1.75 / 3.0) + 4.0 * (0.5 - 1.75 / 3.0) + (0.25 - 1.75 / 3.0)) / 8.0;
-    near(&[figure(&report, "train/policy_gradient_loss")], &[-mean], "at ratio 1");
+    near(&[metric(&report, "train/policy_gradient_loss")], &[-mean], "at ratio 1");
 }
 
 /// The six completions of [`completions`] with these marks of correctness, in the order of the list.
@@ -207,14 +207,14 @@ fn a_filter_for_correctness_drops_groups_that_are_all_wrong_or_all_right() {
         let before = policy.parameters().to_vec();
         assert!(agent().wants_more(rollout));
         let report = agent().update(&mut policy, rollout, context(0)).unwrap();
-        assert_eq!((figure(&report, "train/frac_filtered"), figure(&report, "train/frac_zero_std")), (filtered, 0.0));
+        assert_eq!((metric(&report, "train/frac_filtered"), metric(&report, "train/frac_zero_std")), (filtered, 0.0));
         assert_eq!(policy.parameters() == before, filtered == 1.0, "dropped groups move no parameter");
     }
     // the loss is that of group 1 alone, whose returns are 0.3, 0.9 and 0.3 with lengths 2, 1 and 5
     let report = agent()
         .update(&mut transformer(1), &marked(&mut transformer(1), [false, true, false, false, false, false], [false; 6]), context(0))
         .unwrap();
-    near(&[figure(&report, "train/policy_gradient_loss")], &[-(-0.2 * 2.0 + 0.4 - 0.2 * 5.0) / 8.0], "at ratio 1");
+    near(&[metric(&report, "train/policy_gradient_loss")], &[-(-0.2 * 2.0 + 0.4 - 0.2 * 5.0) / 8.0], "at ratio 1");
     // without marks, nothing can be filtered
     let error = agent().update(&mut policy, &rollout(&mut transformer(1), &completions()), context(0)).unwrap_err();
     assert!(error.to_string().contains("grpo.group_filter: expected spread"), "{error}");
@@ -227,7 +227,7 @@ fn dynamic_sampling_trains_on_as_many_groups_as_one_round_collects() {
     let loss = |rollout: &Rollout| {
         let mut policy = transformer(1);
         let report = grpo(config.clone(), ReferenceConfig::default()).update(&mut policy, rollout, context(0)).unwrap();
-        (figure(&report, "train/loss"), policy.parameters().to_vec())
+        (metric(&report, "train/loss"), policy.parameters().to_vec())
     };
     let mut policy = transformer(1);
     let once = rollout(&mut policy, &completions());
@@ -248,8 +248,8 @@ fn truncated_completions_can_be_masked() {
     let report = grpo(config, ReferenceConfig::default()).update(&mut policy, &rollout, context(0)).unwrap();
     // left are the completions of 3 tokens with return 1 in a group of mean 1.75 / 3, and those of 2 tokens and 1 token with 0.3 and 0.9 in one of mean 0.5
     let mean = (3.0 * (1.0 - 1.75 / 3.0) + 2.0 * -0.2 + 0.4) / 6.0;
-    near(&[figure(&report, "train/policy_gradient_loss")], &[-mean], "at ratio 1");
-    assert_eq!(figure(&report, "train/frac_masked"), 0.5);
+    near(&[metric(&report, "train/policy_gradient_loss")], &[-mean], "at ratio 1");
+    assert_eq!(metric(&report, "train/frac_masked"), 0.5);
     let all = Rollout { completions: vec![Completion { is_correct: true, is_truncated: true }; 6], ..rollout };
     let before = policy.parameters().to_vec();
     let masked = GrpoConfig { mask_truncated_completions: true, ..GrpoConfig::default() };

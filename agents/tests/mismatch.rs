@@ -3,7 +3,7 @@
 mod common;
 
 use common::texts::{completions, rollout, transformer};
-use common::{context, figure, optimiser};
+use common::{context, metric, optimiser};
 use gradus_agents::grpo::Ratio;
 use gradus_agents::reinforce::Baseline;
 use gradus_agents::{Agent, Grpo, GrpoConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, ReinforceConfig, Report};
@@ -28,8 +28,8 @@ fn agents(epochs: usize) -> [(&'static str, Box<dyn Agent>); 3] {
 }
 
 /// Returns the mean and the maximum of abs(log pi_old - log pi) in the first minibatch, and the mean of k1 over all minibatches.
-fn figures(report: &Report) -> [f64; 3] {
-    ["sampling/sampling_logp_difference/mean", "sampling/sampling_logp_difference/max", "train/old_approx_kl"].map(|n| figure(report, n))
+fn metrics(report: &Report) -> [f64; 3] {
+    ["sampling/sampling_logp_difference/mean", "sampling/sampling_logp_difference/max", "train/old_approx_kl"].map(|n| metric(report, n))
 }
 
 #[test]
@@ -38,13 +38,13 @@ fn reports_show_a_sampler_with_wrong_log_probabilities() {
     let reinforce: Box<dyn Agent> = Box::new(Reinforce::new(config, optimiser(), ReferenceConfig::default(), 6).unwrap());
     for (name, mut agent) in agents(1).into_iter().chain([("reinforce", reinforce)]) {
         let mut rollout = rollout(&mut transformer(1), &completions());
-        let right = figures(&agent.update(&mut transformer(1), &rollout, context(0)).unwrap());
+        let right = metrics(&agent.update(&mut transformer(1), &rollout, context(0)).unwrap());
         assert!(right.iter().all(|x| x.abs() < 1e-6), "{name}: {right:?}");
         // makes the recorded log-probabilities of two of the sixteen tokens wrong
         assert_eq!(rollout.len(), 16);
         rollout.log_probs[3] += 0.1;
         rollout.log_probs[9] -= 0.3;
-        let wrong = figures(&agent.update(&mut transformer(1), &rollout, context(0)).unwrap());
+        let wrong = metrics(&agent.update(&mut transformer(1), &rollout, context(0)).unwrap());
         let expected = [0.4 / 16.0, 0.3, -0.2 / 16.0];
         assert!(wrong.iter().zip(expected).all(|(got, expected)| (got - expected).abs() < 1e-6), "{name}: {wrong:?}");
     }
@@ -60,7 +60,7 @@ fn the_mismatch_is_measured_in_the_first_minibatch_only() {
         let mut now = Vec::new();
         policy.log_probs(&rollout.store, &mut now);
         let k1 = rollout.log_probs.iter().zip(&now).map(|(old, now)| f64::from(old - now)).sum::<f64>() / 16.0;
-        let [mean, largest, reported] = figures(&twice.update(&mut transformer(1), &rollout, context(0)).unwrap());
+        let [mean, largest, reported] = metrics(&twice.update(&mut transformer(1), &rollout, context(0)).unwrap());
         assert!(k1.abs() > 1e-3 && (reported - k1 / 2.0).abs() < 1e-6, "{name}: expected half of {k1}, got {reported}");
         assert!(mean < 1e-6 && largest < 1e-6, "{name}: {mean}, {largest}");
     }

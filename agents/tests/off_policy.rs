@@ -6,7 +6,7 @@
 #[path = "common/mod.rs"]
 mod common;
 
-use common::{figure, optimiser};
+use common::{metric, optimiser};
 use gradus_agents::ddpg::DdpgConfig;
 use gradus_agents::off_policy::OffPolicyConfig;
 use gradus_agents::q_learner::QLearnerConfig;
@@ -130,7 +130,7 @@ fn numbers<'a>(tensors: &'a Tensors, name: &str) -> &'a [f32] {
 
 /// Returns the number of updates so far, from the report of an update.
 fn update(algorithm: &mut dyn Algorithm, rollout: &Rollout, iteration: u64) -> f64 {
-    figure(&algorithm.update(rollout, context(iteration, 0.0)).unwrap(), "train/n_updates")
+    metric(&algorithm.update(rollout, context(iteration, 0.0)).unwrap(), "train/n_updates")
 }
 
 /// Returns the parameters of the network and those of the target network, by name.
@@ -327,7 +327,7 @@ fn targets_use_allowed_actions_only() {
     // without replay: the mean error before the first step of the optimiser
     let mut pqn = built(&PqnConfig { epochs: 1, minibatches: 1, gamma: GAMMA, q_lambda: 0.0, ..PqnConfig::default() });
     load(pqn.as_mut());
-    let got = figure(&pqn.update(&rollout, context(0, 0.0)).unwrap(), "train/td_error");
+    let got = metric(&pqn.update(&rollout, context(0, 0.0)).unwrap(), "train/td_error");
     let expected = rollout.rewards.iter().map(|r| f64::from(of_value(r))).sum::<f64>() / ROLLOUT as f64;
     assert!((got - expected).abs() < 1e-5, "pqn: expected the error {expected}, got {got}");
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::texts::{CONTEXT, VOCABULARY, transformer};
-use common::{context, figure, near, optimiser};
+use common::{context, metric, near, optimiser};
 use gradus_agents::OptimiserConfig;
 use gradus_agents::process_reward::{LabelledSteps, StepLabel, StepQuality, evaluate, sigmoid, train};
 use gradus_agents::reward_model::RewardModelConfig;
@@ -68,7 +68,7 @@ fn a_process_reward_model_finds_the_first_wrong_step() {
     let after = evaluate(&mut model, &held_out);
     assert!(after.first_error() > 0.95 && after.accuracy() > 0.95 && after.accepted() > 0.9, "{after:?}, {report:?}");
     assert!(after.calibration_error() < 0.05 && after.brier() < before.brier(), "{after:?}");
-    assert!(figure(&report, "reward_model/accuracy") > 0.8 && figure(&report, "reward_model/loss") < 0.5, "{report:?}");
+    assert!(metric(&report, "reward_model/accuracy") > 0.8 && metric(&report, "reward_model/loss") < 0.5, "{report:?}");
     let mut other = transformer(9);
     other.load(&model.save()).unwrap();
     assert_eq!(evaluate(&mut other, &held_out), after);
@@ -94,7 +94,7 @@ fn the_gradient_matches_central_differences_of_the_loss() {
     let mut loss_and_gradient = |parameters: &[f32]| {
         model.set_parameters(parameters);
         let report = train(&mut model, &steps, &config, &still, context(0)).unwrap();
-        (figure(&report, "reward_model/loss"), model.last_gradient().to_vec())
+        (metric(&report, "reward_model/loss"), model.last_gradient().to_vec())
     };
     let (loss, gradient) = loss_and_gradient(&parameters);
     assert!(loss > 0.0 && loss.is_finite());

@@ -5,7 +5,7 @@ mod common;
 
 use common::identity::{identity_rollout, policy};
 use common::texts::{completions, rollout, sampled, transformer};
-use common::{context, figure, optimiser};
+use common::{context, metric, optimiser};
 use gradus_agents::reference::{Estimator, KlPlace, KlUnit, Reference};
 use gradus_agents::reinforce::Baseline;
 use gradus_agents::{Agent, Grpo, GrpoConfig, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, ReinforceConfig, Rollout};
@@ -13,9 +13,9 @@ use gradus_nets::cpu::Transformer;
 use gradus_nets::{Batch, Evaluation, Network, Objective, Outputs, Policy};
 
 /// The surrogate as a loss, and the divergence as a diagnostic.
-struct Inspection<'a>(&'a [f32], &'a [f32]);
+struct SurrogateAndKl<'a>(&'a [f32], &'a [f32]);
 
-impl Objective for Inspection<'_> {
+impl Objective for SurrogateAndKl<'_> {
     fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
         ((pi.log_prob - self.0[i]).exp() * self.1[i]).with_diagnostics([pi.kl_old.value()])
     }
@@ -43,7 +43,7 @@ fn a_larger_penalty_keeps_the_policy_nearer_to_the_reference() {
             let indices: Vec<u32> = (0..64).collect();
             let weights = [1.0 / 64.0; 64];
             let batch = Batch { old: Some(&old), ..Batch::new(&indices, &weights) };
-            policy.evaluate(&rollout.store, batch, &Inspection(&rollout.log_probs, &rollout.rewards)).diagnostics[0]
+            policy.evaluate(&rollout.store, batch, &SurrogateAndKl(&rollout.log_probs, &rollout.rewards)).diagnostics[0]
         };
         let [free, held, tight] = [0.0, 0.3, 3.0].map(run);
         assert!(free > 1.5 * held && held > 1.5 * tight, "{place:?}: {free}, {held}, {tight}");
@@ -60,11 +60,11 @@ fn beta_of_the_penalty_variant_adapts_and_is_restored() {
     let mut policy = policy(1);
     let rollout = identity_rollout(&mut policy, 64, 0);
     let betas: Vec<f64> =
-        (0..3).map(|i| figure(&agent.update(&mut policy, &rollout, context(i)).unwrap(), "train/kl_coefficient")).collect();
+        (0..3).map(|i| metric(&agent.update(&mut policy, &rollout, context(i)).unwrap(), "train/kl_coefficient")).collect();
     assert_eq!(betas, [1.0, 0.5, 0.25]);
     let mut other = Ppo::new(config, still, ReferenceConfig::default(), 1).unwrap();
     other.load(&policy, &agent.save()).unwrap();
-    assert_eq!(figure(&other.update(&mut policy, &rollout, context(3)).unwrap(), "train/kl_coefficient"), 0.125);
+    assert_eq!(metric(&other.update(&mut policy, &rollout, context(3)).unwrap(), "train/kl_coefficient"), 0.125);
 }
 
 /// With a large coefficient the divergence from pi_old is smaller than with a small coefficient.
@@ -75,7 +75,7 @@ fn the_penalty_variant_keeps_the_policy_near_pi_old() {
             PpoConfig { rollout_steps: 64, minibatch_size: 64, epochs: 20, clip: f32::INFINITY, kl_coefficient, ..PpoConfig::default() };
         let mut policy = policy(1);
         let rollout = identity_rollout(&mut policy, 64, 0);
-        figure(
+        metric(
             &Ppo::new(config, optimiser(), ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, context(0)).unwrap(),
             "train/kl_divergence",
         )
@@ -86,8 +86,8 @@ fn the_penalty_variant_keeps_the_policy_near_pi_old() {
 
 /// Returns the mean of the exact KL(pi || pi_ref) over the tokens of a rollout.
 fn divergence(policy: &mut Transformer, reference: &mut Transformer, rollout: &Rollout) -> f64 {
-    struct Inspection;
-    impl Objective for Inspection {
+    struct SurrogateAndKl;
+    impl Objective for SurrogateAndKl {
         fn decision(&self, _: usize, pi: Outputs) -> Evaluation {
             pi.kl_ref.into()
         }
@@ -96,7 +96,7 @@ fn divergence(policy: &mut Transformer, reference: &mut Transformer, rollout: &R
     reference.distributions(&rollout.store, &mut said);
     let indices: Vec<u32> = (0..rollout.len() as u32).collect();
     let weights = vec![1.0 / rollout.len() as f32; rollout.len()];
-    policy.evaluate(&rollout.store, Batch { reference: Some(&said), ..Batch::new(&indices, &weights) }, &Inspection).loss
+    policy.evaluate(&rollout.store, Batch { reference: Some(&said), ..Batch::new(&indices, &weights) }, &SurrogateAndKl).loss
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn the_penalty_keeps_every_agent_near_the_reference_with_every_estimator() {
                 let mut measured = Vec::new();
                 for iteration in 0..30 {
                     let rollout = sampled(&mut policy, iteration, 3, 8);
-                    measured.push(figure(&agent.update(&mut policy, &rollout, context(iteration)).unwrap(), "train/kl_reference"));
+                    measured.push(metric(&agent.update(&mut policy, &rollout, context(iteration)).unwrap(), "train/kl_reference"));
                 }
                 // k3 has a heavy tail if the policy is far from the reference, so this takes the median of five updates
                 let last = &mut measured[25..];
@@ -271,7 +271,7 @@ fn ppo_subtracts_the_divergence_from_the_reward_of_each_token() {
             (t..segment.range.end).map(paid).sum::<f64>() - f64::from(values[t])
         };
         let expected = -(0..rollout.len()).map(advantage).sum::<f64>() / rollout.len() as f64;
-        (figure(&agent.update(&mut policy, &rollout, context(0)).unwrap(), "train/policy_gradient_loss"), expected)
+        (metric(&agent.update(&mut policy, &rollout, context(0)).unwrap(), "train/policy_gradient_loss"), expected)
     };
     let (got, expected) = loss(2.0, KlPlace::Reward);
     assert!((got - expected).abs() < 1e-5, "expected {expected}, got {got}");

@@ -3,7 +3,7 @@
 mod common;
 
 use common::texts::{CONTEXT, VOCABULARY, transformer};
-use common::{context, figure, near, optimiser};
+use common::{context, metric, near, optimiser};
 use gradus_agents::OptimiserConfig;
 use gradus_agents::reward_model::{self, Preferences, Ranked, Ranking, RewardModelConfig, bradley_terry, plackett_luce};
 use gradus_envs::Space;
@@ -106,7 +106,7 @@ fn the_gradient_of_preferences_matches_central_differences_of_their_loss() {
         let mut loss_and_gradient = |parameters: &[f32]| {
             model.set_parameters(parameters);
             let report = reward_model::train(&mut model, &preferences, &config, &still, context(0)).unwrap();
-            (figure(&report, "reward_model/loss"), model.last_gradient().to_vec())
+            (metric(&report, "reward_model/loss"), model.last_gradient().to_vec())
         };
         let (_, gradient) = loss_and_gradient(&parameters);
         let mut seen = 0;

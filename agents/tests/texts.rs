@@ -4,7 +4,7 @@
 mod common;
 
 use common::texts::{Completion, completions, learn, rollout, transformer};
-use common::{context, figure, optimiser};
+use common::{context, metric, optimiser};
 use gradus_agents::estimators::{compare, side_by_side};
 use gradus_agents::groups::Supervision;
 use gradus_agents::grpo::Ratio;
@@ -86,23 +86,23 @@ fn an_unscored_completion_is_reported_and_leaves_the_update_finite() {
             (report, policy.parameters().to_vec())
         };
         let (report, parameters) = update(&with_unscored);
-        assert!((figure(&report, "train/frac_unscored") - 1.0 / 6.0).abs() < 1e-12, "{report:?}");
+        assert!((metric(&report, "train/frac_unscored") - 1.0 / 6.0).abs() < 1e-12, "{report:?}");
         assert!(parameters.iter().all(|p| p.is_finite()));
         let (plain, _) = update(&completions());
-        assert_eq!(figure(&plain, "train/frac_unscored"), 0.0);
+        assert_eq!(metric(&plain, "train/frac_unscored"), 0.0);
     }
     // PPO and REINFORCE leave the unscored completion out of the loss
     let mut policy = transformer(1);
     let rollout = rollout(&mut policy, &with_unscored);
     let ppo = PpoConfig { episodes_per_env: 1, ..PpoConfig::default() };
     let report = Ppo::new(ppo, optimiser(), ReferenceConfig::default(), 6).unwrap().update(&mut policy, &rollout, context(0)).unwrap();
-    assert!((figure(&report, "train/frac_unscored") - 1.0 / 6.0).abs() < 1e-12 && figure(&report, "train/loss").is_finite());
+    assert!((metric(&report, "train/frac_unscored") - 1.0 / 6.0).abs() < 1e-12 && metric(&report, "train/loss").is_finite());
     for baseline in [Baseline::None, Baseline::Mean, Baseline::Value, Baseline::LeaveOneOut] {
         let config = ReinforceConfig { baseline, group_size: 3, normalise_returns: true, ..ReinforceConfig::default() };
         let mut agent = Reinforce::new(config, optimiser(), ReferenceConfig::default(), 6).unwrap();
         let report = agent.update(&mut policy, &rollout, context(0)).unwrap();
-        assert!((figure(&report, "train/frac_unscored") - 1.0 / 6.0).abs() < 1e-12, "{baseline:?}");
-        assert!(figure(&report, "train/loss").is_finite() && policy.parameters().iter().all(|p| p.is_finite()), "{baseline:?}");
+        assert!((metric(&report, "train/frac_unscored") - 1.0 / 6.0).abs() < 1e-12, "{baseline:?}");
+        assert!(metric(&report, "train/loss").is_finite() && policy.parameters().iter().all(|p| p.is_finite()), "{baseline:?}");
     }
 }
 
@@ -121,8 +121,8 @@ fn fine_tuning_learns_demonstrations() {
         let first = fine_tune(&mut policy, &shown, &SftConfig { epochs: 1, ..config.clone() }, &optimiser(), context(0)).unwrap();
         fine_tune(&mut policy, &shown, &config, &optimiser(), context(1)).unwrap();
         let last = fine_tune(&mut policy, &shown, &SftConfig { epochs: 1, ..config }, &optimiser(), context(2)).unwrap();
-        assert!(figure(&first, "sft/loss") > 1.0 && figure(&last, "sft/loss") < 0.1, "{first:?}, {last:?}");
-        assert!((figure(&last, "sft/likely") - 1.0).abs() < 1e-6);
+        assert!(metric(&first, "sft/loss") > 1.0 && metric(&last, "sft/loss") < 0.1, "{first:?}, {last:?}");
+        assert!((metric(&last, "sft/likely") - 1.0).abs() < 1e-6);
     }
     let error = SftConfig { minibatch_size: 0, ..SftConfig::default() }.check().unwrap_err();
     assert_eq!(error.to_string(), "sft.minibatch_size: expected at least 1, got 0");
@@ -142,7 +142,7 @@ fn behaviour_cloning_does_not_need_texts() {
     let config = SftConfig { epochs: 200, minibatch_size: 20, ..SftConfig::default() };
     fine_tune(&mut policy, &shown, &config, &optimiser(), context(0)).unwrap();
     let last = fine_tune(&mut policy, &shown, &SftConfig { epochs: 1, ..config }, &optimiser(), context(1)).unwrap();
-    assert!(figure(&last, "sft/likely") > 0.9, "{last:?}");
+    assert!(metric(&last, "sft/likely") > 0.9, "{last:?}");
 }
 
 /// On the same rollout, RLOO's advantages are G / (G - 1) times those of Dr. GRPO, so the two gradients have the same direction.
@@ -173,7 +173,7 @@ fn estimators_and_their_gradients_are_consistent() {
     // at ratio 1, GRPO's update has the same gradient norm as in the comparison
     let config = GrpoConfig { group_size: 3, epochs: 1, minibatches: 1, aggregation: Aggregation::SequenceSum, ..GrpoConfig::default() };
     let report = Grpo::new(config, optimiser(), ReferenceConfig::default(), 6).unwrap().update(&mut policy, &rollout, context(0)).unwrap();
-    assert!((figure(&report, "train/grad_norm") - comparison.norms[of("grpo")]).abs() < 1e-5, "{report:?}, {comparison:?}");
+    assert!((metric(&report, "train/grad_norm") - comparison.norms[of("grpo")]).abs() < 1e-5, "{report:?}, {comparison:?}");
     // estimators are left out if the rollout lacks their inputs
     rollout.greedy_rewards.clear();
     rollout.step_ends.clear();

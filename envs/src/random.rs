@@ -150,7 +150,7 @@ impl Stream {
         self.position
     }
 
-    /// UpdatedGroups to `position`: the next word is the one after the first `position` words of the stream.
+    /// Moves to `position`: the next word is the one after the first `position` words of the stream.
     pub fn seek(&mut self, position: u64) {
         self.position = position;
     }

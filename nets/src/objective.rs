@@ -161,16 +161,16 @@ impl<O: Objective + ?Sized> Kernel for Slice<'_, O> {
     }
 }
 
-/// Returns the diagnostics of a decision: the given figures, then zeros.
+/// Returns the diagnostics of a decision: the given numbers, then zeros.
 ///
 /// # Panics
-/// If there are more than [`DIAGNOSTICS`] figures.
+/// If there are more than [`DIAGNOSTICS`] numbers.
 #[inline(always)]
 #[allow(clippy::manual_memcpy)] // memcpy would keep the numbers out of vector registers
-pub fn diagnostics<const N: usize>(figures: [f32; N]) -> [f32; DIAGNOSTICS] {
+pub fn diagnostics<const N: usize>(numbers: [f32; N]) -> [f32; DIAGNOSTICS] {
     let mut diagnostics = [0.0; DIAGNOSTICS];
     for i in 0..N {
-        diagnostics[i] = figures[i];
+        diagnostics[i] = numbers[i];
     }
     diagnostics
 }
@@ -279,12 +279,12 @@ impl<O: Pointwise> Kernel for Lanes<'_, O> {
             for lane in 0..LANES {
                 let inputs = O::Known::of_lane(&known, lane);
                 let now = PolicyOutput::from_numbers([now[0][lane], now[1][lane], now[2][lane], now[3][lane], now[4][lane]]);
-                let Evaluation { loss, diagnostics: figures, .. } = objective.loss(inputs, now.into());
+                let Evaluation { loss, diagnostics: own, .. } = objective.loss(inputs, now.into());
                 // a decision with weight 0 adds 0, even if its loss is NaN
                 let weighted = |x: f32| if w[lane] == 0.0 { 0.0 } else { w[lane] * x };
                 losses[lane] += f64::from(weighted(loss.value));
                 for i in 0..DIAGNOSTICS {
-                    diagnostics[i][lane] += f64::from(weighted(figures[i]));
+                    diagnostics[i][lane] += f64::from(weighted(own[i]));
                 }
                 let of_outputs = loss.slopes.numbers();
                 for i in 0..5 {

@@ -188,7 +188,7 @@ pub trait Network: Send + Sync {
     fn gradient_norm(&self) -> f32;
 
     /// Takes one optimiser step with the gradient of the last [`gradient`](Policy::gradient) call. It changes only the groups that the
-    /// objective of this call [moves](Objective::updates). The parameters of the other groups do not decay, and their clocks do not advance.
+    /// objective of this call [updates](Objective::updates). The parameters of the other groups do not decay, and their clocks do not advance.
     fn apply(&mut self, step: &OptimiserStep);
 
     /// Returns the groups of the parameters, in order.
@@ -235,10 +235,10 @@ pub trait Policy: Behaviour + Network {
     /// Evaluates the objective over `batch`, without a gradient.
     fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums;
 
-    /// Computes the outputs of the decisions `indices` of `store` that an objective which [moves](UpdatedGroups) these groups would get. Returns one
+    /// Computes the outputs of the decisions `indices` of `store` that an objective would get which [updates](UpdatedGroups) these groups. Returns one
     /// output for each row of the store; those of other decisions are 0.
-    fn outputs(&mut self, store: &Store, indices: &[u32], moves: UpdatedGroups) -> Vec<PolicyOutput> {
-        let seen = OutputRecorder { outputs: Mutex::new(vec![PolicyOutput::default(); store.rows()]), moves };
+    fn outputs(&mut self, store: &Store, indices: &[u32], updates: UpdatedGroups) -> Vec<PolicyOutput> {
+        let seen = OutputRecorder { outputs: Mutex::new(vec![PolicyOutput::default(); store.rows()]), updates };
         self.evaluate(store, Batch::new(indices, &vec![1.0; indices.len()]), &seen);
         seen.outputs.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -265,7 +265,7 @@ pub trait Policy: Behaviour + Network {
 /// An objective that keeps the outputs that it gets.
 struct OutputRecorder {
     outputs: Mutex<Vec<PolicyOutput>>,
-    moves: UpdatedGroups,
+    updates: UpdatedGroups,
 }
 
 impl Objective for OutputRecorder {
@@ -279,6 +279,6 @@ impl Objective for OutputRecorder {
     }
 
     fn updates(&self) -> UpdatedGroups {
-        self.moves
+        self.updates
     }
 }

@@ -95,7 +95,7 @@ pub trait QActorCritic: Behaviour + Network {
     /// Returns an independent copy with the current parameters.
     fn snapshot(&self) -> Box<dyn QActorCritic>;
 
-    /// UpdatedGroups every parameter p' towards the parameter p of `online`: p' <- tau p + (1 - tau) p'. With `tau` 1, copies the parameters.
+    /// Moves every parameter p' towards the parameter p of `online`: p' <- tau p + (1 - tau) p'. With `tau` 1, copies the parameters.
     ///
     /// # Panics
     /// If the two networks differ in engine or shape.

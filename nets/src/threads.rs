@@ -6,7 +6,7 @@
 //! [`with`] sets the number of threads for everything called inside it. The number affects only the running time.
 //!
 //! On a busy machine, a thread that waits for a core delays all others. The pool therefore measures how long its threads wait, and gives way:
-//! it uses fewer workers while other programs need the cores. See `threads/manners.rs`.
+//! it uses fewer workers while other programs need the cores. See `threads/worker_limit.rs`.
 #![allow(unsafe_code)]
 
 mod worker_limit;
@@ -89,7 +89,7 @@ impl Share {
 struct Shared {
     /// The caller's share, then the workers'.
     shares: Vec<Apart<Share>>,
-    manners: Apart<WorkerLimit>,
+    worker_limit: Apart<WorkerLimit>,
     stop: AtomicBool,
     has_panicked: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -122,7 +122,7 @@ impl Shared {
     fn new(threads: usize) -> Self {
         Self {
             shares: (0..threads).map(|_| Share::new()).collect(),
-            manners: Apart(WorkerLimit::new()),
+            worker_limit: Apart(WorkerLimit::new()),
             stop: AtomicBool::new(false),
             has_panicked: AtomicBool::new(false),
             panic: Mutex::new(None),
@@ -146,7 +146,7 @@ impl Shared {
 
     fn serve(&self, worker: usize) {
         let _alone = Scoped::new(Pool::alone());
-        self.manners.0.watch_this_thread();
+        self.worker_limit.0.watch_this_thread();
         let own = &self.shares[worker].0;
         loop {
             let is_called = || own.state.load(Ordering::Acquire) == POSTED || self.stop.load(Ordering::Acquire);
@@ -183,7 +183,7 @@ impl Shared {
     /// Calls `job` once for each number below `items`, on the calling thread and on all workers that notice the job in time. Returns when
     /// all calls have finished. Only the thread that created the pool calls `run`.
     fn run(&self, workers: &[Thread], items: usize, job: &(dyn Fn(usize) + Sync)) {
-        let workers = &workers[..self.manners.0.active(workers.len())];
+        let workers = &workers[..self.worker_limit.0.active(workers.len())];
         if workers.is_empty() {
             return (0..items).for_each(job);
         }
@@ -303,7 +303,7 @@ fn scope(n: usize, work: &mut dyn FnMut()) {
             end.1.push(worker.thread().clone());
         }
         if n > 1 {
-            shared.manners.0.watch_this_thread();
+            shared.worker_limit.0.watch_this_thread();
         }
         let _pool = Scoped::new(Arc::new(Pool { shared: shared.clone(), workers: end.1.clone() }));
         work();

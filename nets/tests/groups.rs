@@ -22,7 +22,7 @@ const NEAR: f64 = 2e-6;
 
 /// A loss with terms of the policy, of the values, or both.
 struct Terms {
-    moves: UpdatedGroups,
+    updates: UpdatedGroups,
     coefficients: Vec<f32>,
     targets: Vec<f32>,
 }
@@ -30,17 +30,17 @@ struct Terms {
 impl Objective for Terms {
     fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
         let mut loss = Loss::default();
-        if self.moves != UpdatedGroups::Critic {
+        if self.updates != UpdatedGroups::Critic {
             loss = loss + self.coefficients[i] * pi.log_prob;
         }
-        if self.moves != UpdatedGroups::Actor {
+        if self.updates != UpdatedGroups::Actor {
             loss = loss + 0.5 * (pi.value - self.targets[i]).squared();
         }
         loss.into()
     }
 
     fn updates(&self) -> UpdatedGroups {
-        self.moves
+        self.updates
     }
 }
 
@@ -89,12 +89,12 @@ fn after(golden: &Value, clip_per_group: bool) -> (Tensors, Vec<(&'static str, u
         clip_per_group,
     };
     for name in golden["steps"].as_array().unwrap() {
-        let moves = match name.as_str() {
+        let updates = match name.as_str() {
             Some("actor") => UpdatedGroups::Actor,
             Some("critic") => UpdatedGroups::Critic,
             _ => UpdatedGroups::All,
         };
-        let terms = Terms { moves, coefficients: floats(&golden["coefficients"]), targets: floats(&golden["targets"]) };
+        let terms = Terms { updates, coefficients: floats(&golden["coefficients"]), targets: floats(&golden["targets"]) };
         policy.gradient(&store, Batch::new(&indices, &weights), &terms);
         policy.apply(&step);
     }
@@ -181,8 +181,8 @@ fn an_objective_moves_exactly_the_groups_that_it_names() {
         let groups = policy.groups();
         assert_eq!(groups.iter().map(|group| group.name).collect::<Vec<_>>(), names);
         for (rule, size) in [(Rule::Adam, 30), (Rule::RmsProp, 30), (Rule::Adam, 200)] {
-            for moves in [UpdatedGroups::All, UpdatedGroups::Critic, UpdatedGroups::Actor, UpdatedGroups::Critic] {
-                let terms = Terms { moves, coefficients: vec![0.7; 200], targets: vec![3.0; 200] };
+            for updates in [UpdatedGroups::All, UpdatedGroups::Critic, UpdatedGroups::Actor, UpdatedGroups::Critic] {
+                let terms = Terms { updates, coefficients: vec![0.7; 200], targets: vec![3.0; 200] };
                 let (indices, weights) = ((0..size).collect::<Vec<u32>>(), vec![1.0 / size as f32; size as usize]);
                 let before = (policy.parameters().to_vec(), policy.save_optimiser());
                 policy.gradient(&store, Batch::new(&indices, &weights), &terms);
@@ -203,15 +203,15 @@ fn an_objective_moves_exactly_the_groups_that_it_names() {
                     let clock = format!("powers.{}", group.name);
                     let counted = steps(&optimiser[&clock]) - steps(&before.1[&clock]);
                     let bits = |numbers: &[f32]| numbers[group.range.clone()].iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
-                    let (has_moved, is_named) = (bits(after) != bits(&before.0), moves.includes(group.name));
-                    assert_eq!((has_moved, counted), (is_named, u64::from(is_named)), "{}, {moves:?}, {names:?}", group.name);
-                    assert_eq!(squares(group.range.clone()) > 0.0, is_named, "the gradient of {}, {moves:?}, {names:?}", group.name);
+                    let (has_moved, is_named) = (bits(after) != bits(&before.0), updates.includes(group.name));
+                    assert_eq!((has_moved, counted), (is_named, u64::from(is_named)), "{}, {updates:?}, {names:?}", group.name);
+                    assert_eq!(squares(group.range.clone()) > 0.0, is_named, "the gradient of {}, {updates:?}, {names:?}", group.name);
                 }
                 // moments by name: with separate actor and critic, every name shows its group
                 if names == ["actor", "critic"] {
                     for (name, tensor) in optimiser.iter().filter(|(name, _)| name.starts_with("second.")) {
                         let group = if name.starts_with("second.critic") { "critic" } else { "actor" };
-                        assert_eq!(*tensor != before.1[name], moves.includes(group), "{name}, {moves:?}");
+                        assert_eq!(*tensor != before.1[name], updates.includes(group), "{name}, {updates:?}");
                     }
                 }
             }

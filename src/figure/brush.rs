@@ -8,7 +8,7 @@ use gradus_drawing::pixels::{Direction, Pixels};
 use plotters::prelude::{Color, DrawingBackend, FontDesc, FontStyle, FontTransform, RGBColor, SVGBackend, TextStyle};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::style::{Inspection, WHITE};
+use super::style::{Look, WHITE};
 
 /// A line of text.
 pub(super) struct Text {
@@ -35,7 +35,7 @@ pub(super) trait Brush {
     fn text(&mut self, text: &Text) -> Result<(), String>;
 
     /// Draws a curve, or a dot if there is a single point.
-    fn curve(&mut self, points: &[[f64; 2]], width: f64, look: Inspection) -> Result<(), String> {
+    fn curve(&mut self, points: &[[f64; 2]], width: f64, look: Look) -> Result<(), String> {
         match points {
             [] => Ok(()),
             [point] => self.dot(*point, 1.5 * width, look.colour, 1.0),

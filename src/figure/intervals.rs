@@ -6,7 +6,7 @@ use plotters::style::text_anchor::HPos;
 use super::axis::Axis;
 use super::brush::Brush;
 use super::frame::{BELOW, Frame, Margins, Rect, extremes, roomy};
-use super::style::{FRAME, Inspection, SLACK, TEXT, THRESHOLD, TICK_EM, crisp};
+use super::style::{FRAME, Look, SLACK, TEXT, THRESHOLD, TICK_EM, crisp};
 
 const ROW: f64 = 44.0;
 const LABEL_LIMIT: f64 = 480.0;
@@ -57,7 +57,7 @@ impl Intervals {
         Margins { left: if named { SLACK * widest + 20.0 } else { 16.0 }, right: 16.0, below: BELOW }
     }
 
-    pub(super) fn draw(&self, rect: Rect, looks: &[Inspection], named: bool, brush: &mut impl Brush) -> Result<(), String> {
+    pub(super) fn draw(&self, rect: Rect, looks: &[Look], named: bool, brush: &mut impl Brush) -> Result<(), String> {
         let range = extremes(self.numbers().flat_map(|(_, at, value)| [at, value]).chain(self.reference));
         let axis = |most: usize| match (self.x_range, range) {
             (Some((low, high)), _) => Axis::new(low, high, most),

@@ -6,7 +6,7 @@ use plotters::style::text_anchor::HPos;
 use super::axis::{Axis, Scale};
 use super::brush::{Brush, thin};
 use super::frame::{BELOW, Frame, Margins, NAME, Rect, clip, extremes, left_of, most_ticks, roomy};
-use super::style::{AXIS_EM, Inspection, LEGEND_EM, QUIET, SAMPLE, SLACK, TEXT, THRESHOLD, TICK_EM, crisp, look};
+use super::style::{AXIS_EM, LEGEND_EM, Look, QUIET, SAMPLE, SLACK, TEXT, THRESHOLD, TICK_EM, crisp, look};
 
 /// Largest number of dots in one chart.
 const DOTS: usize = 2000;
@@ -140,7 +140,7 @@ impl Lines {
         Margins { left: left_of(&y) - name, right: threshold.max(direct).max(24.0), below: BELOW }
     }
 
-    pub(super) fn draw(&self, rect: Rect, looks: &[Inspection], named: bool, brush: &mut impl Brush) -> Result<(), String> {
+    pub(super) fn draw(&self, rect: Rect, looks: &[Look], named: bool, brush: &mut impl Brush) -> Result<(), String> {
         let (x, y) = self.axes(rect.width(), rect.height());
         let frame = Frame { rect, x, y };
         frame.draw_grid(brush)?;
@@ -183,7 +183,7 @@ impl Lines {
         if self.series.len() > 4 { 2.5 } else { 3.0 }
     }
 
-    fn draw_band(&self, frame: &Frame, series: &Series, look: Inspection, brush: &mut impl Brush) -> Result<(), String> {
+    fn draw_band(&self, frame: &Frame, series: &Series, look: Look, brush: &mut impl Brush) -> Result<(), String> {
         let rect = frame.rect;
         let place = |x: f64, y: f64| {
             let [x, y] = frame.place((x, y));
@@ -200,7 +200,7 @@ impl Lines {
     }
 
     /// Writes every name at the right end of its line. Names that would touch are moved up or down.
-    fn draw_names(&self, frame: &Frame, looks: &[Inspection], brush: &mut impl Brush) -> Result<(), String> {
+    fn draw_names(&self, frame: &Frame, looks: &[Look], brush: &mut impl Brush) -> Result<(), String> {
         let rect = frame.rect;
         let end = |series: &Series| {
             let points: Vec<_> = series.parts().last()?.iter().map(|point| frame.place(*point)).collect();
@@ -235,7 +235,7 @@ fn threshold_text(line: &Threshold) -> String {
     fonts::shorten(&line.label, TICK_EM, 180.0)
 }
 
-/// UpdatedGroups sorted positions until neighbours are about `gap` apart and all lie between `low` and `high`. The gap shrinks if there is too
+/// Moves sorted positions until neighbours are about `gap` apart and all lie between `low` and `high`. The gap shrinks if there is too
 /// little room.
 fn apart(places: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
     let gap = gap.min((high - low) / (places.len().max(2) - 1) as f64);
@@ -259,7 +259,7 @@ fn apart(places: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
 }
 
 /// Returns the look of a series: the one with the number of its `style` or, if it has none, with the number `place`.
-pub(super) fn look_of(series: &Series, place: usize) -> Inspection {
+pub(super) fn look_of(series: &Series, place: usize) -> Look {
     look(series.style.unwrap_or(place))
 }
 

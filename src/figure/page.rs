@@ -7,7 +7,7 @@ use super::brush::Brush;
 use super::frame::{Margins, Rect};
 use super::lines::look_of;
 use super::style::{
-    HEIGHT, Inspection, LEGEND_EM, LEGEND_ROW, MARGIN, NOTE_EM, PANEL_EM, QUIET, SAMPLE, SLACK, TEXT, TITLE_EM, WIDTH, crisp, look,
+    HEIGHT, LEGEND_EM, LEGEND_ROW, Look, MARGIN, NOTE_EM, PANEL_EM, QUIET, SAMPLE, SLACK, TEXT, TITLE_EM, WIDTH, crisp, look,
 };
 use super::{Chart, Figure, Panel};
 
@@ -23,8 +23,8 @@ const GAP: f64 = 26.0;
 const LEAST_WIDTH: f64 = 560.0;
 
 enum Sample {
-    Line(Inspection),
-    Dot(Inspection),
+    Line(Look),
+    Dot(Look),
 }
 
 impl Sample {
@@ -45,7 +45,7 @@ struct Entry {
 struct Placed<'a> {
     panel: &'a Panel,
     rect: Rect,
-    looks: Vec<Inspection>,
+    looks: Vec<Look>,
     named: bool,
 }
 
@@ -233,7 +233,7 @@ impl Chart {
 
     /// Returns the look of each series, row or distribution. Unless the chart sets it, the look of a series or row depends on the index of
     /// its name among all names of the figure, and the look of a distribution on its position.
-    fn looks(&self, names: &[&str]) -> Vec<Inspection> {
+    fn looks(&self, names: &[&str]) -> Vec<Look> {
         let place = |name: &str| names.iter().position(|known| *known == name).unwrap_or(0);
         match self {
             // if series of a chart share a name, their looks depend on the positions in the chart
@@ -297,7 +297,7 @@ mod tests {
         let panels = charts.map(|chart| Panel { title: String::new(), chart }).into();
         let figure = Figure { panels, ..Figure::default() };
         let names = names(&figure);
-        let places: Vec<Vec<Inspection>> = figure.panels.iter().map(|panel| panel.chart.looks(&names)).collect();
+        let places: Vec<Vec<Look>> = figure.panels.iter().map(|panel| panel.chart.looks(&names)).collect();
         let expected = [vec![0, 1], vec![1, 2, 0], vec![2, 0], vec![0, 1]];
         assert_eq!(places, expected.map(|numbers| numbers.into_iter().map(look).collect::<Vec<_>>()));
     }

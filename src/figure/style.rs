@@ -43,14 +43,14 @@ const DASHES: [&[f64]; 6] = [&[], &[11.0, 9.0], &[1.0, 7.0], &[14.0, 8.0, 1.0, 8
 
 /// The look of a series everywhere in a figure. The first 12 looks differ in colour, and no two of the first 72 are the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Inspection {
+pub(super) struct Look {
     pub(super) colour: RGBColor,
     pub(super) dashes: &'static [f64],
 }
 
-pub(super) fn look(number: usize) -> Inspection {
+pub(super) fn look(number: usize) -> Look {
     let colours = PALETTE.len();
-    Inspection { colour: PALETTE[number % colours], dashes: DASHES[(number + number / colours) % DASHES.len()] }
+    Look { colour: PALETTE[number % colours], dashes: DASHES[(number + number / colours) % DASHES.len()] }
 }
 
 /// Returns the number of the style with colour `colour`, 0 to 11, and a solid line, for [`Series::style`](super::Series::style).
@@ -65,7 +65,7 @@ pub fn dashed(colour: usize, dashes: usize) -> usize {
 }
 
 /// The look of thresholds: a dashed line.
-pub(super) const THRESHOLD: Inspection = Inspection { colour: FRAME, dashes: &[10.0, 8.0] };
+pub(super) const THRESHOLD: Look = Look { colour: FRAME, dashes: &[10.0, 8.0] };
 
 /// A viewer without Open Sans may use a font that is wider by this factor.
 pub(super) const SLACK: f64 = 1.1;
@@ -98,17 +98,16 @@ mod tests {
     /// A difference of 2.3 is just noticeable side by side (Mahy et al., 1994); thin lines need about ten times that.
     #[test]
     fn twelve_series_have_twelve_colours() {
-        let distance =
-            |a: Inspection, b: Inspection| lab(a.colour).iter().zip(lab(b.colour)).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+        let distance = |a: Look, b: Look| lab(a.colour).iter().zip(lab(b.colour)).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
         for a in 0..12 {
             for b in 0..a {
                 assert!(distance(look(a), look(b)) > 23.0, "{a} and {b}: {}", distance(look(a), look(b)));
             }
-            let white = Inspection { colour: WHITE, dashes: &[] };
+            let white = Look { colour: WHITE, dashes: &[] };
             assert!(distance(look(a), white) > 40.0, "{a} on white");
         }
-        assert!((0..12).all(|colour| look(solid(colour)) == Inspection { colour: PALETTE[colour], dashes: &[] }));
-        let all: Vec<Inspection> = (0..72).map(look).collect();
+        assert!((0..12).all(|colour| look(solid(colour)) == Look { colour: PALETTE[colour], dashes: &[] }));
+        let all: Vec<Look> = (0..72).map(look).collect();
         assert!(all.iter().enumerate().all(|(number, look)| !all[..number].contains(look)));
     }
 }

@@ -6,7 +6,7 @@ use plotters::style::text_anchor::HPos;
 use super::axis::Axis;
 use super::brush::Brush;
 use super::frame::{BELOW, Frame, Margins, Rect, clip, extremes, left_of, most_ticks};
-use super::style::{FRAME, Inspection, QUIET, SLACK, TEXT, THRESHOLD, TICK_EM, crisp};
+use super::style::{FRAME, Look, QUIET, SLACK, TEXT, THRESHOLD, TICK_EM, crisp};
 
 /// Number of points at which a density is computed.
 const POINTS: usize = 121;
@@ -82,7 +82,7 @@ impl Violins {
         Margins { left: left_of(&self.axis(height)), right: 24.0, below: BELOW }
     }
 
-    pub(super) fn draw(&self, rect: Rect, looks: &[Inspection], brush: &mut impl Brush) -> Result<(), String> {
+    pub(super) fn draw(&self, rect: Rect, looks: &[Look], brush: &mut impl Brush) -> Result<(), String> {
         let frame = Frame { rect, x: Axis::blank(), y: self.axis(rect.height()) };
         frame.draw_grid(brush)?;
         if let Some(value) = self.reference {

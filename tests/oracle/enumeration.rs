@@ -187,7 +187,7 @@ impl Oracle {
         oracle
     }
 
-    /// UpdatedGroups the policy's parameters a fraction of the way to those of the reference policy. The policy from before the move still collects
+    /// Moves the policy's parameters a fraction of the way to those of the reference policy. The policy from before the move still collects
     /// the rollouts.
     pub fn move_on(&mut self, fraction: f32) {
         self.earlier = Some(self.policy.snapshot());

@@ -36,7 +36,7 @@ pub struct Learner<'a> {
     passes: usize,
     kl_penalty: Option<&'a KlPenalty>,
     old_distributions: Option<&'a [f32]>,
-    figures: &'static [&'static str],
+    metrics: &'static [&'static str],
     last: Sums,
     totals: Sums,
     norms: f64,
@@ -60,7 +60,7 @@ impl<'a> Learner<'a> {
             passes: 0,
             kl_penalty: None,
             old_distributions: None,
-            figures: &[],
+            metrics: &[],
             last: Sums::default(),
             totals: Sums::default(),
             norms: 0.0,
@@ -75,8 +75,8 @@ impl<'a> Learner<'a> {
     }
 
     /// Sets the names of the objective's diagnostics, in order.
-    pub fn with_metrics(self, figures: &'static [&'static str]) -> Self {
-        Self { figures, ..self }
+    pub fn with_metrics(self, metrics: &'static [&'static str]) -> Self {
+        Self { metrics, ..self }
     }
 
     /// Sets the KL penalty. Its `stop_kl` may stop the update, and its metrics become part of the report. On texts, the report then also
@@ -146,14 +146,14 @@ impl<'a> Learner<'a> {
         self.kl_penalty.is_some_and(|kl_penalty| kl_penalty.stops_at(self.last(KL_REFERENCE)))
     }
 
-    /// Returns the diagnostic called `figure` for the last minibatch.
-    pub fn last(&self, figure: &str) -> f64 {
-        self.last.diagnostics[self.position(figure)]
+    /// Returns the diagnostic called `metric` for the last minibatch.
+    pub fn last(&self, metric: &str) -> f64 {
+        self.last.diagnostics[self.position(metric)]
     }
 
-    /// Returns the mean of the diagnostic called `figure` over all minibatches so far.
-    pub fn mean(&self, figure: &str) -> f64 {
-        self.totals.diagnostics[self.position(figure)] / self.gradients.max(1.0)
+    /// Returns the mean of the diagnostic called `metric` over all minibatches so far.
+    pub fn mean(&self, metric: &str) -> f64 {
+        self.totals.diagnostics[self.position(metric)] / self.gradients.max(1.0)
     }
 
     /// Returns the mean gradient norm over all minibatches so far.
@@ -173,8 +173,8 @@ impl<'a> Learner<'a> {
 
     /// Returns the objective's diagnostics as means over all minibatches, except the divergence from the reference.
     pub fn metrics(&self) -> Report {
-        let own = self.figures.iter().filter(|figure| **figure != KL_REFERENCE);
-        own.map(|figure| (*figure, self.mean(figure))).collect()
+        let own = self.metrics.iter().filter(|metric| **metric != KL_REFERENCE);
+        own.map(|metric| (*metric, self.mean(metric))).collect()
     }
 
     /// Returns the update's report, in this order: the loss and the objective's diagnostics, as means over all minibatches; `of_rollout`;
@@ -211,10 +211,10 @@ impl<'a> Learner<'a> {
     }
 
     /// # Panics
-    /// If `figure` is not the name of one of the objective's diagnostics.
-    fn position(&self, figure: &str) -> usize {
-        let position = self.figures.iter().position(|name| *name == figure);
-        position.unwrap_or_else(|| panic!("figure: expected one of {:?}, got {figure}", self.figures))
+    /// If `metric` is not the name of one of the objective's diagnostics.
+    fn position(&self, metric: &str) -> usize {
+        let position = self.metrics.iter().position(|name| *name == metric);
+        position.unwrap_or_else(|| panic!("metric: expected one of {:?}, got {metric}", self.metrics))
     }
 }
 

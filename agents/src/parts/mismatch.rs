@@ -2,7 +2,7 @@
 //!
 //! pi_old is the policy that sampled the tokens. With d = log pi_old - log pi of a sampled token:
 //!
-//! | figure | definition | over |
+//! | metric | definition | over |
 //! | --- | --- | --- |
 //! | `train/old_approx_kl` (`kl/old_k1` in `metrics.csv`) | mean of d: the k1 estimate of KL(pi_old \|\| pi) | all minibatches of an update |
 //! | `sampling/sampling_logp_difference/mean`, `.../max` | mean and maximum of abs(d) | the first minibatch |
@@ -12,7 +12,7 @@
 //!
 //! The first minibatch is computed before any optimiser step, so its abs(d) should be at most a rounding error. This check needs no extra
 //! pass over the texts. If abs(d) is larger, sampling and training compute different probabilities, and the ratios are wrong. The names of
-//! the figures are those of CleanRL and TRL.
+//! the metrics are those of CleanRL and TRL.
 
 use gradus_nets::{DIAGNOSTICS, Evaluation, Objective, Outputs, PolicyOutput, Sums, UpdatedGroups};
 

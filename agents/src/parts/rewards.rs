@@ -1,4 +1,4 @@
-//! The path of a reward from the environment to the derivative that an objective returns.
+//! The path of a reward from the environment to the loss that an objective returns.
 //!
 //! Before the update:
 //!

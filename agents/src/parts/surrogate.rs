@@ -54,7 +54,7 @@ impl Clip {
         (ratio < 1.0 - self.low && advantage < 0.0, ratio > 1.0 + self.high && advantage > 0.0)
     }
 
-    /// Returns the reported figures of a [limited] log-ratio and its ratio: approx_kl, which is Schulman's k3 estimate of KL(pi_old || pi);
+    /// Returns the metrics of a [limited] log-ratio and its ratio: approx_kl, which is Schulman's k3 estimate of KL(pi_old || pi);
     /// whether the ratio is [outside](Clip::is_outside); and whether the lower and the upper clip [remove the gradient](Clip::clips).
     #[inline(always)]
     pub fn metrics(self, log_ratio: f32, ratio: f32, advantage: f32) -> [f32; 4] {

@@ -378,11 +378,11 @@ impl Agent for Grpo {
         }
         learner.check_parameters()?;
         self.reference.finish(learner.policy(), rollout, &kl_penalty);
-        let figures = [("train/frac_zero_std", grouped.frac_zero_std()), ("train/frac_unscored", grouped.frac_unscored())];
+        let metrics = [("train/frac_zero_std", grouped.frac_zero_std()), ("train/frac_unscored", grouped.frac_unscored())];
         let of = |kept: &[bool]| 1.0 - kept.iter().filter(|kept| **kept).count() as f64 / kept.len().max(1) as f64;
         let filtered = (config.sampling_rounds > 1).then(|| ("train/frac_filtered", of(&passing)));
         let masked = config.mask_truncated_completions.then(|| ("train/frac_masked", of(&keep)));
-        Ok(learner.report(figures.into_iter().chain(filtered), masked))
+        Ok(learner.report(metrics.into_iter().chain(filtered), masked))
     }
 
     fn save(&self) -> Tensors {

@@ -346,9 +346,9 @@ impl Agent for Ppo {
 
         let (beta, kl) = (self.kl_coefficient, old_policy.divergence(learner.policy(), rollout));
         self.kl_coefficient = next_coefficient(beta, kl as f32, config.adaptive_kl_target);
-        let figures = [("train/clip_range", clip.into()), ("train/kl_divergence", kl), ("train/kl_coefficient", beta.into())];
+        let metrics = [("train/clip_range", clip.into()), ("train/kl_divergence", kl), ("train/kl_coefficient", beta.into())];
         let passes = [("train/epochs", f64::from(epochs)), ("train/frac_unscored", rollout.frac_unscored())];
-        Ok(learner.report([("train/explained_variance", explained_variance)], figures.into_iter().chain(passes)))
+        Ok(learner.report([("train/explained_variance", explained_variance)], metrics.into_iter().chain(passes)))
     }
 
     fn save(&self) -> Tensors {

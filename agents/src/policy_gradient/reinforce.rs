@@ -202,7 +202,7 @@ impl Objective for ReinforceObjective<'_> {
     #[inline(always)]
     fn decision(&self, i: usize, pi: Outputs) -> Evaluation {
         let a = self.advantages[i];
-        let (policy_loss, figures) = match self.clip {
+        let (policy_loss, metrics) = match self.clip {
             None => (-a * pi.log_prob, [f32::NAN; 4]),
             Some((old_log_probs, clip)) => {
                 let log_ratio = limited(pi.log_prob - old_log_probs[i]);
@@ -216,7 +216,7 @@ impl Objective for ReinforceObjective<'_> {
         let loss = policy_loss + kl.loss + c_v * value_loss - c_e * pi.entropy;
 
         let value_loss = if self.value_coefficient.is_some() { value_loss.value() } else { f32::NAN };
-        let ([approx_kl, outside, low, high], entropy_loss) = (figures, -pi.entropy.value());
+        let ([approx_kl, outside, low, high], entropy_loss) = (metrics, -pi.entropy.value());
         loss.with_diagnostics([policy_loss.value(), value_loss, entropy_loss, kl.divergence, approx_kl, outside, low, high])
     }
 
@@ -254,7 +254,7 @@ impl Reinforce {
         }
     }
 
-    /// UpdatedGroups the running mean towards the mean of `returns`.
+    /// Moves the running mean towards the mean of `returns`.
     fn follow(&mut self, returns: impl ExactSizeIterator<Item = f32>) {
         if returns.len() > 0 {
             let (newest, _) = mean_and_sample_std(returns);
@@ -341,8 +341,8 @@ impl Agent for Reinforce {
         let baseline = if config.baseline == Baseline::Mean { self.mean_return.unwrap_or(0.0) } else { f64::NAN };
         let unscored = rollout.frac_unscored();
         self.follow(all.indices.iter().map(|i| returns[*i as usize]));
-        let figures = [("train/explained_variance", explained), ("train/baseline", baseline), ("train/frac_unscored", unscored)];
-        Ok(learner.report(figures, []))
+        let metrics = [("train/explained_variance", explained), ("train/baseline", baseline), ("train/frac_unscored", unscored)];
+        Ok(learner.report(metrics, []))
     }
 
     fn save(&self) -> Tensors {

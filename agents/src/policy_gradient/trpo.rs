@@ -214,7 +214,7 @@ impl Trpo {
         Ok(Self { config, optimiser })
     }
 
-    /// UpdatedGroups the policy to the first acceptable candidate of the line search. If no candidate is acceptable, the policy does not change.
+    /// Moves the policy to the first acceptable candidate of the line search. If no candidate is acceptable, the policy does not change.
     fn improve_policy(
         &self,
         policy: &mut dyn Policy,
@@ -276,7 +276,7 @@ impl Trpo {
         Ok(unmoved(0.0))
     }
 
-    /// UpdatedGroups the policy by a fixed multiple of `direction`, without a limit of the divergence.
+    /// Moves the policy by a fixed multiple of `direction`, without a limit of the divergence.
     fn move_freely(
         &self,
         policy: &mut dyn Policy,

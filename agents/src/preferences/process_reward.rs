@@ -94,7 +94,7 @@ impl Objective for CrossEntropy<'_> {
 /// Trains the value head of `policy` and the layers below it on labelled steps, with one optimiser step per minibatch of solutions. Each
 /// step of a minibatch has the same weight. The settings `ranked`, `centring` and `replay` are not used.
 ///
-/// The report's figures are measured before each optimiser step: loss and accuracy are averaged over steps, the gradient norm over
+/// The report's metrics are measured before each optimiser step: loss and accuracy are averaged over steps, the gradient norm over
 /// minibatches. A step counts as right if its probability is at least 1/2, and its label is right if it is at least 1/2.
 pub fn train(
     policy: &mut dyn Policy,

@@ -237,7 +237,7 @@ fn pairs(ranking: &Ranking) -> Vec<(u32, u32)> {
 
 /// Trains the value head of `policy` and the layers below it on preferences, with one optimiser step per minibatch.
 ///
-/// The report's figures are measured before each step. The loss is averaged over rankings, the accuracy and the margin over pairs, and the
+/// The report's metrics are measured before each step. The loss is averaged over rankings, the accuracy and the margin over pairs, and the
 /// gradient norm over minibatches.
 pub fn train(
     policy: &mut dyn Policy,

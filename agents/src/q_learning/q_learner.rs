@@ -112,12 +112,12 @@ impl QLearner {
     }
 
     /// Takes an optimiser step on the mean of `objective` over the drawn decisions, each with its importance weight. Returns an error unless
-    /// loss and gradient are finite; otherwise returns the sums over the decisions and their errors. `figures` are the names of the
+    /// loss and gradient are finite; otherwise returns the sums over the decisions and their errors. `metrics` are the names of the
     /// objective's diagnostics.
     pub fn step(
         &mut self,
         sample: &Sample,
-        (objective, figures): (&dyn ValueObjective, &'static [&'static str]),
+        (objective, metrics): (&dyn ValueObjective, &'static [&'static str]),
         context: UpdateContext,
     ) -> Result<Evaluated, AgentError> {
         let weights = Self::weights(sample);
@@ -129,14 +129,14 @@ impl QLearner {
         sums.diagnostics.iter_mut().for_each(|sum| *sum /= total);
         self.network.apply(&self.optimiser_step(context));
         self.record([("train/loss", sums.loss), ("train/grad_norm", norm)]);
-        self.record(figures.iter().copied().zip(sums.diagnostics));
+        self.record(metrics.iter().copied().zip(sums.diagnostics));
         Ok(evaluated)
     }
 
-    /// Returns the names of the metrics that [`step`](QLearner::step) records: the loss, the objective's diagnostics, called `figures`, and the
+    /// Returns the names of the metrics that [`step`](QLearner::step) records: the loss, the objective's diagnostics, called `metrics`, and the
     /// gradient norm.
-    pub fn metrics(figures: &[&'static str]) -> Vec<&'static str> {
-        [&["train/loss"], figures, &["train/grad_norm"]].concat()
+    pub fn metrics(metrics: &[&'static str]) -> Vec<&'static str> {
+        [&["train/loss"], metrics, &["train/grad_norm"]].concat()
     }
 }
 

@@ -92,7 +92,7 @@ pub trait Learned: Send {
     /// Returns an independent copy.
     fn copied(&self) -> Box<Self>;
 
-    /// UpdatedGroups the parameters towards those of `online`; see [`QNetwork::track`].
+    /// Moves the parameters towards those of `online`; see [`QNetwork::track`].
     fn follow(&mut self, online: &Self, tau: f32);
 
     /// The network as a set of parameters.
@@ -233,7 +233,7 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
         due as u64
     }
 
-    /// UpdatedGroups the target network towards the network: p' <- tau p + (1 - tau) p'.
+    /// Moves the target network towards the network: p' <- tau p + (1 - tau) p'.
     fn track(&mut self, tau: f32) {
         self.target.follow(&self.network, tau);
     }

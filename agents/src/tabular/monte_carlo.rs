@@ -34,7 +34,7 @@ pub enum Visits {
     Every,
 }
 
-/// UpdatedGroups the mean return of every pair that an episode visits, by the incremental mean V <- V + (G - V) / n (section 5.1 and equation 2.3). `place` gives
+/// Moves the mean return of every pair that an episode visits, by the incremental mean V <- V + (G - V) / n (section 5.1 and equation 2.3). `place` gives
 /// the place of step t in `means` and `counts`: that of a state for prediction, or of a state and an action for control.
 ///
 /// ```
@@ -145,7 +145,7 @@ impl AgentConfig for MonteCarloConfig {
     }
 }
 
-/// UpdatedGroups Q(S, A) towards the return of each counted visit at the end of an episode (section 5.4). An episode that a time limit truncated counts with the rewards
+/// Moves Q(S, A) towards the return of each counted visit at the end of an episode (section 5.4). An episode that a time limit truncated counts with the rewards
 /// until then.
 struct MonteCarlo {
     is_first: bool,
@@ -235,7 +235,7 @@ impl AgentConfig for MonteCarloPredictionConfig {
     }
 }
 
-/// UpdatedGroups V(S) towards the return of each counted visit at the end of an episode (section 5.1).
+/// Moves V(S) towards the return of each counted visit at the end of an episode (section 5.1).
 struct MonteCarloPrediction {
     is_first: bool,
     /// The episode so far of every environment.

@@ -41,7 +41,7 @@ impl AgentConfig for NStepSarsaConfig {
     }
 }
 
-/// UpdatedGroups Q(S_t, A_t) += alpha (G - Q(S_t, A_t)) with the n-step return G = R_{t+1} + ... + gamma^{n-1} R_{t+n} + gamma^n Q(S_{t+n}, A_{t+n}) (equations 7.4
+/// Moves Q(S_t, A_t) += alpha (G - Q(S_t, A_t)) with the n-step return G = R_{t+1} + ... + gamma^{n-1} R_{t+n} + gamma^n Q(S_{t+n}, A_{t+n}) (equations 7.4
 /// and 7.5). At the end of an episode, the last n returns are shorter.
 struct NStepSarsa {
     n: usize,

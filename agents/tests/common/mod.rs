@@ -18,7 +18,7 @@ pub fn optimiser() -> OptimiserConfig {
     OptimiserConfig { learning_rate: 0.01, schedule: Schedule::Constant, ..OptimiserConfig::default() }
 }
 
-pub fn figure(report: &Report, name: &str) -> f64 {
+pub fn metric(report: &Report, name: &str) -> f64 {
     report.iter().find(|(key, _)| *key == name).unwrap_or_else(|| panic!("no {name} in {report:?}")).1
 }
 

@@ -1,4 +1,4 @@
-//! The derivatives of every objective are the slopes of its loss, which central differences measure, and they agree with `moves`. Parts of
+//! The derivatives of every objective are the slopes of its loss, which central differences measure, and they agree with `updates`. Parts of
 //! losses that are not reported elsewhere have the values of a table.
 
 use crate::common::texts::{completions, rollout, transformer};
@@ -75,7 +75,7 @@ fn check_objective(objective: &dyn Objective, i: usize, now: PolicyOutput, what:
     checked(&|now| objective.decision(i, now.into()).loss, now, what)
 }
 
-/// Checks that an objective moves what its losses depend on.
+/// Checks that an objective updates what its losses depend on.
 fn assert_moves(objective: &dyn Objective, losses: &[Loss], what: &str) {
     let of_policy =
         |loss: &Loss| [loss.slopes.log_prob, loss.slopes.entropy, loss.slopes.kl_old, loss.slopes.kl_ref].iter().any(|d| *d != 0.0);

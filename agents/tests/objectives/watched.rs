@@ -1,4 +1,4 @@
-//! A policy that checks the objectives that an update gives it: their derivatives are slopes of the loss, and they agree with `moves`.
+//! A policy that checks the objectives that an update gives it: their derivatives are slopes of the loss, and they agree with `updates`.
 
 use std::sync::Mutex;
 
@@ -11,17 +11,17 @@ use gradus_nets::{
 /// A policy that checks objectives.
 pub struct Watched<P> {
     policy: P,
-    moves: Vec<UpdatedGroups>,
+    updates: Vec<UpdatedGroups>,
 }
 
 impl<P> Watched<P> {
     pub fn new(policy: P) -> Self {
-        Self { policy, moves: Vec::new() }
+        Self { policy, updates: Vec::new() }
     }
 
     /// Returns what the objectives moved, in order and without repetitions.
     pub fn updates(&self) -> &[UpdatedGroups] {
-        &self.moves
+        &self.updates
     }
 }
 
@@ -80,8 +80,8 @@ impl<P: Policy> Policy for Watched<P> {
             [false, false] => panic!("no decision has a derivative"),
         };
         assert_eq!(objective.updates(), expected);
-        if self.moves.last() != Some(&expected) {
-            self.moves.push(expected);
+        if self.updates.last() != Some(&expected) {
+            self.updates.push(expected);
         }
         sums
     }

@@ -1,7 +1,7 @@
 //! A3C applies gradients that were computed at other parameters than those that they change.
 
 use crate::common::identity::{identity_rollout, policy};
-use crate::common::{context, figure, optimiser};
+use crate::common::{context, metric, optimiser};
 use gradus_agents::{A3c, A3cConfig, Agent};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::{Behaviour, Network, Policy};
@@ -21,7 +21,7 @@ fn a_stale_gradient_is_that_of_the_workers_own_parameters() {
 
         assert_eq!(agent.next_worker(), 0);
         let report = agent.update(&mut policy, &rollouts[0], context(0)).unwrap();
-        assert_eq!(figure(&report, "train/staleness"), 0.0);
+        assert_eq!(metric(&report, "train/staleness"), 0.0);
         assert_ne!(policy.parameters(), first);
         assert_eq!(agent.next_worker(), 1);
         let mut unchanged = policy.snapshot();
@@ -31,7 +31,7 @@ fn a_stale_gradient_is_that_of_the_workers_own_parameters() {
         let shared: Vec<f32> = policy.parameters().iter().map(|x| x + elsewhere).collect();
         policy.set_parameters(&shared);
         let report = agent.update(&mut policy, &rollouts[1], context(1)).unwrap();
-        assert_eq!(figure(&report, "train/staleness"), 1.0);
+        assert_eq!(metric(&report, "train/staleness"), 1.0);
         let step: Vec<f32> = policy.parameters().iter().zip(&shared).map(|(after, before)| after - before).collect();
 
         assert_eq!(agent.next_worker(), 0);

@@ -1,6 +1,6 @@
 //! The effect of PPO's update.
 
-use crate::common::{figure, optimiser};
+use crate::common::{metric, optimiser};
 use gradus_agents::{
     Agent, AgentError, End, GroupId, KlStop, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Rollout, Segment, UpdateContext,
 };
@@ -132,7 +132,7 @@ fn an_entropy_bonus_alone_increases_the_entropy() {
         // every reward equals the critic's value, so advantages are 0
         let rollout = collect(&mut policy, 64, context(1, iteration), |_, _, v| v);
         let report = agent.update(&mut policy, &rollout, context(1, iteration)).unwrap();
-        entropies.push(-figure(&report, "train/entropy_loss"));
+        entropies.push(-metric(&report, "train/entropy_loss"));
     }
     assert!(entropies.is_sorted() && entropies[0] < 1.1 && entropies[19] > 1.3, "{entropies:?}");
 }
@@ -175,13 +175,13 @@ fn one_epoch_of_one_minibatch_has_ratio_1() {
     let rollout = collect(&mut policy, 64, context(1, 0), identity);
     let mut agent = ppo(PpoConfig { epochs: 1, minibatch_size: 64, ..config() });
     let report = agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
-    assert_eq!((figure(&report, "train/approx_kl"), figure(&report, "train/clip_fraction")), (0.0, 0.0));
+    assert_eq!((metric(&report, "train/approx_kl"), metric(&report, "train/clip_fraction")), (0.0, 0.0));
     // at ratio 1 this loss is minus the mean of the normalised advantages, which is 0
-    assert!(figure(&report, "train/policy_gradient_loss").abs() < 1e-7, "{report:?}");
+    assert!(metric(&report, "train/policy_gradient_loss").abs() < 1e-7, "{report:?}");
     assert_eq!(steps_taken(&policy), 1);
     // the second update has the same rollout, but the policy has changed
     let report = agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
-    assert!(figure(&report, "train/approx_kl") > 0.0, "{report:?}");
+    assert!(metric(&report, "train/approx_kl") > 0.0, "{report:?}");
 }
 
 /// The update has 4 epochs of 4 minibatches. If the divergence exceeds the target after the first step, the update stops before the second
@@ -200,7 +200,7 @@ fn each_kl_stop_stops_at_its_own_place() {
         let rollout = collect(&mut policy, 64, context(1, 0), identity);
         let mut agent = ppo(PpoConfig { minibatch_size: 16, target_kl, kl_stop, ..config() });
         let report = agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
-        let got = (steps_taken(&policy), figure(&report, "train/epochs"));
+        let got = (steps_taken(&policy), metric(&report, "train/epochs"));
         assert_eq!(got, (steps, epochs), "target {target_kl}, {kl_stop:?}");
     }
 }
@@ -214,7 +214,7 @@ fn the_two_kl_stops_have_their_own_thresholds() {
         let rollout = collect(&mut policy, 64, context(1, 0), identity);
         let mut agent = ppo(PpoConfig { minibatch_size: 64, target_kl, kl_stop, epochs, ..config() });
         let report = agent.update(&mut policy, &rollout, context(1, 0)).unwrap();
-        (steps_taken(&policy), figure(&report, "train/approx_kl"))
+        (steps_taken(&policy), metric(&report, "train/approx_kl"))
     };
     // the divergence in the first epoch is 0, so the mean over two epochs is half of the divergence in the second epoch
     let kl = (2.0 * run(f32::INFINITY, KlStop::Epoch, 2).1) as f32;
@@ -275,7 +275,7 @@ fn linear_schedules_decrease_the_learning_rate_and_the_clip_range() {
         let config = PpoConfig { clip_schedule: Schedule::Linear, ..config() };
         let report =
             Ppo::new(config, falling, ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, context(1, iteration)).unwrap();
-        [figure(&report, "train/learning_rate"), figure(&report, "train/clip_range")]
+        [metric(&report, "train/learning_rate"), metric(&report, "train/clip_range")]
     };
     for (iteration, factor) in [(0, 1.0), (10, 0.75), (39, 0.025)] {
         let [learning_rate, clip] = report(iteration);
@@ -295,6 +295,6 @@ fn infinity_turns_limits_off() {
     let measured_elsewhere = |name: &str| name == "train/kl_divergence" || name.contains("reference");
     assert!(report.iter().all(|(name, x)| !x.is_nan() || measured_elsewhere(name)), "{report:?}");
     assert!(!report.iter().any(|(name, _)| name.starts_with("sampling/") || *name == "train/old_approx_kl"), "metrics for texts only");
-    assert_eq!(figure(&report, "train/clip_fraction"), 0.0);
+    assert_eq!(metric(&report, "train/clip_fraction"), 0.0);
     assert_ne!(bits(&policy), before);
 }

@@ -2,7 +2,7 @@
 
 use crate::common::identity::{identity_rollout, policy};
 use crate::common::texts::{completions, rollout, transformer};
-use crate::common::{context, figure, optimiser};
+use crate::common::{context, metric, optimiser};
 use gradus_agents::reinforce::Baseline;
 use gradus_agents::{Agent, Aggregation, End, GroupId, OptimiserConfig, ReferenceConfig, Reinforce, ReinforceConfig, Rollout, Segment};
 use gradus_envs::Space;
@@ -59,7 +59,7 @@ fn the_running_mean_follows_the_returns() {
     let mut baselines = Vec::new();
     for reward in [10.0, 20.0, 20.0, 20.0] {
         rollout.rewards.fill(reward);
-        baselines.push(figure(&agent.update(&mut policy, &rollout, context(0)).unwrap(), "train/baseline"));
+        baselines.push(metric(&agent.update(&mut policy, &rollout, context(0)).unwrap(), "train/baseline"));
     }
     assert_eq!(baselines, [0.0, 10.0, 15.0, 17.5]);
     let state = agent.save();
@@ -86,7 +86,7 @@ fn a_truncated_return_bootstraps_from_the_critic() {
     let mut value_loss = |baseline, truncated| {
         let config = ReinforceConfig { baseline, truncated, gamma: 1.0, ..ReinforceConfig::default() };
         let still = OptimiserConfig { learning_rate: 1e-30, ..optimiser() };
-        figure(
+        metric(
             &Reinforce::new(config, still, ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, context(0)).unwrap(),
             "train/value_loss",
         )
@@ -127,7 +127,7 @@ fn baselines_give_the_hand_computed_losses() {
             let of_segment = |i: usize| rollout.segments[i].range.clone().map(|t| f64::from(rollout.log_probs[t])).sum::<f64>();
             let expected: f64 = (0..6).map(|i| -advantages[i] * of_segment(i)).sum::<f64>() / divisor;
             assert!(
-                (figure(&report, "train/loss") - expected).abs() < 1e-5,
+                (metric(&report, "train/loss") - expected).abs() < 1e-5,
                 "{baseline:?}, {gamma}, {aggregation:?}: {report:?}, {expected}"
             );
         }

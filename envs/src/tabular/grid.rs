@@ -19,7 +19,7 @@ impl Grid {
         [cell / self.columns, cell % self.columns]
     }
 
-    /// Returns the cell `down` rows below and `right` columns to the right of `cell`. UpdatedGroups stop at the edge.
+    /// Returns the cell `down` rows below and `right` columns to the right of `cell`. Moves stop at the edge.
     pub(super) fn moved(self, cell: usize, [down, right]: [isize; 2]) -> usize {
         let [row, column] = self.place(cell);
         let row = row.saturating_add_signed(down).min(self.rows - 1);

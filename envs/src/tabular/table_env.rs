@@ -96,7 +96,7 @@ impl<W: Tabular + ?Sized> TableEnv<W> {
         self.state
     }
 
-    /// UpdatedGroups to another state, regardless of the table.
+    /// Moves to another state, regardless of the table.
     pub(super) fn set_state(&mut self, state: u32, observation: &mut [f32]) {
         self.state = state;
         observation[0] = state as f32;

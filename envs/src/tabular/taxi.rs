@@ -59,7 +59,7 @@ impl Ride {
     }
 }
 
-/// Returns the cell that a move leads to. UpdatedGroups stop at walls and at the edge.
+/// Returns the cell that a move leads to. Moves stop at walls and at the edge.
 fn moved(cell: usize, direction: usize) -> usize {
     let [row, column] = GRID.place(cell);
     let walled = match direction {

@@ -196,8 +196,8 @@ impl ActorCritic {
             self.sides.push(Workspace::new(&self.layout));
         }
         let Self { layout, level, weights, copies: [_, actor_copy, critic_copy], is_stale, sides, .. } = self;
-        let Weights { values: parameters, gradient, gradient_norm, moves, .. } = weights;
-        *moves = objective.updates();
+        let Weights { values: parameters, gradient, gradient_norm, updates, .. } = weights;
+        *updates = objective.updates();
         let question = Question { layout, parameters, store, batch, objective };
         let sides = &mut sides[..2 * tiles];
         let is_critic_alone = question.subnet() == Subnet::Critic;

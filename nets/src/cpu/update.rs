@@ -128,7 +128,7 @@ impl Kernel for Update<'_> {
     }
 }
 
-/// UpdatedGroups a target network's parameters: p' <- tau p + (1 - tau) p'.
+/// Moves a target network's parameters: p' <- tau p + (1 - tau) p'.
 pub(super) fn track(level: Level, target: &mut [f32], online: &[f32], tau: f32) {
     assert_eq!(target.len(), online.len(), "target network: expected {} parameters, got {}", target.len(), online.len());
     let mut chunks: Vec<_> = target.chunks_mut(TRACKED).zip(online.chunks(TRACKED)).collect();

@@ -50,7 +50,7 @@ pub(super) struct Weights {
     pub gradient: Aligned,
     pub gradient_norm: f32,
     /// Which groups the gradient updates.
-    pub moves: UpdatedGroups,
+    pub updates: UpdatedGroups,
     groups: Vec<Group>,
     moments: Moments,
 }
@@ -67,7 +67,7 @@ impl Weights {
     pub fn new(values: Aligned, groups: Vec<Group>) -> Self {
         let zeros = Aligned::zeros(values.len());
         let moments = Moments { first: zeros.clone(), second: zeros.clone(), clocks: vec![clocks::START; groups.len()] };
-        Self { values, gradient: zeros, gradient_norm: 0.0, moves: UpdatedGroups::All, groups, moments }
+        Self { values, gradient: zeros, gradient_norm: 0.0, updates: UpdatedGroups::All, groups, moments }
     }
 
     /// The groups, in order.
@@ -75,17 +75,17 @@ impl Weights {
         &self.groups
     }
 
-    /// Sets the gradient to the sum of the lanes' gradients, added in order. `moves` are the groups that the gradient updates.
-    pub fn take_gradient(&mut self, level: Level, lanes: &[&[f32]], moves: UpdatedGroups) {
-        self.moves = moves;
+    /// Sets the gradient to the sum of the lanes' gradients, added in order. `updates` are the groups that the gradient updates.
+    pub fn take_gradient(&mut self, level: Level, lanes: &[&[f32]], updates: UpdatedGroups) {
+        self.updates = updates;
         self.gradient_norm = reduce(level, lanes, &mut self.gradient);
     }
 
-    /// Updates the parameters of the groups in `moves`.
+    /// Updates the parameters of the groups in `updates`.
     pub fn apply(&mut self, level: Level, step: &OptimiserStep) {
         // the gradient is clipped as by PyTorch's `clip_grad_norm_`
         let scale = |norm: f32| (step.max_grad_norm / (norm + 1e-6)).min(1.0);
-        let Self { values, gradient, gradient_norm, moves, groups, moments: Moments { first, second, clocks }, .. } = self;
+        let Self { values, gradient, gradient_norm, updates, groups, moments: Moments { first, second, clocks }, .. } = self;
         // no chunk extends over two groups, because each group has its own learning rate, scale and clock
         let mut chunks = Vec::new();
         let mut rest = (&mut **values, &**gradient, &mut **first, &mut **second);
@@ -96,7 +96,7 @@ impl Weights {
             let (first, first_behind) = rest.2.split_at_mut(range.len());
             let (second, second_behind) = rest.3.split_at_mut(range.len());
             rest = (behind, gradient_behind, first_behind, second_behind);
-            if !moves.includes(name) {
+            if !updates.includes(name) {
                 continue;
             }
             *clock = [clock[0] * f64::from(BETA1), clock[1] * f64::from(BETA2)];

@@ -27,7 +27,7 @@ pub(super) struct Parameters {
     /// The gradient of the last batch; `None` before the first batch, or if the gradient is 0.
     gradient: Option<Shared>,
     /// Which groups the gradient updates.
-    moves: UpdatedGroups,
+    updates: UpdatedGroups,
     /// The optimiser's averages of the gradient and of the gradient's square; `None` before the optimiser's first step.
     moments: Option<Moments>,
     /// The clock of each group: beta1^t and beta2^t after t steps.
@@ -146,7 +146,7 @@ impl Parameters {
             groups,
             values: Tensor::f_zeros([end as i64], (Kind::Float, device))?.into(),
             gradient: None,
-            moves: UpdatedGroups::All,
+            updates: UpdatedGroups::All,
             moments: None,
             on_host: OnceLock::new(),
             gradient_on_host: OnceLock::new(),
@@ -192,7 +192,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// UpdatedGroups every value p' towards the value p of `online`: p' <- tau p + (1 - tau) p'.
+    /// Moves every value p' towards the value p of `online`: p' <- tau p + (1 - tau) p'.
     pub fn track(&mut self, online: &Parameters, tau: f32) -> Result<(), TchError> {
         let (tau, theirs) = (f64::from(tau), online.values.f_detach()?);
         let moved = no_grad(|| self.values.f_mul_scalar(1.0 - tau)?.f_add(&theirs.f_mul_scalar(tau)?))?;
@@ -229,8 +229,8 @@ impl Parameters {
     }
 
     /// Sets the gradient and the groups that it updates. `None` means a gradient of 0.
-    pub fn take_gradient(&mut self, gradient: Option<Tensor>, moves: UpdatedGroups) {
-        self.moves = moves;
+    pub fn take_gradient(&mut self, gradient: Option<Tensor>, updates: UpdatedGroups) {
+        self.updates = updates;
         self.gradient = gradient.map(Into::into);
         self.gradient_on_host = OnceLock::new();
         self.norm_on_host = OnceLock::new();
@@ -285,12 +285,12 @@ impl Parameters {
         let Some(gradient) = self.gradient.as_ref().map(|gradient| gradient.shallow_clone()) else {
             // a missing gradient is 0, and the moments still decay
             let zeros = no_grad(|| self.values.f_zeros_like())?;
-            self.take_gradient(Some(zeros), self.moves);
+            self.take_gradient(Some(zeros), self.updates);
             return self.apply(step);
         };
         self.on_host = OnceLock::new();
-        let moving = self.groups.iter().map(|group| self.moves.includes(group.name)).collect::<Vec<bool>>();
-        for (clock, _) in self.clocks.iter_mut().zip(&moving).filter(|(_, moves)| **moves) {
+        let updated = self.groups.iter().map(|group| self.updates.includes(group.name)).collect::<Vec<bool>>();
+        for (clock, _) in self.clocks.iter_mut().zip(&updated).filter(|(_, is_updated)| **is_updated) {
             *clock = [clock[0] * BETA1, clock[1] * BETA2];
         }
         // the moments of adjacent groups with equal clocks are updated together, because a kernel launch takes as long for few numbers
@@ -362,7 +362,7 @@ impl Parameters {
             groups: self.groups.clone(),
             values: values.into(),
             gradient: None,
-            moves: self.moves,
+            updates: self.updates,
             moments,
             clocks: self.clocks.clone(),
             on_host: OnceLock::new(),

@@ -42,7 +42,7 @@ fn an_empty_batch_has_no_loss_and_no_gradient() {
     assert_eq!((policy.gradient_norm(), policy.last_gradient().iter().all(|g| *g == 0.0)), (0.0, true));
 }
 
-/// A loss of the value alone; `moves` declares this if `says_so` is true.
+/// A loss of the value alone; `updates` declares this if `says_so` is true.
 struct OfValues {
     says_so: bool,
 }

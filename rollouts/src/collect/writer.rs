@@ -42,17 +42,17 @@ impl Writer {
         shards.iter_mut().for_each(|shard| shard.scripts = vec![Script::default(); shard.envs.len()]);
         for episode in 0..self.per_env {
             let prompts = threads::map(shards, |_, shard| self.prompts(shard, episode as u64)).concat();
-            let hand = |(shard, env): (&Shard, usize)| {
+            let position = |(shard, env): (&Shard, usize)| {
                 let position = shard.streams[env].position() + shard.scripts[env].tokens.len() as u64;
                 StreamPosition { index: (shard.ids.start + env) as u64, position }
             };
-            let of = |shard: &'_ Shard| (0..shard.envs.len()).map(|env| hand((shard, env))).collect::<Vec<_>>();
-            let hands: Vec<StreamPosition> = shards.iter().flat_map(of).collect();
-            let n = if max_concurrent == 0 { hands.len() } else { max_concurrent };
+            let of = |shard: &'_ Shard| (0..shard.envs.len()).map(|env| position((shard, env))).collect::<Vec<_>>();
+            let positions: Vec<StreamPosition> = shards.iter().flat_map(of).collect();
+            let n = if max_concurrent == 0 { positions.len() } else { max_concurrent };
             let seed = shards.first().map_or(0, |shard| shard.envs.starts().seed);
             let mut scripts = shards.iter_mut().flat_map(|shard| &mut shard.scripts);
-            for (prompts, hands) in prompts.chunks(n).zip(hands.chunks(n)) {
-                let written = policy.write(prompts, (seed, hands), self.text.max_new_tokens(), &self.ends)?;
+            for (prompts, positions) in prompts.chunks(n).zip(positions.chunks(n)) {
+                let written = policy.write(prompts, (seed, positions), self.text.max_new_tokens(), &self.ends)?;
                 let completions = written.tokens.chunks_exact(written.length).zip(written.log_probs.chunks_exact(written.length));
                 for ((tokens, log_probs), script) in completions.zip(&mut scripts) {
                     let end = (1..=tokens.len()).find(|length| self.text.finish(&tokens[..*length]).is_some()).unwrap_or(tokens.len());

@@ -123,12 +123,12 @@ impl QActorCritic {
     }
 
     /// Lets `work` compute one part of `batch` after another, with the number of the part's first decision, and then sums up the gradient of
-    /// the parameters of `moves`.
+    /// the parameters of `updates`.
     fn learn(
         &mut self,
         store: &Store,
         batch: Batch<'_>,
-        moves: UpdatedGroups,
+        updates: UpdatedGroups,
         work: impl Fn(Level, Decisions<'_>, usize, usize, &mut QActorTile) + Sync,
     ) -> Evaluated {
         self.assert_width(store);
@@ -144,17 +144,17 @@ impl QActorCritic {
             let decisions = Decisions { layout, parameters: &weights.values, store, batch: part };
             threads::for_each(&mut tiles[..n], |number, tile| work(*level, decisions, number, first, tile));
             tiles[..n].iter().for_each(|tile| evaluated.extend(&tile.evaluated));
-            self.add_up(n, first > 0, moves);
+            self.add_up(n, first > 0, updates);
         }
         evaluated
     }
 
     /// Computes the gradient of the first `n` tiles. With `adds`, adds it to the gradient.
-    fn add_up(&mut self, n: usize, adds: bool, moves: UpdatedGroups) {
+    fn add_up(&mut self, n: usize, adds: bool, updates: UpdatedGroups) {
         let Self { layout, level, weights, tiles, .. } = self;
         let tiles = &tiles[..n];
-        weights.moves = moves;
-        if moves == UpdatedGroups::Critic {
+        weights.updates = updates;
+        if updates == UpdatedGroups::Critic {
             let of = |k: usize| tiles.iter().map(|tile| &tile.critics[k]).collect::<Vec<&Tile>>();
             let parts: Vec<_> = layout.critics.iter().enumerate().map(|(k, critic)| (critic, of(k))).collect();
             weights.gradient_norm = gradient(*level, &parts, adds, &mut weights.gradient[layout.of_critics()]);

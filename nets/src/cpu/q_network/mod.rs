@@ -124,7 +124,7 @@ impl QNetwork {
         let Self { layout, level, weights, tiles, .. } = self;
         let parts = [(&layout.perceptron, tiles[..n].iter().map(|tile| &tile.tile).collect())];
         weights.gradient_norm = gradient(*level, &parts, adds, &mut weights.gradient);
-        weights.moves = UpdatedGroups::All;
+        weights.updates = UpdatedGroups::All;
     }
 }
 

@@ -144,7 +144,7 @@ impl Kernel for Values<'_> {
 }
 
 /// Computes the objective's inputs for each decision.
-pub(super) struct Inspection<'a> {
+pub(super) struct ObjectiveInputs<'a> {
     pub layout: &'a Layout,
     /// The decisions' indices in the store.
     pub indices: &'a [u32],
@@ -154,7 +154,7 @@ pub(super) struct Inspection<'a> {
     pub space: &'a mut HeadSpace,
 }
 
-impl Kernel for Inspection<'_> {
+impl Kernel for ObjectiveInputs<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -177,10 +177,10 @@ impl Kernel for Inspection<'_> {
     }
 }
 
-/// The backward pass of the heads, from the objective's derivatives in `look.space.outputs`. Adds the derivatives with respect to the final
+/// The backward pass of the heads, from the objective's derivatives in `inputs.space.outputs`. Adds the derivatives with respect to the final
 /// streams to `d_stream` and `d_critic_stream`, and those with respect to the last norms, the value head and the embeddings to `gradient`.
 pub(super) struct Back<'a> {
-    pub look: Inspection<'a>,
+    pub inputs: ObjectiveInputs<'a>,
     pub parameters: &'a [f32],
     pub rows: &'a [u32],
     pub d_stream: &'a mut [f32],
@@ -193,8 +193,8 @@ impl Kernel for Back<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { look, parameters, rows, d_stream, d_critic_stream, gradient } = self;
-        let Inspection { layout, indices, actions, old, reference, space } = look;
+        let Self { inputs, parameters, rows, d_stream, d_critic_stream, gradient } = self;
+        let ObjectiveInputs { layout, indices, actions, old, reference, space } = inputs;
         let (n, w, stride) = (layout.vocabulary, layout.width, padded(layout.vocabulary));
         let HeadSpace { policy, critic, log_probs, d_logits, entropies, outputs, .. } = space;
         for (i, index) in indices.iter().enumerate() {

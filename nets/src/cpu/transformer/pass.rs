@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::attention::Span;
-use super::head::{Back, Distributions, HeadSpace, Inspection, Values};
+use super::head::{Back, Distributions, HeadSpace, ObjectiveInputs, Values};
 use super::layout::{Layout, TrunkAt};
 use super::plan::{Plan, Sizes};
 use super::trunk::{Backward, Forward, TrunkSpace};
@@ -185,7 +185,7 @@ impl<'a> Question<'a> {
                 self.distributions(&tile, &indices, w);
                 self.values(&tile, false, w);
                 let (old, reference) = (batch.old, batch.reference);
-                dispatch(self.level, Inspection { layout, indices: &indices, actions, old, reference, space: &mut w.head });
+                dispatch(self.level, ObjectiveInputs { layout, indices: &indices, actions, old, reference, space: &mut w.head });
                 // one slice per text
                 let mut begin = 0;
                 while begin < indices.len() {
@@ -203,8 +203,8 @@ impl<'a> Question<'a> {
                 let d_critic_stream = &mut w.d_critic_stream[..if layout.critic.is_some() { length } else { 0 }];
                 d_stream.fill(0.0);
                 d_critic_stream.fill(0.0);
-                let look = Inspection { layout, indices: &indices, actions, old, reference, space: &mut w.head };
-                dispatch(self.level, Back { look, parameters, rows: &tile.rows, d_stream, d_critic_stream, gradient });
+                let inputs = ObjectiveInputs { layout, indices: &indices, actions, old, reference, space: &mut w.head };
+                dispatch(self.level, Back { inputs, parameters, rows: &tile.rows, d_stream, d_critic_stream, gradient });
                 let (tokens, spans) = (&*tile.tokens, &*tile.spans);
                 let mut back = |trunk, space, d_stream| {
                     dispatch(self.level, Backward { layout, trunk, parameters, transposed, tokens, spans, space, d_stream, gradient });

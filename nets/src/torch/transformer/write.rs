@@ -52,24 +52,24 @@ impl Transformer {
     /// longest completion. An error is one line, and [`fault`](crate::Behaviour::fault) returns it from then on.
     ///
     /// # Panics
-    /// Unless every prompt has a token and an entry in `hands`, every token of the vocabulary has an entry in `ends`, and the context has
+    /// Unless every prompt has a token and an entry in `positions`, every token of the vocabulary has an entry in `ends`, and the context has
     /// space for `most` tokens after the longest prompt.
     pub fn write(
         &self,
         prompts: &[Vec<u32>],
-        (seed, hands): (u64, &[StreamPosition]),
+        (seed, positions): (u64, &[StreamPosition]),
         most: usize,
         ends: &[bool],
     ) -> Result<Written, String> {
         let longest = prompts.iter().map(Vec::len).max().unwrap_or(0);
-        assert_eq!(prompts.len(), hands.len(), "hands: expected one per prompt");
+        assert_eq!(prompts.len(), positions.len(), "positions: expected one per prompt");
         assert_eq!(ends.len(), self.vocabulary, "ends: expected one per token");
         assert!(prompts.iter().all(|prompt| !prompt.is_empty()), "prompts: expected at least 1 token, got 0");
         assert!(longest + most <= self.context, "completions: expected at most {} tokens, got {most}", self.context - longest);
         if prompts.is_empty() || most == 0 {
             return Ok(Written { length: 0, tokens: Vec::new(), log_probs: Vec::new() });
         }
-        no_grad(|| self.write_all(prompts, (seed, hands), (longest, most), ends)).map_err(|error| {
+        no_grad(|| self.write_all(prompts, (seed, positions), (longest, most), ends)).map_err(|error| {
             self.fault.note(&error);
             one_line(&error)
         })
@@ -78,12 +78,12 @@ impl Transformer {
     fn write_all(
         &self,
         prompts: &[Vec<u32>],
-        (seed, hands): (u64, &[StreamPosition]),
+        (seed, positions): (u64, &[StreamPosition]),
         (longest, most): (usize, usize),
         ends: &[bool],
     ) -> Result<Written, TchError> {
         let device = self.parameters.device();
-        let uniforms = self.uniforms(seed, hands, most)?;
+        let uniforms = self.uniforms(seed, positions, most)?;
         let lengths = to_device(&prompts.iter().map(|prompt| prompt.len() as i64).collect::<Vec<_>>(), device)?;
         let mut actor = TextActor::new(self);
         let logits = actor.read(prompts)?;
@@ -97,15 +97,15 @@ impl Transformer {
     }
 
     /// Samples completions as [`write`](Transformer::write) does, but with prompts and results on the device. Completion i continues prompt
-    /// number `of[i]` with the random numbers of `hands[i]`.
+    /// number `of[i]` with the random numbers of `positions[i]`.
     pub(in crate::torch) fn write_there(
         &self,
         (prompts, lengths): (&Tensor, &Tensor),
         of: &Tensor,
-        (seed, hands): (u64, &[StreamPosition]),
+        (seed, positions): (u64, &[StreamPosition]),
         (most, ends): (usize, &Tensor),
     ) -> Result<Drawn, TchError> {
-        let uniforms = self.uniforms(seed, hands, most)?;
+        let uniforms = self.uniforms(seed, positions, most)?;
         let mut actor = TextActor::new(self);
         let logits = actor.read_there((prompts, lengths), of)?;
         self.go_on((actor, logits), (lengths.f_index_select(0, of)?, prompts.size()[1] as usize), uniforms, ends)
@@ -165,11 +165,13 @@ impl Transformer {
         Ok(Drawn { length: length as i64, tokens, log_probs })
     }
 
-    /// Returns the uniform numbers for the next `most` tokens of each of `hands`: tokens x completions.
-    fn uniforms(&self, seed: u64, hands: &[StreamPosition], most: usize) -> Result<Tensor, TchError> {
+    /// Returns the uniform numbers for the next `most` tokens of each of `positions`: tokens x completions.
+    fn uniforms(&self, seed: u64, positions: &[StreamPosition], most: usize) -> Result<Tensor, TchError> {
         let device = self.parameters.device();
-        let up = |of: fn(&StreamPosition) -> u64| to_device(&hands.iter().map(|hand| of(hand) as i64).collect::<Vec<_>>(), device);
-        let (indices, first, skipped) = (up(|hand| hand.index)?, up(|hand| hand.position / 4)?, up(|hand| hand.position % 4)?);
+        let up =
+            |of: fn(&StreamPosition) -> u64| to_device(&positions.iter().map(|position| of(position) as i64).collect::<Vec<_>>(), device);
+        let (indices, first, skipped) =
+            (up(|position| position.index)?, up(|position| position.position / 4)?, up(|position| position.position % 4)?);
         let count = |n: usize| Tensor::f_arange(n as i64, (Kind::Int64, device))?.f_unsqueeze(-1);
         let blocks = count((most + 3).div_ceil(4))?.f_add(&first)?;
         let drawn = words(&halves(seed), Purpose::Action, &indices, &blocks)?;

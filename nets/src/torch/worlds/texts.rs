@@ -85,30 +85,30 @@ impl TextWorlds {
     }
 
     /// Generates the completions of episode number `episode`, `at_once` environments at a time (0: all), with the random numbers of
-    /// `hands`. An error is one line, which the policy also records.
+    /// `positions`. An error is one line, which the policy also records.
     ///
     /// # Panics
-    /// Unless `hands` has one entry per environment.
-    pub fn write(&self, policy: &Transformer, episode: u64, hands: &[StreamPosition], at_once: usize) -> Result<Completions, String> {
-        assert_eq!(hands.len(), self.envs, "hands: expected one per environment");
-        no_grad(|| self.write_all(policy, episode, hands, at_once)).map_err(|error| policy.failed(&error))
+    /// Unless `positions` has one entry per environment.
+    pub fn write(&self, policy: &Transformer, episode: u64, positions: &[StreamPosition], at_once: usize) -> Result<Completions, String> {
+        assert_eq!(positions.len(), self.envs, "positions: expected one per environment");
+        no_grad(|| self.write_all(policy, episode, positions, at_once)).map_err(|error| policy.failed(&error))
     }
 
-    fn write_all(&self, policy: &Transformer, episode: u64, hands: &[StreamPosition], at_once: usize) -> Result<Completions, TchError> {
+    fn write_all(&self, policy: &Transformer, episode: u64, positions: &[StreamPosition], at_once: usize) -> Result<Completions, TchError> {
         let (program, n, most) = (&self.program, self.envs as i64, self.most as i64);
         let ids = Tensor::f_arange(self.envs.div_ceil(self.group) as i64, (Kind::Int64, self.groups.device()))?;
         let asked = program.numbers(&episode_seeds(self.seed, &ids, &Tensor::from(episode as i64))?)?;
         let numbers = asked.f_index_select(0, &self.groups)?;
 
         let (mut tokens, mut log_probs, mut begin) = (Vec::new(), Vec::new(), 0);
-        for hands in hands.chunks(if at_once == 0 { self.envs } else { at_once }) {
-            let of = numbers.f_narrow(0, begin, hands.len() as i64)?;
+        for positions in positions.chunks(if at_once == 0 { self.envs } else { at_once }) {
+            let of = numbers.f_narrow(0, begin, positions.len() as i64)?;
             let texts = (&program.prompts, &program.lengths);
-            let drawn = policy.write_there(texts, &of, (self.seed, hands), (self.most, &self.ends))?;
+            let drawn = policy.write_there(texts, &of, (self.seed, positions), (self.most, &self.ends))?;
             let Drawn { tokens: some_tokens, log_probs: some_log_probs, .. } = drawn;
             tokens.push(some_tokens);
             log_probs.push(some_log_probs);
-            begin += hands.len() as i64;
+            begin += positions.len() as i64;
         }
         let completions = Tensor::f_cat(&tokens, 1)?.f_transpose(0, 1)?.f_contiguous()?;
         let Verdicts { rewards, lengths, is_cut, is_exact } = program.verify(&numbers, &completions)?;

@@ -63,9 +63,9 @@ impl Texts {
         let policy = transformer(policy).expect("the policy that these environments were made for");
         let (first, mut rounds) = (self.begun - 1, Vec::with_capacity(self.per_env));
         for _ in 0..self.per_env {
-            let hand = |(env, position): (usize, &u64)| StreamPosition { index: env as u64, position: *position };
-            let hands: Vec<StreamPosition> = self.positions.iter().enumerate().map(hand).collect();
-            let round = self.worlds.write(policy, self.begun - 1, &hands, max_concurrent).map_err(EnvError::State)?;
+            let position = |(env, position): (usize, &u64)| StreamPosition { index: env as u64, position: *position };
+            let positions: Vec<StreamPosition> = self.positions.iter().enumerate().map(position).collect();
+            let round = self.worlds.write(policy, self.begun - 1, &positions, max_concurrent).map_err(EnvError::State)?;
             self.positions.iter_mut().zip(&round.lengths).for_each(|(position, length)| *position += *length as u64);
             self.begun += 1;
             rounds.push(round);
