@@ -206,7 +206,8 @@ impl Observer {
         for (row, env) in envs.enumerate() {
             let (trajectory, episode) = (&mut trajectories[env], &mut current[env]);
             let is_idle = outcome.idle.get(row).is_some_and(|is_idle| *is_idle);
-            let is_recorded = !is_idle && !trajectory.is_complete(plan.collection) && !(plan.wants_whole_episodes() && episode.is_missed);
+            let is_left_out = trajectory.is_complete(plan.collection) || plan.wants_whole_episodes() && episode.is_missed;
+            let is_recorded = !is_idle && !is_left_out;
             if !is_recorded {
                 streams[env].seek(step.positions[row]);
             }
