@@ -35,7 +35,7 @@ use crate::{Config, Error, Policy};
 /// ```
 ///
 /// The loop above does, step by step, what [`Trainer`](crate::Trainer) does for all agents and on all threads. In the environments of
-/// [`vec_env`](Agent::vec_env), the two learn the same parameters, bit for bit. An agent here plays no evaluations, so `stop_at` has no effect,
+/// [`vec_env`](Agent::vec_env), the two learn the same parameters, bit for bit; on texts and the engine `torch`, up to rounding. An agent here plays no evaluations, so `stop_at` has no effect,
 /// and has no reward model.
 ///
 /// A foreign environment needs only its spaces, [`EnvSpec::of_spaces`], and an [`Outcome`] after every step.

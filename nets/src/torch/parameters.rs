@@ -296,12 +296,12 @@ impl Parameters {
         // the moments of adjacent groups with equal clocks are updated together, because a kernel launch takes as long for few numbers
         // as for many
         let of_one_clock = (0..self.groups.len()).collect::<Vec<usize>>();
-        let of_one_clock = of_one_clock.chunk_by(|a, b| moving[*a] == moving[*b] && self.clocks[*a] == self.clocks[*b]);
+        let of_one_clock = of_one_clock.chunk_by(|a, b| updated[*a] == updated[*b] && self.clocks[*a] == self.clocks[*b]);
         let known = self.moments.take();
         let Moments { first, second } = known.map_or_else(|| Moments::zeros(&self.values), Ok)?;
         no_grad(|| {
             let gradient = self.clipped(&gradient, step)?;
-            for neighbours in of_one_clock.filter(|neighbours| moving[neighbours[0]]) {
+            for neighbours in of_one_clock.filter(|neighbours| updated[neighbours[0]]) {
                 let clock = self.clocks[neighbours[0]];
                 let of_groups = &self.groups[neighbours[0]..neighbours[0] + neighbours.len()];
                 let (begin, end) = (of_groups[0].range.start, of_groups[of_groups.len() - 1].range.end);
