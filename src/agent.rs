@@ -134,10 +134,14 @@ impl Agent {
     /// it; discrete observations may be their numbers. With `masks` (rows x actions), only actions whose entry is true can be chosen. Actions
     /// are clipped to their bounds.
     ///
-    /// Returns an error if the rows are not those of the environments, or if a number is not finite.
+    /// Returns an error if the rows are not those of the environments, if a number is not finite, or if a rollout is complete and
+    /// [`update`](Agent::update) was not called.
     pub fn act(&mut self, observations: &[f32], masks: Option<&[bool]>) -> Result<Actions<'_>, Error> {
         if self.has_acted {
             return Err(wrong("act", "`observe` after every `act`", "a second `act`"));
+        }
+        if self.observer.is_complete() {
+            return Err(wrong("act", "`update` after every `observe`", "a complete rollout without an update"));
         }
         let n = self.environments().len();
         let rows = self.inputs.rows_of(n, observations)?;

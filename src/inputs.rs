@@ -45,7 +45,8 @@ impl Inputs {
             _ => Cow::Borrowed(rows),
         };
         if let Some(i) = rows.iter().position(|number| !number.is_finite()) {
-            return Err(wrong(format!("observation[{}]", i % self.width), "a finite number", rows[i]));
+            let row = if rows.len() > self.width { format!("[{}]", i / self.width) } else { String::new() };
+            return Err(wrong(format!("observation{row}[{}]", i % self.width), "a finite number", rows[i]));
         }
         if let Space::Text { vocabulary, context } = self.observations {
             for row in rows.chunks_exact(self.width) {
@@ -64,10 +65,13 @@ impl Inputs {
 
     /// As [`rows`](Inputs::rows), for observations of `count` environments.
     pub fn rows_of<'a>(&self, count: usize, rows: &'a [f32]) -> Result<Cow<'a, [f32]>, Error> {
-        if !rows.len().is_multiple_of(count) {
-            return Err(wrong("observations", format!("{count} rows of {} numbers", self.width), format!("{} numbers", rows.len())));
+        let width = rows.len() / count;
+        let is_code = width == 1 && self.discrete.is_some_and(|n| n > 1);
+        if !rows.len().is_multiple_of(count) || !(width == self.width || is_code) {
+            let expected = format!("{count} x {} numbers, a row for each environment", self.width);
+            return Err(wrong("observations", expected, rows.len()));
         }
-        self.rows(rows, rows.len() / count)
+        self.rows(rows, width)
     }
 
     /// Checks the action masks of `count` observations.

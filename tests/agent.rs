@@ -202,9 +202,9 @@ fn wrong_input_is_refused_in_one_line_and_changes_nothing() {
     let outcome = Outcome::new(&rewards, &endings, &rows);
     assert_eq!(message(agent.observe(&outcome)), "observe: expected `act` before every `observe`, got no `act`");
     let act = |agent: &mut Agent, rows: &[f32], masks: Option<&[bool]>| agent.act(rows, masks).map(|_| ()).unwrap_err().to_string();
-    assert_eq!(act(&mut agent, &[0.5; 5], None), "observations: expected 2 rows of 3 numbers, got 5 numbers");
-    assert_eq!(act(&mut agent, &[0.5; 8], None), "observation: expected 3 numbers, got 4");
-    assert_eq!(act(&mut agent, &[0.5, 0.5, 0.5, 0.5, f32::NAN, 0.5], None), "observation[1]: expected a finite number, got NaN");
+    assert_eq!(act(&mut agent, &[0.5; 5], None), "observations: expected 2 x 3 numbers, a row for each environment, got 5");
+    assert_eq!(act(&mut agent, &[0.5; 8], None), "observations: expected 2 x 3 numbers, a row for each environment, got 8");
+    assert_eq!(act(&mut agent, &[0.5, 0.5, 0.5, 0.5, f32::NAN, 0.5], None), "observation[1][1]: expected a finite number, got NaN");
     assert_eq!(act(&mut agent, &rows, Some(&[true; 4])), "action mask: expected 2 x 4 entries, got 4");
     assert_eq!(act(&mut agent, &rows, Some(&[false; 8])), "action mask: expected at least one allowed action, got none");
     agent.act(&rows, Some(&[true; 8])).unwrap();
@@ -223,7 +223,7 @@ fn wrong_input_is_refused_in_one_line_and_changes_nothing() {
     assert_eq!(observe(&mut agent, &Outcome { idle: &[true], ..outcome }), "idle: expected 2 entries, one for each environment, got 1");
     assert_eq!(
         observe(&mut agent, &Outcome { observations: &rows[..3], ..outcome }),
-        "observations: expected 2 rows of 3 numbers, got 3 numbers"
+        "observations: expected 2 x 3 numbers, a row for each environment, got 3"
     );
     agent.observe(&outcome).unwrap();
 
@@ -235,8 +235,13 @@ fn wrong_input_is_refused_in_one_line_and_changes_nothing() {
     let text = of(config("dqn", "pendulum", &[]), &registry::find("pendulum").unwrap());
     assert!(text.contains("dqn") || text.contains("action"), "{text}");
     // the environment cannot take a step here
-    let text = agent.into_policy().evaluate(1, Mode::Greedy).unwrap_err().to_string();
-    assert!(text.contains("only its spaces are known here") && !text.contains('\n'), "{text}");
+    let stepped_elsewhere = "arm: its environments are stepped elsewhere, only their spaces are known here";
+    assert_eq!(message(Trainer::in_world(config("ppo", "arm", &[]), spec.clone()).unwrap().iterate().map(|_| ())), stepped_elsewhere);
+    while agent.act(&rows, None).is_ok() {
+        agent.observe(&outcome).unwrap();
+    }
+    assert_eq!(act(&mut agent, &rows, None), "act: expected `update` after every `observe`, got a complete rollout without an update");
+    assert_eq!(message(agent.into_policy().evaluate(1, Mode::Greedy).map(|_| ())), stepped_elsewhere);
 }
 
 /// Texts come as environments write them; one that waits has none.

@@ -69,6 +69,7 @@ pub struct EnvSpec {
 
 /// An environment that is stepped elsewhere.
 struct Elsewhere {
+    world: String,
     observations: Space,
     actions: Space,
 }
@@ -87,7 +88,8 @@ impl Env for Elsewhere {
     }
 
     fn step(&mut self, _: Action<'_>, _: &mut [f32]) -> Step {
-        panic!("this environment is stepped elsewhere: only its spaces are known here")
+        let problem = "its environments are stepped elsewhere, only their spaces are known here".into();
+        panics::raise(EnvError::Made { world: self.world.clone(), problem })
     }
 
     fn save(&self) -> Vec<u64> {
@@ -146,7 +148,8 @@ impl EnvSpec {
     /// assert_eq!(arm.env().action_space(), Space::Discrete(4));
     /// ```
     pub fn of_spaces(name: &str, observations: Space, actions: Space) -> Self {
-        Self::new(name, move || Elsewhere { observations: observations.clone(), actions: actions.clone() })
+        let world = name.to_string();
+        Self::new(name, move || Elsewhere { world: world.clone(), observations: observations.clone(), actions: actions.clone() })
     }
 
     /// Creates a world from a transition table, with episodes truncated after `limit` steps. All environments share the table, which `make` builds when it is first

@@ -120,7 +120,7 @@ impl VecEnv {
 
     /// Calls `work`. A panic of an environment is an error, after which the vector must not be used.
     fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, EnvError>) -> Result<T, EnvError> {
-        panics::catch(|| work(self)).unwrap_or_else(|panic| Err(self.panicked(panic.message())))
+        panics::catch(|| work(self)).unwrap_or_else(|panic| Err(panic.into_error().unwrap_or_else(|panic| self.panicked(panic.message()))))
     }
 
     /// The error of a panic of the environment whose code was called last.

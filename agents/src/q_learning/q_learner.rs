@@ -83,7 +83,7 @@ impl QLearnerConfig {
 }
 
 impl QLearner {
-    /// Returns the target network's values of all actions after each segment of the sample: an empty row if the episode terminated.
+    /// Returns the target network's values of all actions after each segment of the sample that has not terminated, in the order of the segments.
     pub fn next_target_values(&mut self, sample: &Sample) -> Vec<f32> {
         let mut values = Vec::new();
         self.target.q_values(&sample.rollout.store, sample.rollout.len()..sample.rollout.store.rows(), &mut values);

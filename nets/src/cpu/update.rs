@@ -135,7 +135,7 @@ pub(super) fn track(level: Level, target: &mut [f32], online: &[f32], tau: f32) 
     threads::for_each(&mut chunks, |_, (target, online)| dispatch(level, Track { target, online, tau }));
 }
 
-/// UpdatedGroups some of a target network's parameters.
+/// Moves some of a target network's parameters.
 struct Track<'a> {
     target: &'a mut [f32],
     online: &'a [f32],
