@@ -11,14 +11,17 @@ fn mean(numbers: &[f64]) -> f64 {
 
 fn train() -> Result<(), Error> {
     let mut agent = Agent::new(Config::preset("ppo", "CartPole-v1", None)?)?;
-    let mut envs = agent.vec_env(agent.environments())?;
+    let (mut envs, mut returns) = (agent.vec_env(agent.environments())?, Vec::new());
     while !agent.is_finished() {
         let actions = agent.act(envs.observation_rows(), envs.action_masks())?;
         envs.step(actions)?;
         agent.observe(&envs.outcome())?;
-        if agent.update()?.is_some() && !agent.episodes().is_empty() {
-            let returns: Vec<f64> = agent.episodes().iter().map(|episode| episode.episode_return).collect();
-            println!("{:6} steps: {:2} episodes, mean return {:.1}", agent.steps(), returns.len(), mean(&returns));
+        if agent.update()?.is_some() {
+            returns.extend(agent.episodes().iter().map(|episode| episode.episode_return));
+            if agent.iterations().is_multiple_of(40) {
+                println!("{:6} steps: {:3} episodes, mean return {:.1}", agent.steps(), returns.len(), mean(&returns));
+                returns.clear();
+            }
         }
     }
     println!("mean return of 100 episodes: {:.1}", agent.into_policy().evaluate(100, Mode::Greedy)?.mean);
