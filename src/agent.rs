@@ -35,8 +35,8 @@ use crate::{Config, Error, Policy};
 /// ```
 ///
 /// The loop above does, step by step, what [`Trainer`](crate::Trainer) does for all agents and on all threads. In the environments of
-/// [`vec_env`](Agent::vec_env), the two learn the same parameters, bit for bit; on texts and the engine `torch`, up to rounding. An agent here plays no evaluations, so `stop_at` has no effect,
-/// and has no reward model.
+/// [`vec_env`](Agent::vec_env), the two learn the same parameters, bit for bit; on texts and the engine `torch`, up to rounding. An agent here plays no evaluations, so `evaluate_every` and
+/// `stop_at` have no effect, and has no reward model.
 ///
 /// A foreign environment needs only its spaces, [`EnvSpec::of_spaces`], and an [`Outcome`] after every step.
 pub struct Agent {
@@ -69,6 +69,13 @@ impl Agent {
         let has_reward_model = config.reward_model.as_ref().is_some_and(crate::config::RewardConfig::is_on);
         let expected = "no reward model: only the training loop has one";
         ConfigError::unless(!has_reward_model, "reward_model", expected, "one")?;
+        let replanned = config.earlier_steps.len();
+        ConfigError::unless(
+            replanned == 0,
+            "earlier_steps",
+            "none: only the training loop follows changes of the number of steps",
+            replanned,
+        )?;
         if let Collection::Episodes { greedy: true, .. } = algorithm.collection() {
             let expected = "no greedy episodes beside those of a rollout: only the training loop plays them";
             return Err(ConfigError::unless(false, &config.agent, expected, "a baseline of greedy episodes").unwrap_err().into());
@@ -277,7 +284,8 @@ impl Agent {
     }
 
     /// Saves everything that the agent needs to go on as it would have gone on, right after an update. Steps that were observed since are left
-    /// out. The environments are their owner's: begin new episodes, or save them, too.
+    /// out. The environments are their owner's, who saves them, too. If they begin new episodes after loading, the old ones must have ended in
+    /// the last outcome before saving, with [`Ending::Truncated`](gradus_envs::Ending::Truncated): a replay buffer and a table go on where they were.
     pub fn save(&self) -> Tensors {
         let mut tensors = self.observer.save();
         tensors.insert(ITERATION.into(), Tensor::u64(vec![self.learner.iteration, self.rollouts as u64]));

@@ -1,7 +1,12 @@
 //! Agents in loops that are written by hand: in environments that are not ours, with every kind of reset, saved and loaded, and with wrong
 //! input. `every_agent.rs` compares all agents with the training loop.
 
+use gradus::agents::{Collection, End, Replay};
+use gradus::config::WrapperConfig;
+use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{Autoreset, Ending, EnvSpec, Outcome, Space, registry};
+use gradus::nets::{NetworkConfig, cpu::ActorCritic};
+use gradus::rollouts::Observer;
 use gradus::{Agent, Config, Error, Mode, Trainer};
 
 fn config(agent: &str, world: &str, settings: &[&str]) -> Config {
@@ -169,6 +174,41 @@ fn rollouts_of_whole_episodes_have_only_whole_episodes() {
     assert!(ended.iter().map(Vec::len).sum::<usize>() * 2 > agent.iterations() as usize * 4);
 }
 
+/// Environments whose only observation counts their steps, so that a transition is right if it leads from t to t + 1. While one of them resets,
+/// the others take steps that are in no rollout; a replay buffer must not take the rollout after them for its continuation.
+#[test]
+fn a_rollout_does_not_continue_one_before_steps_that_were_left_out() {
+    let spaces = (Space::Box { low: vec![0.0], high: vec![1e6] }, Space::Discrete(2));
+    let policy = ActorCritic::new(&NetworkConfig::default(), &spaces.0, &spaces.1, 1).unwrap();
+    for steps in [1, 2, 5] {
+        let mut observer = Observer::new(spaces.clone(), 3, 1, Collection::Steps(steps), &WrapperConfig::default());
+        let (mut replay, mut stream, mut counts) = (Replay::new(3_000, 3), Stream::new(7, Purpose::Replay, 0), [0.0_f32; 3]);
+        let mut truncated = 0;
+        for _ in 0..200 {
+            while !observer.is_complete() {
+                observer.act(&policy, &counts, None);
+                let idle = counts.map(|_| stream.below(4) == 0);
+                counts.iter_mut().zip(idle).filter(|(_, is_idle)| !is_idle).for_each(|(count, _)| *count += 1.0);
+                observer.observe(&Outcome { idle: &idle, ..Outcome::new(&[1.0; 3], &[Ending::Running; 3], &counts) });
+            }
+            let (rollout, _) = observer.take();
+            assert_eq!(rollout.len(), 3 * steps);
+            truncated += rollout.segments.iter().filter(|segment| matches!(segment.end, End::Truncated { .. })).count();
+            replay.extend(&rollout);
+        }
+        assert!(truncated > 50, "{steps}: {truncated}");
+        for horizon in [1, 3] {
+            let sample = replay.sample(2_000, horizon, &mut stream).rollout;
+            let at = |row: usize| sample.store.observation(row)[0];
+            for segment in &sample.segments {
+                let (End::Cut { successor } | End::Truncated { successor }) = segment.end else { panic!("no episode ends") };
+                let (first, n) = (segment.range.start, segment.range.len());
+                assert_eq!(at(successor), at(first) + n as f32, "{n} steps, rollouts of {steps}");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_agent_that_is_loaded_goes_on_as_the_one_that_was_saved() {
     let spec = EnvSpec::of_spaces("corridor", Space::Discrete(5), Space::Discrete(2));
@@ -230,6 +270,12 @@ fn wrong_input_is_refused_in_one_line_and_changes_nothing() {
     let of = |config: Config, spec: &EnvSpec| message(Agent::in_world(config, spec).map(|_| ()));
     let text = of(config("ppo", "arm", &["wrappers.time_aware=true"]), &spec);
     assert_eq!(text, "wrappers.time_aware: expected false, because this environment has no time limit, got true");
+    let mut replanned = config("ppo", "arm", &[]);
+    replanned.earlier_steps =
+        Config::default().with_toml("[[earlier_steps]]\nsteps = 10\nuntil = 5\n").map_or(Vec::new(), |c| c.earlier_steps);
+    assert_eq!(replanned.earlier_steps.len(), 1);
+    let text = of(replanned, &spec);
+    assert!(text.starts_with("earlier_steps: expected none: only the training loop"), "{text}");
     let upside_down = EnvSpec::of_spaces("arm", Space::Box { low: vec![1.0], high: vec![-1.0] }, Space::Discrete(4));
     assert!(!of(config("ppo", "arm", &[]), &upside_down).contains('\n'));
     let text = of(config("dqn", "pendulum", &[]), &registry::find("pendulum").unwrap());

@@ -192,7 +192,8 @@ impl Observer {
     }
 
     /// Records what followed the last actions, in the environments for which they were chosen. What follows in an environment whose part of
-    /// the rollout is [complete](Observer::is_complete_in) is ignored; of whole episodes, until its next episode begins in the next rollout.
+    /// the rollout is [complete](Observer::is_complete_in) is left out; of whole episodes, until its next episode begins in the next rollout. A
+    /// rollout of steps ends there with [`End::Truncated`](gradus_agents::End::Truncated), because the next one does not continue it.
     ///
     /// # Panics
     /// If [`act`](Observer::act) was not called before.
@@ -223,7 +224,10 @@ impl Observer {
             }
             episode.episode_return += f64::from(reward);
             episode.length += 1;
-            episode.is_missed |= !is_recorded;
+            if !is_recorded {
+                episode.is_missed = true;
+                trajectory.interrupt();
+            }
             if ending.done() {
                 noise[env * width..(env + 1) * width].fill(0.0);
                 let CurrentEpisode { episode_return, length, .. } = std::mem::take(episode);
@@ -286,7 +290,7 @@ impl Observer {
         save_acting(&self.normaliser, &self.plan, self.streams.iter().map(Stream::position).collect(), self.noise.clone())
     }
 
-    /// Loads the tensors of [`save`](Observer::save), to resume the training in environments at the start of an episode.
+    /// Loads the tensors of [`save`](Observer::save), to go on in environments that are where they were.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let SavedActing { steps, positions, noise } = saved_acting(tensors, &self.plan, self.noise.len())?;
         self.normaliser.load(tensors)?;

@@ -124,6 +124,16 @@ impl Trajectory {
         self.close(End::Cut { successor }, plan.group(env, self.episodes.len()));
     }
 
+    /// Records that the environment has taken steps after the end of the trajectory that are in no rollout. The next rollout then does not continue
+    /// this one: its last segment ends as if it was truncated.
+    pub fn interrupt(&mut self) {
+        if let Some(Segment { end, .. }) = self.segments.last_mut()
+            && let End::Cut { successor } = *end
+        {
+            *end = End::Truncated { successor };
+        }
+    }
+
     /// Returns whether there are decisions since the last closed segment.
     pub fn is_open(&self) -> bool {
         self.segments.last().map_or(0, |segment| segment.range.end) < self.len()
