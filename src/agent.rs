@@ -10,7 +10,7 @@ use gradus_rollouts::{Episode, Observer};
 
 use crate::inputs::{Inputs, wrong};
 use crate::saved::initial;
-use crate::train::Learner;
+use crate::train::Updater;
 use crate::{Config, Error, Policy};
 
 /// An agent that acts, observes and learns when it is told to. Its caller owns the loop and the environments: ours, or any others.
@@ -35,12 +35,12 @@ use crate::{Config, Error, Policy};
 /// ```
 ///
 /// The loop above does, step by step, what [`Trainer`](crate::Trainer) does for all agents and on all threads. In the environments of
-/// [`vec_env`](Agent::vec_env), the two learn the same parameters, bit for bit; on texts and the engine `torch`, up to rounding. An agent here plays no evaluations, so `evaluate_every` and
-/// `stop_at` have no effect, and has no reward model.
+/// [`vec_env`](Agent::vec_env), the two learn the same parameters, bit for bit; on texts and the engine `torch`, up to rounding. An agent here
+/// plays no evaluations, so `evaluate_every` and `stop_at` have no effect, and has no reward model.
 ///
 /// A foreign environment needs only its spaces, [`EnvSpec::of_spaces`], and an [`Outcome`] after every step.
 pub struct Agent {
-    learner: Learner,
+    updater: Updater,
     /// The environment with the configured wrappers.
     world: EnvSpec,
     observer: Observer,
@@ -64,8 +64,8 @@ impl Agent {
     /// Creates an agent for a custom environment, or for one that is stepped elsewhere: see [`EnvSpec::of_spaces`]. `config.envs` is the number
     /// of environments that act at once.
     pub fn in_world(config: Config, world: &EnvSpec) -> Result<Self, Error> {
-        let (mut learner, world) = Learner::new(config, world, 0)?;
-        let (config, algorithm) = (&learner.config, learner.algorithm.as_mut());
+        let (mut updater, world) = Updater::new(config, world, 0)?;
+        let (config, algorithm) = (&updater.config, updater.algorithm.as_mut());
         let has_reward_model = config.reward_model.as_ref().is_some_and(crate::config::RewardConfig::is_on);
         let expected = "no reward model: only the training loop has one";
         ConfigError::unless(!has_reward_model, "reward_model", expected, "one")?;
@@ -96,13 +96,13 @@ impl Agent {
         algorithm.begin();
         observer.turn_to(algorithm.next_worker());
         let inputs = Inputs::of(config, &world);
-        learner.config = learner.config.settled()?;
-        Ok(Self { learner, world, observer, inputs, begun: None, rollouts: 0, episodes: Vec::new(), has_acted: false })
+        updater.config = updater.config.settled()?;
+        Ok(Self { updater, world, observer, inputs, begun: None, rollouts: 0, episodes: Vec::new(), has_acted: false })
     }
 
     /// Returns the settings.
     pub fn config(&self) -> &Config {
-        &self.learner.config
+        &self.updater.config
     }
 
     /// Returns the environment with the configured wrappers.
@@ -113,8 +113,8 @@ impl Agent {
     /// Makes some of the environments 0 to `envs`, as the training loop makes them: with the same seeds, and if the agent learns from whole
     /// episodes, with groups and without [`Autoreset`]. Environments without it wait for [`begin_episodes`](Agent::begin_episodes).
     pub fn vec_env(&self, envs: Range<usize>) -> Result<VecEnv, Error> {
-        let seed = self.learner.config.seed;
-        let (starts, autoreset) = match self.learner.algorithm.collection() {
+        let seed = self.updater.config.seed;
+        let (starts, autoreset) = match self.updater.algorithm.collection() {
             Collection::Steps(_) => (Starts::from(seed), Autoreset::SameStep),
             Collection::Episodes { group, .. } => (Starts { seed, group }, Autoreset::Disabled),
         };
@@ -159,7 +159,7 @@ impl Agent {
                 return Err(wrong("observation", "a text of at least 1 token", "none"));
             }
         }
-        let behaviour = self.learner.algorithm.acting();
+        let behaviour = self.updater.algorithm.acting();
         let actions = self.observer.act(behaviour, &rows, masks);
         Error::unless_sound(behaviour)?;
         self.has_acted = true;
@@ -168,8 +168,8 @@ impl Agent {
 
     /// Records what the last actions led to. What follows in an environment whose part of the rollout is complete is ignored.
     ///
-    /// Returns an error, and records nothing, if the outcome has not one entry or row for each of the [`environments`](Agent::environments), or if a number is not
-    /// finite.
+    /// Returns an error, and records nothing, if the outcome has not one entry or row for each of the
+    /// [`environments`](Agent::environments), or if a number is not finite.
     pub fn observe(&mut self, outcome: &Outcome<'_>) -> Result<(), Error> {
         if !self.has_acted {
             return Err(wrong("observe", "`act` before every `observe`", "no `act`"));
@@ -206,7 +206,7 @@ impl Agent {
         if self.has_acted || !self.observer.is_complete() {
             return Ok(None);
         }
-        let Self { learner, observer, .. } = self;
+        let Self { updater, observer, .. } = self;
         let before = observer.steps();
         let (rollout, episodes) = observer.take();
         let (rollout, before) = match self.begun.take() {
@@ -220,21 +220,21 @@ impl Agent {
                 (rollout, before)
             }
         };
-        if learner.algorithm.wants_more(&rollout) {
+        if updater.algorithm.wants_more(&rollout) {
             self.begun = Some((rollout, before));
             return Ok(None);
         }
-        let mut learn = || learner.update(&rollout, before);
+        let mut learn = || updater.update(&rollout, before);
         let updated = if rollout.len() >= LARGE { threads::with_default(learn) } else { learn() };
         // a device error is reported first, because a failed device causes other errors
-        Error::unless_sound(learner.algorithm.behaviour())?;
+        Error::unless_sound(updater.algorithm.behaviour())?;
         let report = updated?;
         self.rollouts += 1;
-        if self.rollouts >= learner.algorithm.rollouts_per_iteration() || observer.steps() >= learner.planned_steps() {
-            learner.iteration += 1;
+        if self.rollouts >= updater.algorithm.rollouts_per_iteration() || observer.steps() >= updater.planned_steps() {
+            updater.iteration += 1;
             self.rollouts = 0;
         }
-        observer.turn_to(learner.algorithm.next_worker());
+        observer.turn_to(updater.algorithm.next_worker());
         Ok(Some(report))
     }
 
@@ -255,7 +255,7 @@ impl Agent {
 
     /// Returns the number of iterations so far: of updates or, for agents with very short rollouts, of groups of updates.
     pub fn iterations(&self) -> u64 {
-        self.learner.iteration
+        self.updater.iteration
     }
 
     /// Returns the environment steps of all complete rollouts.
@@ -265,7 +265,7 @@ impl Agent {
 
     /// Returns the environment steps of the whole training, which the schedules follow: `config.steps`, rounded up to whole rollouts.
     pub fn total_steps(&self) -> u64 {
-        self.learner.total_steps()
+        self.updater.total_steps()
     }
 
     /// Returns whether all steps are done.
@@ -275,12 +275,12 @@ impl Agent {
 
     /// Returns the current policy.
     pub fn behaviour(&self) -> &dyn Behaviour {
-        self.learner.algorithm.behaviour()
+        self.updater.algorithm.behaviour()
     }
 
     /// Returns the policy with what it needs to act without the agent.
     pub fn into_policy(self) -> Policy {
-        Policy::new(self.learner.config, self.world, self.learner.algorithm.into_behaviour(), self.observer.normaliser())
+        Policy::new(self.updater.config, self.world, self.updater.algorithm.into_behaviour(), self.observer.normaliser())
     }
 
     /// Saves everything that the agent needs to go on as it would have gone on, right after an update. Steps that were observed since are left
@@ -288,22 +288,22 @@ impl Agent {
     /// the last outcome before saving, with [`Ending::Truncated`](gradus_envs::Ending::Truncated): a replay buffer and a table go on where they were.
     pub fn save(&self) -> Tensors {
         let mut tensors = self.observer.save();
-        tensors.insert(ITERATION.into(), Tensor::u64(vec![self.learner.iteration, self.rollouts as u64]));
-        self.learner.save(&mut tensors);
-        self.learner.save_pages(&mut tensors);
+        tensors.insert(ITERATION.into(), Tensor::u64(vec![self.updater.iteration, self.rollouts as u64]));
+        self.updater.save(&mut tensors);
+        self.updater.save_pages(&mut tensors);
         tensors
     }
 
     /// Loads the tensors of [`save`](Agent::save). After an error the agent must not be used.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.learner.load(tensors)?;
-        self.learner.load_pages(tensors)?;
+        self.updater.load(tensors)?;
+        self.updater.load_pages(tensors)?;
         self.observer.load(tensors)?;
         let [iteration, rollouts] = *get_u64(tensors, ITERATION)? else {
             return Err(TensorsError::State(format!("{ITERATION}: expected two numbers")));
         };
-        (self.learner.iteration, self.rollouts) = (iteration, rollouts as usize);
-        self.observer.turn_to(self.learner.algorithm.next_worker());
+        (self.updater.iteration, self.rollouts) = (iteration, rollouts as usize);
+        self.observer.turn_to(self.updater.algorithm.next_worker());
         (self.begun, self.has_acted) = (None, false);
         self.episodes.clear();
         Ok(())

@@ -3,8 +3,8 @@
 
 pub(crate) mod examples;
 mod learned_reward;
-mod learner;
 pub mod metrics;
+mod updater;
 
 use std::collections::VecDeque;
 
@@ -24,8 +24,8 @@ use crate::saved::{REWARD_PREFIX, initial};
 use crate::{Config, Error};
 pub use examples::Quality;
 pub use learned_reward::LearnedReward;
-pub(crate) use learner::Learner;
 use metrics::Metrics;
+pub(crate) use updater::Updater;
 
 /// Number of latest episodes in the mean return of a training run; on text tasks, the number of episodes in a rollout if that is larger.
 pub const WINDOW: usize = 100;
@@ -47,7 +47,7 @@ pub struct Iteration {
 
 /// A training in progress, on the threads set by [`threads::with`]. The number of threads does not change the results.
 pub struct Trainer {
-    learner: Learner,
+    updater: Updater,
     /// The environment without the configured wrappers.
     plain_world: EnvSpec,
     world: EnvSpec,
@@ -69,19 +69,19 @@ impl Trainer {
     /// Creates a training in a custom environment.
     pub fn in_world(config: Config, world: EnvSpec) -> Result<Self, Error> {
         let mut trainer = Self::uninitialised(config, world, 0)?;
-        if let Some(mut tensors) = initial(&trainer.learner.config, &trainer.world, trainer.learner.algorithm.behaviour_mut())? {
-            let damaged = |source| Error::Tensors { path: (&trainer.learner.config.init).into(), source };
+        if let Some(mut tensors) = initial(&trainer.updater.config, &trainer.world, trainer.updater.algorithm.behaviour_mut())? {
+            let damaged = |source| Error::Tensors { path: (&trainer.updater.config.init).into(), source };
             trainer.collector.begin_with(&mut tensors).map_err(damaged)?;
         }
         trainer.begin()?;
-        trainer.learner.config = trainer.learner.config.settled()?;
+        trainer.updater.config = trainer.updater.config.settled()?;
         Ok(trainer)
     }
 
     /// Initialises the agent and the reward model from the policy that training begins with.
     fn begin(&mut self) -> Result<(), Error> {
-        self.learner.algorithm.begin();
-        self.learned = LearnedReward::new(&self.learner.config, &self.world, self.learner.algorithm.policy())?;
+        self.updater.algorithm.begin();
+        self.learned = LearnedReward::new(&self.updater.config, &self.world, self.updater.algorithm.policy())?;
         self.learned.as_mut().map_or(Ok(()), LearnedReward::begin)
     }
 
@@ -89,7 +89,7 @@ impl Trainer {
     pub fn with_parameters(config: Config, world: EnvSpec, parameters: &Tensors) -> Result<Self, Error> {
         let mut trainer = Self::uninitialised(config, world, 0)?;
         trainer
-            .learner
+            .updater
             .algorithm
             .behaviour_mut()
             .load(parameters)
@@ -101,27 +101,27 @@ impl Trainer {
     /// Creates a training whose state [`load`](Trainer::load) is about to replace, with one of `done` steps. Ignores the setting `init`.
     pub(crate) fn to_resume(config: Config, world: EnvSpec, done: u64) -> Result<Self, Error> {
         let mut trainer = Self::uninitialised(config, world, done)?;
-        trainer.learner.algorithm.begin();
-        trainer.learned = LearnedReward::new(&trainer.learner.config, &trainer.world, trainer.learner.algorithm.policy())?;
+        trainer.updater.algorithm.begin();
+        trainer.learned = LearnedReward::new(&trainer.updater.config, &trainer.world, trainer.updater.algorithm.policy())?;
         Ok(trainer)
     }
 
     /// Creates a training whose policy `wrap` puts into another one; `None` for an agent without an actor-critic network.
     pub fn around(config: Config, wrap: &dyn Fn(Box<dyn Policy>) -> Box<dyn Policy>) -> Result<Option<Self>, Error> {
         let mut trainer = Self::new(config)?;
-        let Some(algorithm) = trainer.learner.config.algorithm_around(&trainer.world, wrap)? else { return Ok(None) };
-        trainer.learner.algorithm = algorithm;
+        let Some(algorithm) = trainer.updater.config.algorithm_around(&trainer.world, wrap)? else { return Ok(None) };
+        trainer.updater.algorithm = algorithm;
         trainer.begin()?;
         Ok(Some(trainer))
     }
 
     fn uninitialised(config: Config, plain_world: EnvSpec, done: u64) -> Result<Self, Error> {
-        let (learner, world) = Learner::new(config, &plain_world, done)?;
-        let collector = collector(&learner.config, &world, learner.algorithm.as_ref())?;
-        let (collector, is_text) = (collector.with_max_concurrent(learner.config.max_concurrent), is_text(&world));
+        let (updater, world) = Updater::new(config, &plain_world, done)?;
+        let collector = collector(&updater.config, &world, updater.algorithm.as_ref())?;
+        let (collector, is_text) = (collector.with_max_concurrent(updater.config.max_concurrent), is_text(&world));
         let recent = VecDeque::with_capacity(WINDOW);
         Ok(Self {
-            learner,
+            updater,
             plain_world,
             world,
             collector,
@@ -135,7 +135,7 @@ impl Trainer {
 
     /// Returns the settings.
     pub fn config(&self) -> &Config {
-        &self.learner.config
+        &self.updater.config
     }
 
     /// Returns the environment as the policy sees it now: with observations normalised by frozen statistics.
@@ -157,17 +157,17 @@ impl Trainer {
 
     /// Returns the current policy.
     pub fn policy(&self) -> &dyn Behaviour {
-        self.learner.algorithm.behaviour()
+        self.updater.algorithm.behaviour()
     }
 
     /// Returns the policy as an actor-critic network, if it is one.
     pub fn actor_critic(&self) -> Option<&dyn Policy> {
-        self.learner.algorithm.policy()
+        self.updater.algorithm.policy()
     }
 
     /// Returns the policy with what it needs to act without the trainer.
     pub fn into_policy(self) -> crate::Policy {
-        let Self { learner: Learner { config, algorithm, .. }, world, collector, .. } = self;
+        let Self { updater: Updater { config, algorithm, .. }, world, collector, .. } = self;
         crate::Policy::new(config, world, algorithm.into_behaviour(), collector.normaliser())
     }
 
@@ -175,7 +175,7 @@ impl Trainer {
     pub(crate) fn end(&mut self) -> bool {
         let is_unfinished = !self.is_finished();
         if is_unfinished {
-            self.learner.config = self.learner.config.clone().replanned(self.steps(), self.steps());
+            self.updater.config = self.updater.config.clone().replanned(self.steps(), self.steps());
         }
         is_unfinished
     }
@@ -198,26 +198,26 @@ impl Trainer {
     /// Returns the environment steps of the whole training. Training on whole episodes ends with the first rollout that reaches this
     /// number.
     pub fn total_steps(&self) -> u64 {
-        self.learner.total_steps()
+        self.updater.total_steps()
     }
 
     /// If the number of steps was changed at the step where the training is now, returns the quantities whose schedules start anew: the name of
     /// each, its value in the last update, and its value in the next one.
     pub fn jumps(&self) -> Vec<(String, f64, f64)> {
-        let (done, learner, config) = (self.steps(), &self.learner, &self.learner.config);
+        let (done, updater, config) = (self.steps(), &self.updater, &self.updater.config);
         if !config.earlier_steps.iter().any(|earlier| earlier.until == done) {
             return Vec::new();
         }
         // the plan of the last update: others may have been made since, without an update
         let (before, now) = (config.plan(done.saturating_sub(1)).steps, config.steps);
-        let last = match self.learner.algorithm.collection() {
-            Collection::Steps(length) => done.saturating_sub((length * config.envs / self.learner.algorithm.workers()) as u64),
+        let last = match self.updater.algorithm.collection() {
+            Collection::Steps(length) => done.saturating_sub((length * config.envs / self.updater.algorithm.workers()) as u64),
             Collection::Episodes { .. } => done,
         };
         // epsilon is that of a step, everything else that of an update
         let scheduled = |steps: u64, update: u64, step: u64| {
-            let learning_rate = config.optimiser.step(update as f64 / learner.in_rollouts(steps) as f64).learning_rate;
-            let of_updates = config.algorithm.scheduled(learner.in_rollouts(steps), update);
+            let learning_rate = config.optimiser.step(update as f64 / updater.in_rollouts(steps) as f64).learning_rate;
+            let of_updates = config.algorithm.scheduled(updater.in_rollouts(steps), update);
             let of_steps = config.algorithm.scheduled(steps, step);
             let own = of_updates.into_iter().zip(of_steps).map(|((name, of_update), (_, of_step))| {
                 (format!("{}.{name}", config.agent), if name == "epsilon" { of_step } else { of_update })
@@ -235,12 +235,12 @@ impl Trainer {
 
     /// Returns the iterations so far.
     pub fn iteration(&self) -> u64 {
-        self.learner.iteration
+        self.updater.iteration
     }
 
     /// Returns whether training is over: all steps are done, or an evaluation reached `stop_at`.
     pub fn is_finished(&self) -> bool {
-        self.learner.plan.until == u64::MAX && (self.steps() >= self.total_steps() || self.last_evaluation >= self.learner.config.stop_at)
+        self.updater.plan.until == u64::MAX && (self.steps() >= self.total_steps() || self.last_evaluation >= self.updater.config.stop_at)
     }
 
     /// Returns the number of episodes in [`recent_return`](Trainer::recent_return): at most [`WINDOW`] or, on text tasks, the number of
@@ -266,7 +266,7 @@ impl Trainer {
         // a device error is reported first, because a failed device causes other errors
         Error::unless_sound(self.policy())?;
         let iterated = iterated?;
-        if self.steps() >= self.learner.plan.until.min(self.learner.planned_steps()) && self.learner.plan.until < u64::MAX {
+        if self.steps() >= self.updater.plan.until.min(self.updater.planned_steps()) && self.updater.plan.until < u64::MAX {
             self.follow_the_next_plan()?;
         }
         Ok(iterated)
@@ -274,13 +274,13 @@ impl Trainer {
 
     /// Repeats what resuming a run with another number of steps did: builds everything for this number, and loads the state.
     fn follow_the_next_plan(&mut self) -> Result<(), Error> {
-        let until = self.steps().max(self.learner.plan.until);
+        let until = self.steps().max(self.updater.plan.until);
         let state = self.checkpoint()?;
-        let mut next = Self::to_resume(self.learner.config.clone(), self.plain_world.clone(), until)?;
+        let mut next = Self::to_resume(self.updater.config.clone(), self.plain_world.clone(), until)?;
         let load = |next: &mut Self| {
             next.load_state(&state)?;
             // page by page, so that the buffer is in memory twice and not three times
-            if let (Some(from), Some(to)) = (self.learner.algorithm.replay(), next.learner.algorithm.replay_mut()) {
+            if let (Some(from), Some(to)) = (self.updater.algorithm.replay(), next.updater.algorithm.replay_mut()) {
                 from.pages().into_iter().try_for_each(|page| to.load_page(page, &from.page(page)))?;
                 to.finish_loading()?;
             }
@@ -293,12 +293,12 @@ impl Trainer {
 
     fn collect_and_update(&mut self) -> Result<Iteration, Error> {
         let before = self.steps();
-        let iteration = self.learner.iteration;
+        let iteration = self.updater.iteration;
         let trained =
-            self.learned.as_mut().map(|learned| learned.retrain_if_due(self.learner.algorithm.behaviour(), iteration)).transpose()?;
+            self.learned.as_mut().map(|learned| learned.retrain_if_due(self.updater.algorithm.behaviour(), iteration)).transpose()?;
         let (mut report, mut episodes, mut learned) = self.rollout_and_update()?;
-        for _ in 1..self.learner.algorithm.rollouts_per_iteration() {
-            if self.steps() >= self.learner.planned_steps() {
+        for _ in 1..self.updater.algorithm.rollouts_per_iteration() {
+            if self.steps() >= self.updater.planned_steps() {
                 break;
             }
             let (new, more, more_learned) = self.rollout_and_update()?;
@@ -306,7 +306,7 @@ impl Trainer {
             episodes.extend(more);
             learned.extend(more_learned);
         }
-        self.learner.iteration += 1;
+        self.updater.iteration += 1;
 
         let report: Metrics = report.into_iter().map(|(name, x)| (name.into(), x)).collect();
         let mut metrics = if self.is_text {
@@ -334,7 +334,7 @@ impl Trainer {
     fn rollout_and_update(&mut self) -> Result<(Report, Vec<Episode>, Vec<f64>), Error> {
         let before = self.steps();
         let (mut rollout, mut episodes, mut learned) = self.collect()?;
-        while self.learner.algorithm.wants_more(&rollout) {
+        while self.updater.algorithm.wants_more(&rollout) {
             let (more, others, others_learned) = self.collect()?;
             rollout.append(more);
             episodes.extend(others);
@@ -348,13 +348,13 @@ impl Trainer {
             }
             self.recent.push_back((episode.episode_return, episode.length));
         }
-        let report = self.learner.update(&rollout, before)?;
+        let report = self.updater.update(&rollout, before)?;
         Ok((report, episodes, learned))
     }
 
     /// Returns a rollout, the episodes that ended in it, and the rewards of a reward model, if there is one.
     fn collect(&mut self) -> Result<(Rollout, Vec<Episode>, Vec<f64>), EnvError> {
-        let (mut rollout, episodes) = self.collector.collect_of(self.learner.algorithm.acting(), self.learner.algorithm.next_worker())?;
+        let (mut rollout, episodes) = self.collector.collect_of(self.updater.algorithm.acting(), self.updater.algorithm.next_worker())?;
         let learned = match &mut self.learned {
             Some(learned) => learned.replace(&mut rollout, &episodes, self.collector.greedy_episodes()),
             None => Vec::new(),
@@ -364,14 +364,14 @@ impl Trainer {
 
     /// Returns the mean return of an evaluation if one is due.
     fn evaluate_if_due(&self, steps_before: u64) -> Result<Option<f64>, Error> {
-        let every = self.learner.config.evaluate_every;
+        let every = self.updater.config.evaluate_every;
         if every == 0 || self.steps() / every == steps_before / every {
             return Ok(None);
         }
         // a separate seed, because the episodes that decide when to stop must differ from the episodes of reported evaluations
-        let seed = episode_seed(self.learner.config.seed, u64::from(u32::MAX), 1);
+        let seed = episode_seed(self.updater.config.seed, u64::from(u32::MAX), 1);
         let world = self.world().on_split(Split::Validation);
-        let evaluation = evaluate(self.policy(), &world, self.learner.config.evaluate_episodes, seed, Mode::Greedy)?;
+        let evaluation = evaluate(self.policy(), &world, self.updater.config.evaluate_episodes, seed, Mode::Greedy)?;
         Ok(Some(evaluation.mean))
     }
 
@@ -407,7 +407,7 @@ impl Trainer {
     /// If an environment panics, see [`VecEnv::save`](gradus_envs::VecEnv::save).
     pub fn save(&self) -> Tensors {
         let mut tensors = self.save_state();
-        self.learner.save_pages(&mut tensors);
+        self.updater.save_pages(&mut tensors);
         tensors
     }
 
@@ -416,9 +416,9 @@ impl Trainer {
         let recent = self.recent.iter().flat_map(|(episode_return, length)| [episode_return.to_bits(), u64::from(*length)]).collect();
         let mut tensors = self.collector.save();
         tensors.insert("recent_episodes".into(), Tensor::u64(recent));
-        tensors.insert("progress".into(), Tensor::u64(vec![self.learner.iteration, self.last_evaluation.to_bits()]));
+        tensors.insert("progress".into(), Tensor::u64(vec![self.updater.iteration, self.last_evaluation.to_bits()]));
         tensors.insert("best_evaluation".into(), Tensor::u64(vec![self.best_evaluation.to_bits()]));
-        self.learner.save(&mut tensors);
+        self.updater.save(&mut tensors);
         if let Some(learned) = &self.learned {
             add_with_prefix(&mut tensors, learned.save(), REWARD_PREFIX);
         }
@@ -428,22 +428,22 @@ impl Trainer {
     /// Loads the tensors of [`save`](Trainer::save), to resume the training. After an error the trainer must not be used.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         self.load_state(tensors)?;
-        self.learner.load_pages(tensors)
+        self.updater.load_pages(tensors)
     }
 
     /// Returns the replay buffer, if the agent has one.
     pub fn replay(&self) -> Option<&Replay> {
-        self.learner.algorithm.replay()
+        self.updater.algorithm.replay()
     }
 
     /// Returns the replay buffer mutably, to load its pages.
     pub(crate) fn replay_mut(&mut self) -> Option<&mut Replay> {
-        self.learner.algorithm.replay_mut()
+        self.updater.algorithm.replay_mut()
     }
 
     /// As [`load`](Trainer::load), but without the pages of the replay buffer, which must then be loaded.
     pub(crate) fn load_state(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.learner.load(tensors)?;
+        self.updater.load(tensors)?;
         if let Some(learned) = &mut self.learned {
             learned.load(&without_prefix(tensors, REWARD_PREFIX))?;
         }
@@ -452,9 +452,9 @@ impl Trainer {
         let progress = get_u64(tensors, "progress")?;
         match *progress {
             [iteration, evaluation] if rest.is_empty() && (recent.len() <= WINDOW || self.is_text) => {
-                self.learner.iteration = iteration;
+                self.updater.iteration = iteration;
                 // the evaluation that ended a training does not end its continuation
-                let is_continued = self.learner.config.earlier_steps.iter().any(|earlier| earlier.until == self.steps());
+                let is_continued = self.updater.config.earlier_steps.iter().any(|earlier| earlier.until == self.steps());
                 self.last_evaluation = if is_continued { f64::NAN } else { f64::from_bits(evaluation) };
                 // checkpoints of older versions have no best evaluation
                 let best = tensors.contains_key("best_evaluation").then(|| get_u64(tensors, "best_evaluation")).transpose()?;

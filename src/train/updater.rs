@@ -1,4 +1,4 @@
-//! [`Learner`]: an algorithm with its settings. It learns from rollouts, whoever has collected them.
+//! [`Updater`]: an algorithm with its settings. It learns from rollouts, whoever has collected them.
 
 use gradus_agents::replay::Page;
 use gradus_agents::{AgentError, Algorithm, Collection, Report, Rollout, UpdateContext};
@@ -15,7 +15,7 @@ const OPTIMISER: &str = "optimiser.";
 const AGENT: &str = "agent.";
 
 /// An algorithm with its settings and the number of its updates: what [`Trainer`](crate::Trainer) and [`Agent`](crate::Agent) share.
-pub(crate) struct Learner {
+pub(crate) struct Updater {
     pub config: Config,
     /// The steps that the schedules follow at the moment, and until when; see [`Config::plan`].
     pub plan: EarlierSteps,
@@ -24,7 +24,7 @@ pub(crate) struct Learner {
     pub iteration: u64,
 }
 
-impl Learner {
+impl Updater {
     /// Creates the algorithm for environments of `plain_world`, of which `done` steps are done. Also returns the environment with the
     /// configured wrappers.
     pub fn new(config: Config, plain_world: &EnvSpec, done: u64) -> Result<(Self, EnvSpec), Error> {
@@ -82,14 +82,14 @@ impl Learner {
         }
     }
 
-    /// Loads what [`save`](Learner::save) added.
+    /// Loads what [`save`](Updater::save) added.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         self.algorithm.behaviour_mut().load(&without_prefix(tensors, POLICY_PREFIX))?;
         self.algorithm.behaviour_mut().load_optimiser(&without_prefix(tensors, OPTIMISER))?;
         self.algorithm.load(&without_prefix(tensors, AGENT))
     }
 
-    /// Loads the pages that [`save_pages`](Learner::save_pages) added.
+    /// Loads the pages that [`save_pages`](Updater::save_pages) added.
     pub fn load_pages(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let Some(replay) = self.algorithm.replay_mut() else { return Ok(()) };
         for page in replay.pages() {
