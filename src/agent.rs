@@ -6,9 +6,8 @@ use gradus_agents::{Collection, ConfigError, Report, Rollout};
 use gradus_envs::{Actions, Autoreset, EnvSpec, Finished, Outcome, Space, Starts, VecEnv};
 use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_nets::{Behaviour, threads};
-use gradus_rollouts::{Episode, Observer};
+use gradus_rollouts::{Episode, InputError, Inputs, Observer};
 
-use crate::inputs::{Inputs, wrong};
 use crate::saved::initial;
 use crate::train::Updater;
 use crate::{Config, Error, Policy};
@@ -95,7 +94,7 @@ impl Agent {
         }
         algorithm.begin();
         observer.turn_to(algorithm.next_worker());
-        let inputs = Inputs::of(config, &world);
+        let inputs = Inputs::of(&world, &config.wrappers);
         updater.config = updater.config.settled()?;
         Ok(Self { updater, world, observer, inputs, begun: None, rollouts: 0, episodes: Vec::new(), has_acted: false })
     }
@@ -145,18 +144,18 @@ impl Agent {
     /// [`update`](Agent::update) was not called.
     pub fn act(&mut self, observations: &[f32], masks: Option<&[bool]>) -> Result<Actions<'_>, Error> {
         if self.has_acted {
-            return Err(wrong("act", "`observe` after every `act`", "a second `act`"));
+            return Err(InputError::new("act", "`observe` after every `act`", "a second `act`").into());
         }
         if self.observer.is_complete() {
-            return Err(wrong("act", "`update` after every `observe`", "a complete rollout without an update"));
+            return Err(InputError::new("act", "`update` after every `observe`", "a complete rollout without an update").into());
         }
         let n = self.environments().len();
         let rows = self.inputs.rows_of(n, observations)?;
-        self.inputs.check_masks(masks, n)?;
+        self.inputs.check_masks(masks, n, |_| true)?;
         if let Space::Text { .. } = self.observer.spaces().0 {
             let is_empty = |(row, env): (&[f32], usize)| row[0] == 0.0 && !self.observer.is_complete_in(env);
             if rows.chunks_exact(rows.len() / n).zip(self.environments()).any(is_empty) {
-                return Err(wrong("observation", "a text of at least 1 token", "none"));
+                return Err(InputError::new("observation", "a text of at least 1 token", "none").into());
             }
         }
         let behaviour = self.updater.algorithm.acting();
@@ -172,25 +171,25 @@ impl Agent {
     /// [`environments`](Agent::environments), or if a number is not finite.
     pub fn observe(&mut self, outcome: &Outcome<'_>) -> Result<(), Error> {
         if !self.has_acted {
-            return Err(wrong("observe", "`act` before every `observe`", "no `act`"));
+            return Err(InputError::new("observe", "`act` before every `observe`", "no `act`").into());
         }
         let n = self.environments().len();
         let entries = |what: &str, got: usize, may_be_empty: bool| {
             let holds = got == n || may_be_empty && got == 0;
-            if holds { Ok(()) } else { Err(wrong(what, format!("{n} entries, one for each environment"), got)) }
+            if holds { Ok(()) } else { Err(InputError::new(what, format!("{n} entries, one for each environment"), got)) }
         };
         entries("rewards", outcome.rewards.len(), false)?;
         entries("endings", outcome.endings.len(), false)?;
         entries("idle", outcome.idle.len(), true)?;
         entries("step_ends", outcome.step_ends.len(), true)?;
         if let Some(env) = outcome.rewards.iter().position(|reward| !reward.is_finite()) {
-            return Err(wrong(format!("rewards[{env}]"), "a finite number", outcome.rewards[env]));
+            return Err(InputError::new(format!("rewards[{env}]"), "a finite number", outcome.rewards[env]).into());
         }
-        self.inputs.check_masks(outcome.masks, n)?;
+        self.inputs.check_masks(outcome.masks, n, |row| !outcome.endings[row].terminated())?;
         let observations = self.inputs.rows_of(n, outcome.observations)?;
         let final_rows = |finished: &Finished| {
             let observation = self.inputs.rows(&finished.observation, finished.observation.len())?.into_owned();
-            self.inputs.check_masks(finished.mask.as_deref(), 1)?;
+            self.inputs.check_masks(finished.mask.as_deref(), 1, |_| !finished.ending.terminated())?;
             Ok(Finished { observation, ..finished.clone() })
         };
         let finished = outcome.finished.iter().map(final_rows).collect::<Result<Vec<_>, Error>>()?;

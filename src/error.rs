@@ -11,6 +11,7 @@ use gradus_envs::EnvError;
 use gradus_envs::panics::Panic;
 use gradus_nets::tensors::TensorsError;
 use gradus_nets::{Behaviour, NetworkError};
+use gradus_rollouts::InputError;
 
 use crate::evaluate::trace::TraceError;
 #[cfg(feature = "figures")]
@@ -121,6 +122,12 @@ impl Error {
 
     pub(crate) fn folder(path: &Path, problem: impl Into<String>) -> Self {
         Error::Folder { path: path.into(), problem: problem.into() }
+    }
+}
+
+impl From<InputError> for Error {
+    fn from(InputError { what, expected, got }: InputError) -> Self {
+        Error::Parse { what, expected, got }
     }
 }
 

@@ -69,7 +69,6 @@ pub mod figure;
 pub mod files;
 #[cfg(doc)]
 pub mod guide;
-mod inputs;
 mod memory;
 pub mod numbers;
 #[cfg(feature = "app")]

@@ -6,11 +6,10 @@ use gradus_agents::ConfigError;
 use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::{Action, Actions, EnvSpec, SingleEnv};
 use gradus_nets::{Behaviour, tensors};
-use gradus_rollouts::Predictor;
+use gradus_rollouts::{Inputs, Predictor};
 
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::files::{create_folder, replace};
-use crate::inputs::Inputs;
 use crate::run::vacant;
 use crate::saved::{self, CONFIG, POLICY};
 use crate::{Config, Error, Trainer};
@@ -72,7 +71,7 @@ impl Policy {
     pub(crate) fn new(config: Config, world: EnvSpec, behaviour: Box<dyn Behaviour>, normaliser: &gradus_rollouts::Normaliser) -> Self {
         let width = behaviour.observation_width();
         let predictor = Predictor::new(normaliser, width, &world.env().action_space());
-        let (inputs, seed) = (Inputs::of(&config, &world), config.seed);
+        let (inputs, seed) = (Inputs::of(&world, &config.wrappers), config.seed);
         Self { config, world, behaviour, predictor, inputs, seed, streams: Vec::new() }
     }
 
@@ -158,7 +157,7 @@ impl Policy {
     fn choose(&mut self, rows: &[f32], width: usize, masks: Option<&[bool]>, mode: Mode) -> Result<Actions<'_>, Error> {
         let rows = self.inputs.rows(rows, width)?;
         let count = rows.len() / self.behaviour.observation_width();
-        self.inputs.check_masks(masks, count)?;
+        self.inputs.check_masks(masks, count, |_| true)?;
         if mode == Mode::Sampled {
             let first = self.streams.len() as u64;
             self.streams.extend((first..count as u64).map(|row| Stream::new(self.seed, Purpose::Evaluation, 1 + row)));

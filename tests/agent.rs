@@ -265,7 +265,10 @@ fn wrong_input_is_refused_in_one_line_and_changes_nothing() {
         observe(&mut agent, &Outcome { observations: &rows[..3], ..outcome }),
         "observations: expected 2 x 3 numbers, a row for each environment, got 3"
     );
-    agent.observe(&outcome).unwrap();
+    let masks = [true, true, true, true, false, false, false, false];
+    let masked = Outcome { masks: Some(&masks), ..outcome };
+    assert_eq!(observe(&mut agent, &masked), "action mask: expected at least one allowed action, got none");
+    agent.observe(&Outcome { endings: &[Ending::Running, Ending::Terminated], ..masked }).unwrap(); // no action follows
 
     let of = |config: Config, spec: &EnvSpec| message(Agent::in_world(config, spec).map(|_| ()));
     let text = of(config("ppo", "arm", &["wrappers.time_aware=true"]), &spec);

@@ -106,7 +106,7 @@ pub struct Outcome<'a> {
     pub endings: &'a [Ending],
     /// The observations after the step. If an episode has ended: its final observation, unless `finished` has it.
     pub observations: &'a [f32],
-    /// The action masks of these observations, if the environments have masks.
+    /// The action masks of these observations, if the environments have masks. That of an episode that terminated is not read.
     pub masks: Option<&'a [bool]>,
     /// The episodes that ended, if the environments have begun the next ones already; `env` counts from the first of these environments.
     pub finished: &'a [Finished],

@@ -7,8 +7,9 @@
 //! | play whole episodes, for an evaluation or a baseline | [`play_episodes`], [`play_greedily`], [`play_first_episodes`] |
 //! | complete prompts | [`generate`] |
 //! | choose actions for observations that the caller has | [`Predictor`] |
+//! | check observations and masks that come from outside | [`Inputs`] |
 //!
-//! All but the second and the last share one loop, [`act`]; those two take its steps one at a time. This crate has
+//! All but the second and the last two share one loop, [`act`]; the observer and the predictor take its steps one at a time. This crate has
 //! code that runs once per step and environment, so it is optimised in every profile except `teach`.
 //!
 //! ```
@@ -35,6 +36,7 @@ mod clipped;
 mod collect;
 mod episodes;
 mod generate;
+mod inputs;
 mod normaliser;
 mod predict;
 mod wrappers;
@@ -49,6 +51,7 @@ use clipped::Clipped;
 pub use collect::{Collector, Episode, NotThere, Observer, RolloutBytes};
 pub use episodes::{PlayedEpisode, play_episodes, play_first_episodes, play_greedily};
 pub use generate::{MAX_CONCURRENT, Start, continue_from, generate};
+pub use inputs::{InputError, Inputs};
 pub use normaliser::Normaliser;
 pub use predict::Predictor;
 pub use wrappers::WrapperConfig;
