@@ -7,14 +7,11 @@ use std::path::{Path, PathBuf};
 
 /// Folders of the code that determines a run's numbers. If this crate is built outside the workspace, the folders of the other crates are
 /// missing. The version of this crate then determines the versions of the other crates (`=` in Cargo.toml).
-const CODE: [&str; 5] = ["agents/src", "envs/src", "nets/src", "rollouts/src", "src"];
+const CODE: [&str; 6] = ["agents/src", "base/src", "envs/src", "nets/src", "rollouts/src", "src"];
 
 /// Files and folders that show, draw or analyse numbers but do not determine the numbers of a run. All other code in [`CODE`],
 /// except tests, is hashed.
-const NOT_CODE: [&str; 30] = [
-    "src/app.rs",
-    "src/bench",
-    "src/commands",
+const NOT_CODE: [&str; 25] = [
     "src/compare/analysis.rs",
     "src/compare/figures.rs",
     "src/compare/file.rs",
@@ -24,14 +21,13 @@ const NOT_CODE: [&str; 30] = [
     "src/compare/policies.rs",
     "src/compare/report.rs",
     "src/compare/summary.rs",
+    "src/config/presets.rs",
     "src/draw",
     "src/draw.rs",
     "src/evaluate/record.rs",
     "src/figure",
     "src/guide.rs",
-    "src/main.rs",
     "src/memory",
-    "src/pages",
     "src/policy.rs",
     "src/program.rs",
     "src/run/curves.rs",
@@ -40,7 +36,6 @@ const NOT_CODE: [&str; 30] = [
     "src/run/progress.rs",
     "src/run/tensorboard.rs",
     "src/run/verify.rs",
-    "src/temporary.rs",
     "src/verify.rs",
 ];
 
@@ -54,8 +49,6 @@ fn main() {
     if os == "linux" || os == "macos" {
         println!("cargo:rustc-link-arg=-Wl,-rpath,{folder}");
     }
-    // `gradus doctor` compares the loaded libtorch with this folder
-    println!("cargo:rustc-env=GRADUS_LIBTORCH={folder}");
 }
 
 /// Returns a hash of the code that determines a run's numbers and of Cargo.lock. Tests, empty lines and comments on their own lines are

@@ -3,7 +3,7 @@
 
 mod work;
 
-use gradus::nets::cpu::simd::Level;
+use gradus::envs::simd::Level;
 use gradus::nets::threads;
 use work::{Controlling, Learning, Valuing, Worlds, Writing};
 

@@ -11,12 +11,12 @@ temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
 target=$(realpath -m "${1:-$temporary/target}")
 
-for features in "" cli figures gif ndarray tensorboard cli,figures cli,gif; do
+for features in "" terminal figures gif ndarray tensorboard terminal,figures terminal,gif; do
   echo "dependency: the library with the features: ${features:-none}"
-  cargo clippy --quiet --lib --locked --no-default-features --features "$features" -- -D warnings
+  cargo clippy --quiet --package gradus --lib --locked --no-default-features --features "$features" -- -D warnings
 done
 
-crates=$(cargo tree --no-default-features --edges normal,build --prefix none --no-dedupe --locked | sed 's/ (.*//' | sort -u | grep -cv '^gradus')
+crates=$(cargo tree --package gradus --no-default-features --edges normal,build --prefix none --no-dedupe --locked | sed 's/ (.*//' | sort -u | grep -cv '^gradus')
 echo "dependency: $crates crates other than ours without default features, at most $CRATES"
 [ "$crates" -le "$CRATES" ]
 

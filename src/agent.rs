@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use gradus_agents::{Collection, ConfigError, Report, Rollout};
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_base::threads;
 use gradus_envs::{Actions, Autoreset, EnvSpec, Finished, Outcome, Space, Starts, VecEnv};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{Behaviour, threads};
+use gradus_nets::Behaviour;
 use gradus_rollouts::{Episode, InputError, Inputs, Observer};
 
 use crate::saved::initial;

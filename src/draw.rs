@@ -4,10 +4,10 @@
 pub use gradus_drawing::{Animation, AnimationError};
 pub use gradus_drawing::{Frame, terminal};
 
-#[cfg(feature = "cli")]
+#[cfg(feature = "terminal")]
 pub use in_terminal::{play_in_terminal, play_with_notes, show};
 
-#[cfg(feature = "cli")]
+#[cfg(feature = "terminal")]
 mod in_terminal;
 
 /// Writes the animation to `path`, which must end in `.gif`. The file is written atomically.
@@ -26,8 +26,8 @@ pub fn write_gif(animation: &Animation, path: &std::path::Path) -> Result<(), cr
 #[cfg(all(test, feature = "gif"))]
 mod tests {
     use super::*;
-    use crate::temporary::tempdir;
     use gradus_envs::{Ink, Scene, Shape};
+    use gradus_testing::tempdir;
 
     #[test]
     fn errors_are_one_line_and_name_the_file() {

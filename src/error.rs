@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use gradus_agents::registry::RegistryError;
 use gradus_agents::{AgentError, ConfigError};
+use gradus_base::panics::Panic;
+use gradus_base::tensors::TensorsError;
 #[cfg(feature = "gif")]
 use gradus_drawing::AnimationError;
 use gradus_envs::EnvError;
-use gradus_envs::panics::Panic;
-use gradus_nets::tensors::TensorsError;
 use gradus_nets::{Behaviour, NetworkError};
 use gradus_rollouts::InputError;
 
@@ -111,16 +111,18 @@ pub enum Error {
 
 impl Error {
     /// Returns a closure for `map_err` that reports a failed `action` on `path`.
-    pub(crate) fn io<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> Self + use<'a> {
+    pub fn io<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> Self + use<'a> {
         move |source| Error::Io { action, path: path.into(), source }
     }
 
     /// Returns an error if the policy's device has failed.
-    pub(crate) fn unless_sound(policy: &dyn Behaviour) -> Result<(), Self> {
+    #[doc(hidden)] // for benchmarks
+    pub fn unless_sound(policy: &dyn Behaviour) -> Result<(), Self> {
         policy.fault().map_or(Ok(()), |problem| Err(Error::Device(problem)))
     }
 
-    pub(crate) fn folder(path: &Path, problem: impl Into<String>) -> Self {
+    /// Returns an error about what a file or folder contains.
+    pub fn folder(path: &Path, problem: impl Into<String>) -> Self {
         Error::Folder { path: path.into(), problem: problem.into() }
     }
 }

@@ -1,5 +1,8 @@
 //! The pages of the folder `docs/`. `cargo test --doc` runs the code in these pages.
 
+/// The pages: their names and their texts in Markdown, for `gradus guide`. `build.rs` lists the files of `docs/` and `docs/agents/`.
+pub const PAGES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/pages.rs"));
+
 /// How data flows, where to find each part, and where a NaN is caught.
 #[doc = include_str!("../docs/architecture.md")]
 ///
@@ -8,24 +11,28 @@
 #[doc = include_str!("../docs/images/token.svg")]
 ///
 #[doc = include_str!("guide.html")]
+#[cfg(doc)]
 pub mod architecture {}
 
 /// The commands of `gradus`, and the files of a run folder.
 #[doc = include_str!("../docs/commands.md")]
 ///
 #[doc = include_str!("guide.html")]
+#[cfg(doc)]
 pub mod commands {}
 
 /// How to write an agent in under 60 lines and add settings, presets and a name.
 #[doc = include_str!("../docs/your-own-agent.md")]
 ///
 #[doc = include_str!("guide.html")]
+#[cfg(doc)]
 pub mod your_own_agent {}
 
 /// One page for each agent: equations and the code that computes them, settings, metrics, presets.
 #[doc = include_str!("../docs/agents/README.md")]
 ///
 #[doc = include_str!("guide.html")]
+#[cfg(doc)]
 pub mod agents {
     include!(concat!(env!("OUT_DIR"), "/agents.rs"));
 }
@@ -34,30 +41,35 @@ pub mod agents {
 #[doc = include_str!("../docs/your-own-environment.md")]
 ///
 #[doc = include_str!("guide.html")]
+#[cfg(doc)]
 pub mod your_own_environment {}
 
 /// Which results repeat bit for bit, how Gradus achieves this, and what breaks it.
 #[doc = include_str!("../docs/determinism.md")]
 ///
 #[doc = include_str!("guide.html")]
+#[cfg(doc)]
 pub mod determinism {}
 
 /// Every tensor of `policy.safetensors`, and a loader for Python.
 #[doc = include_str!("../docs/policy-file.md")]
 ///
 #[doc = include_str!("guide.html")]
+#[cfg(doc)]
 pub mod policy_file {}
 
 /// libtorch on a CPU, CUDA or MPS: building, devices, precision, troubleshooting.
 #[doc = include_str!("../docs/gpu.md")]
 ///
 #[doc = include_str!("guide.html")]
+#[cfg(doc)]
 pub mod gpu {}
 
 /// How to step through an update in gdb or VS Code.
 #[doc = include_str!("../docs/debugger.md")]
 ///
 #[doc = include_str!("guide.html")]
+#[cfg(doc)]
 pub mod debugger {}
 
 /// Every column of the logs: formulas, healthy and sick values, figures.
@@ -78,10 +90,12 @@ pub mod debugger {}
 ///
 /// <style>.gradus-plot svg { max-width: 100%; height: auto; }</style>
 #[doc = include_str!("guide.html")]
+#[cfg(doc)]
 pub mod metrics {}
 
 /// Calls, settings and metrics of Stable-Baselines3 and CleanRL, and their counterparts in Gradus.
 #[doc = include_str!("../docs/coming-from-sb3.md")]
 ///
 #[doc = include_str!("guide.html")]
+#[cfg(doc)]
 pub mod coming_from_sb3 {}

@@ -21,16 +21,13 @@
 //!
 //! | feature | adds | default |
 //! | --- | --- | --- |
-//! | `cli` | the command `gradus` (with the next three), progress bars, pictures in the terminal | yes |
-//! | `figures` | figures as SVG, PNG and PDF; comparisons and benchmarks, which draw them | yes |
+//! | `figures` | figures as SVG, PNG and PDF; comparisons, which draw them | yes |
 //! | `gif` | episodes as animated GIFs | yes |
 //! | `tensorboard` | the metrics of a run for TensorBoard | yes |
+//! | `terminal` | progress bars, pictures in the terminal | yes |
 //! | `ndarray` | observations as matrices | yes |
-//! | `app` | the command line for a program of one's own, `gradus::app()` | |
-//! | `watch` | `gradus train --watch`, a dashboard in the terminal | |
 //! | `tch`, `download-libtorch` | the engine `torch`, on a CPU or a GPU; downloads libtorch for the CPU | |
 //! | `gym-rs` | the environments of the crate gym-rs | |
-//! | `shell` | `gradus shell`, which writes completions and manual pages | |
 //!
 //! Cargo ignores the profiles of a dependency. In a crate of your own, add these lines to Cargo.toml, without which a debug build trains many times more
 //! slowly (`gradus new` writes a crate that has them):
@@ -38,6 +35,7 @@
 //! ```toml
 //! [profile.dev.package]
 //! gradus-agents = { opt-level = 3, debug-assertions = false }
+//! gradus-base = { opt-level = 3, debug-assertions = false }
 //! gradus-envs = { opt-level = 3, debug-assertions = false }
 //! gradus-nets = { opt-level = 3, debug-assertions = false }
 //! gradus-rollouts = { opt-level = 3, debug-assertions = false }
@@ -49,48 +47,30 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 mod agent;
-#[cfg(feature = "app")]
-mod app;
-#[cfg(feature = "figures")]
-pub mod bench;
-#[cfg(feature = "app")]
-mod commands;
 #[cfg(feature = "figures")]
 pub mod compare;
 pub mod config;
 pub mod draw;
 mod error;
 pub mod evaluate;
-#[cfg(feature = "app")]
-mod explain;
 #[cfg(feature = "figures")]
 pub mod figure;
 #[doc(hidden)] // for the commands
 pub mod files;
-#[cfg(doc)]
 pub mod guide;
-mod memory;
+#[doc(hidden)] // for the commands
+pub mod memory;
 pub mod numbers;
-#[cfg(feature = "app")]
-mod pages;
 mod policy;
-#[cfg(feature = "app")]
-mod probe;
 mod program;
-#[cfg(feature = "app")]
-mod reproduce;
 pub mod run;
 pub mod saved;
-#[cfg(test)]
-mod temporary;
 pub mod textbook;
 pub mod train;
 #[cfg(feature = "figures")]
 pub mod verify;
 
 pub use agent::Agent;
-#[cfg(feature = "app")]
-pub use app::{App, app};
 pub use config::Config;
 pub use error::Error;
 pub use evaluate::{Evaluation, Mode};
@@ -102,7 +82,7 @@ pub use gradus_statistics as statistics;
 #[cfg(feature = "ndarray")]
 pub use ndarray;
 pub use policy::Policy;
-pub use program::{one_line, plain, program, program_name};
+pub use program::{one_line, plain, program, program_name, take_program_name};
 pub use run::{Run, Show, Update};
 pub use train::{Iteration, LearnedReward, Trainer};
 
@@ -113,6 +93,6 @@ pub mod envs {
 }
 
 /// Tests the code blocks of the README as doctests.
-#[cfg(all(doctest, feature = "cli"))]
+#[cfg(all(doctest, feature = "terminal"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

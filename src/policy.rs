@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use gradus_agents::ConfigError;
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::tensors;
 use gradus_envs::{Action, Actions, EnvSpec, SingleEnv};
-use gradus_nets::{Behaviour, tensors};
+use gradus_nets::Behaviour;
 use gradus_rollouts::{Inputs, Predictor};
 
 use crate::evaluate::{Evaluation, Mode, evaluate};

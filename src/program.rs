@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::process::{ExitCode, Termination};
 use std::sync::OnceLock;
 
-use gradus_envs::panics;
-use gradus_envs::simd::{self, Level};
+use gradus_base::panics;
+use gradus_base::simd::{self, Level};
 
 use crate::Error;
 
@@ -19,8 +19,8 @@ pub fn program_name() -> &'static str {
 }
 
 /// Makes [`program_name`] return the name of the file of this process.
-#[cfg(feature = "app")]
-pub(crate) fn take_name() {
+#[doc(hidden)] // for command lines
+pub fn take_program_name() {
     let path = std::env::args_os().next().unwrap_or_default();
     let _ = NAME.set(std::path::Path::new(&path).file_stem().unwrap_or_default().display().to_string());
 }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use gradus_agents::groups::Supervision;
 use gradus_agents::registry as agents;
+use gradus_base::tensors::{self, Tensors, TensorsError, without_prefix};
 use gradus_envs::EnvSpec;
 use gradus_envs::text::Vocabulary;
-use gradus_nets::tensors::{self, Tensors, TensorsError, without_prefix};
 use gradus_nets::{Behaviour, Device, Policy};
 use gradus_rollouts::Normaliser;
 

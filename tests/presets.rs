@@ -841,7 +841,7 @@ fn undeclared_and_wrong_differences_are_found() {
 /// The tables of docs/coming-from-sb3.md have the defaults of an environment without presets of its own: the first value of a cell is that of the table's first agent.
 #[test]
 fn the_defaults_beside_stable_baselines3_are_the_ones_here() {
-    let page = std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/coming-from-sb3.md")).unwrap();
+    let page = std::fs::read_to_string(gradus_testing::root().join("docs/coming-from-sb3.md")).unwrap();
     let (mut agent, mut checked) = (String::new(), BTreeMap::<String, usize>::new());
     let next = page.lines().skip(1).chain([""]);
     for (line, next) in page.lines().zip(next).filter(|(line, _)| line.starts_with("| ")) {

@@ -3,8 +3,6 @@
 
 #[path = "common/failing.rs"]
 mod failing;
-#[path = "../src/temporary.rs"]
-mod temporary;
 
 use std::fs;
 use std::path::Path;
@@ -65,7 +63,7 @@ fn main() -> ExitCode {
 }
 
 fn check() {
-    let dir = temporary::tempdir().unwrap();
+    let dir = gradus_testing::tempdir().unwrap();
     for command in COMMANDS {
         let mut program = Command::new(std::env::current_exe().unwrap());
         let output = program.env_remove("RUST_BACKTRACE").arg(command).arg(dir.path()).output().unwrap();

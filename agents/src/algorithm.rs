@@ -1,6 +1,6 @@
 //! The interface between an algorithm and the training loop.
 
-use gradus_nets::tensors::{Tensors, TensorsError};
+use gradus_base::tensors::{Tensors, TensorsError};
 use gradus_nets::{Behaviour, Policy};
 
 use crate::agent::{Agent, Collection, Report, UpdateContext};

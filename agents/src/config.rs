@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use gradus_base::Settings;
 use gradus_envs::EnvSpec;
-use gradus_nets::{NetworkConfig, QActorCritic, QActorHead, QHead, QNetwork, Settings};
+use gradus_nets::{NetworkConfig, QActorCritic, QActorHead, QHead, QNetwork};
 
 use crate::agent::Agent;
 use crate::algorithm::Algorithm;
@@ -14,7 +15,7 @@ use crate::parts::reference::ReferenceConfig;
 
 /// The settings of an agent, from which the agent is built.
 ///
-/// Declare the struct with [`settings!`](gradus_nets::settings), which gives each field its help and its default, and derive `Clone`,
+/// Declare the struct with [`settings!`](gradus_base::settings), which gives each field its help and its default, and derive `Clone`,
 /// `Debug` and `PartialEq`. TOML must be able to hold every value, so no integer may exceed `i64::MAX`.
 pub trait AgentConfig: Settings + Default + Clone + PartialEq + fmt::Debug + Send + Sync + 'static {
     /// Name of the agent and of its section in the configuration: lowercase letters, digits and hyphens.

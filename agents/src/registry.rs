@@ -6,7 +6,7 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use gradus_envs::names;
+use gradus_base::names;
 use serde::{Deserialize, Deserializer, de};
 use toml::{Table, Value};
 

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 
-use gradus_nets::Visit;
+use gradus_base::Visit;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Serialize, Serializer};
 use toml::{Table, Value};

@@ -3,8 +3,7 @@
 //!
 //! `scripts/golden/pytorch_actor_critics.py` writes the golden file and describes it.
 
-#[path = "../../tests/common/golden.rs"]
-mod golden;
+use gradus_testing::golden;
 #[path = "common/pytorch.rs"]
 mod pytorch;
 
@@ -15,11 +14,12 @@ use gradus_agents::off_policy::OffPolicyConfig;
 use gradus_agents::sac::{Sac, SacConfig};
 use gradus_agents::td3::{Td3, Td3Config};
 use gradus_agents::{End, GroupId, OffPolicy, OffPolicyAgent, OptimiserConfig, Rollout, Sample, Segment, UpdateContext};
+use gradus_base::math;
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::tensors::get_u64;
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::QActorCritic;
-use gradus_nets::tensors::get_u64;
-use gradus_nets::{ActionRows, Activation, Behaviour, LogStdBounds, NetworkConfig, QActor, QActorHead, Schedule, Store, math};
+use gradus_nets::{ActionRows, Activation, Behaviour, LogStdBounds, NetworkConfig, QActor, QActorHead, Schedule, Store};
 use pytorch::{assert_near, assert_parameters, tensors};
 use serde_json::Value;
 
@@ -33,9 +33,9 @@ fn noise() -> Vec<Vec<f32>> {
 /// The golden file has our random numbers. To write it, set the variable `GRADUS_WRITE_GOLDEN`.
 #[test]
 fn the_noise_of_the_golden_file_is_ours() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/noise.json");
+    let path = gradus_testing::golden::path("noise.json");
     if std::env::var_os("GRADUS_WRITE_GOLDEN").is_some() {
-        std::fs::write(path, serde_json::to_string(&noise()).unwrap() + "\n").unwrap();
+        std::fs::write(&path, serde_json::to_string(&noise()).unwrap() + "\n").unwrap();
     }
     let read: Vec<Vec<f32>> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     assert_eq!(read, noise());

@@ -4,7 +4,7 @@ use gradus_agents::bandit::{
     Baseline, Learner, LinearLearner, LinearRule, Ridge, Rule, StepSize, bernoulli_sample, epsilon_greedy, exp3_probabilities, exp3_step,
     gaussian_kl_ucb, gaussian_sample, gradient_step, greedy, moved_towards, sample, softmax, upper_confidence_bound,
 };
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 
 fn stream() -> Stream {
     Stream::new(17, Purpose::Action, 0)

@@ -7,7 +7,7 @@ use common::{decisions, near};
 use gradus_agents::reference::KlPenalty;
 use gradus_agents::reinforce::ReinforceObjective;
 use gradus_agents::{Aggregation, Minibatches};
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_nets::{Batch, Network, Policy, Sums};
 
 #[test]
@@ -71,7 +71,7 @@ fn micro_batches_give_the_same_loss_and_gradient() {
 fn minibatches_of_texts_hold_whole_texts() {
     let mut policy = transformer(1);
     let rollout = rollout(&mut policy, &completions());
-    let mut stream = gradus_envs::random::Stream::new(1, gradus_envs::random::Purpose::Shuffle, 0);
+    let mut stream = gradus_base::random::Stream::new(1, gradus_base::random::Purpose::Shuffle, 0);
     let keep = [true, true, false, true, true, true];
     let mut minibatches = Minibatches::new(&rollout, &keep, Aggregation::SequenceMean, 0);
     for _ in 0..20 {

@@ -14,10 +14,10 @@ use gradus_agents::{
     ActorLearnerConfig, AgentConfig, AgentKind, Algorithm, DqnConfig, End, Exploration, GroupId, OptimiserConfig, PqnConfig, QrDqnConfig,
     ReferenceConfig, Rollout, SacConfig, Segment, Setup, Td3Config, UpdateContext,
 };
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::tensors::{Data, Tensors};
 use gradus_envs::{Space, registry};
 use gradus_nets::cpu::{QActorCritic, QNetwork};
-use gradus_nets::tensors::{Data, Tensors};
 use gradus_nets::{ActionRows, NetworkConfig, QHead, Store};
 
 const VALUE_BASED: [&str; 2] = ["dqn", "qr-dqn"];

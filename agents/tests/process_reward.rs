@@ -7,7 +7,7 @@ use common::{context, metric, near, optimiser};
 use gradus_agents::OptimiserConfig;
 use gradus_agents::process_reward::{LabelledSteps, StepLabel, StepQuality, evaluate, sigmoid, train};
 use gradus_agents::reward_model::RewardModelConfig;
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_nets::loss::Value;
 use gradus_nets::{Behaviour, Network, Of};
 

@@ -2,8 +2,7 @@
 //!
 //! `scripts/golden/pytorch_ppo.py` writes the golden file and describes it.
 
-#[path = "../../tests/common/golden.rs"]
-mod golden;
+use gradus_testing::golden;
 
 use std::sync::Mutex;
 
@@ -11,9 +10,9 @@ use golden::{floats, numbers, shape};
 use gradus_agents::kl::KlCoefficients;
 use gradus_agents::ppo::{PpoConfig, PpoObjective};
 use gradus_agents::returns::mean_and_sample_std;
+use gradus_base::tensors::{Data, Tensor, Tensors};
 use gradus_envs::Space;
 use gradus_nets::cpu::ActorCritic;
-use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{
     ActionRows, Activation, Batch, Behaviour, Evaluation, Network, NetworkConfig, Objective, OptimiserStep, Outputs, Policy, PolicyOutput,
     Rule, Store,

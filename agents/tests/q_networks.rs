@@ -2,8 +2,7 @@
 //!
 //! `scripts/golden/pytorch_q_networks.py` writes the golden file and describes it.
 
-#[path = "../../tests/common/golden.rs"]
-mod golden;
+use gradus_testing::golden;
 #[path = "common/pytorch.rs"]
 mod pytorch;
 

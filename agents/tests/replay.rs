@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gradus_agents::{End, GroupId, Replay, Rollout, Scaling, Segment};
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::wrappers::RunningStatistics;
 use gradus_nets::{ActionRows, Store};
 

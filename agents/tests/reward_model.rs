@@ -6,8 +6,8 @@ use common::texts::{CONTEXT, VOCABULARY, transformer};
 use common::{context, metric, near, optimiser};
 use gradus_agents::OptimiserConfig;
 use gradus_agents::reward_model::{self, Preferences, Ranked, Ranking, RewardModelConfig, bradley_terry, plackett_luce};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::{Behaviour, Network, NetworkConfig, Observations};
 

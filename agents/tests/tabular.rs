@@ -6,7 +6,7 @@ use gradus_agents::tabular::{
     ActionValues, Experience, Transition, best_actions, deterministic, evaluate_within, mean_over_starts, policy_evaluation, q_learning,
     sarsa, td0, value_iteration,
 };
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::tabular::{CliffWalking, FrozenLake, Outcome, Table, Tabular, Taxi, random_walk};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ fn first_best(table: &Table, values: &[f64], gamma: f64) -> Vec<f64> {
 
 #[test]
 fn value_iteration_agrees_with_solved_linear_systems() {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/tabular.json")).unwrap();
+    let text = std::fs::read_to_string(gradus_testing::golden::path("tabular.json")).unwrap();
     let golden: Vec<Value> = serde_json::from_str(&text).unwrap();
     let lake = |map: &[&str], rate| FrozenLake::slippery(map, rate).unwrap();
     let worlds: [Box<dyn Tabular>; 8] = [

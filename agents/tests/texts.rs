@@ -13,8 +13,8 @@ use gradus_agents::reinforce::Baseline;
 use gradus_agents::returns::NormaliseOver;
 use gradus_agents::sft::{SftConfig, demonstrations, fine_tune};
 use gradus_agents::{Agent, Aggregation, Grpo, GrpoConfig, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Reinforce, ReinforceConfig};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::{ActionRows, Network, NetworkConfig, Policy};
 

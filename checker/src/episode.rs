@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::{Action, Env, Space, Step};
 
 /// Replaces infinite bounds: actions of an unbounded dimension are drawn from -10 to 10.

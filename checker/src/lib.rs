@@ -19,7 +19,8 @@ mod topics;
 use std::fmt;
 
 use episode::Player;
-use gradus_envs::{Actions, Env, EnvError, EnvSpec, Space, Transition, VecEnv, panics};
+use gradus_base::panics;
+use gradus_envs::{Actions, Env, EnvError, EnvSpec, Space, Transition, VecEnv};
 
 /// The property that a check tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

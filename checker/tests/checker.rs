@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use gradus_base::random::{Purpose, Stream};
 use gradus_checker::{Severity, Topic, check, check_world};
-use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::wrappers::{ActionMask, FrameStack, TimeAware};
 use gradus_envs::{Action, CartPole, Env, EnvError, EnvSpec, Ink, Scene, Shape, Space, Step, TimeLimit, registry};
 

@@ -3,10 +3,10 @@
 
 use std::marker::PhantomData;
 
-use crate::columns::{Columnar, Number, Shown, of_lane, reset};
-use crate::random::first_units;
-use crate::simd::{Kernel, Level, dispatch};
+use crate::columns::{Columnar, Number, Shown, reset};
 use crate::{Actions, Batch, Ending, Env, EnvError, Space, TimeLimit};
+use gradus_base::random::first_units;
+use gradus_base::simd::{Kernel, Level, Simd, dispatch, of_lane};
 
 /// Environments per wide block. The compiler does not unroll loops over this many lanes, and a block fits in the first-level cache.
 const WIDE: usize = 64;
@@ -134,8 +134,9 @@ struct StepAll<'a, T: Columnar<N, W>, const N: usize, const W: usize> {
 }
 
 impl<T: Columnar<N, W>, const N: usize, const W: usize> Kernel for StepAll<'_, T, N, W> {
+    type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, _: S) {
         let Self { one, blocks: Blocks { wide, narrow }, limit, slices } = self;
         let (first, mut rest) = slices.split_at(wide.len() * WIDE);
         let Slices { actions, finished, rows, rewards, endings } = first;
@@ -236,8 +237,9 @@ struct Reset<'a, const N: usize, const W: usize, T> {
 }
 
 impl<T: Columnar<N, W>, const N: usize, const W: usize> Kernel for Reset<'_, N, W, T> {
+    type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, _: S) {
         for (envs, some) in self.envs.chunks(NARROW).zip(self.seeds.chunks(NARROW)) {
             let (mut seeds, mut state, mut rows) = ([0; NARROW], [[0.0; NARROW]; N], [[0.0; NARROW]; W]);
             seeds[..some.len()].copy_from_slice(some);

@@ -4,8 +4,8 @@
 //! [`ColumnBatch`](crate::ColumnBatch) calls the same functions in loops over environments that are stored in columns, and the compiler
 //! turns these loops into vector instructions. The results are equal bit for bit.
 
-use crate::random::first_units;
 use crate::{Actions, Env, Step};
+use gradus_base::random::first_units;
 
 /// The result of a step: the observation, the reward, and whether the episode terminated.
 #[derive(Clone, Copy, Debug)]
@@ -66,18 +66,6 @@ impl Number for f32 {
     fn all(actions: Actions<'_>) -> Option<&[Self]> {
         if let Actions::Continuous { rows, width: 1 } = actions { Some(rows) } else { None }
     }
-}
-
-/// Returns the numbers of one environment, from columns of the numbers of many. (`std::array::from_fn` and `map` are functions of the standard
-/// library that the compiler does not always put into their caller; a loop over lanes that calls a function has no vector instructions.)
-#[inline(always)]
-#[allow(clippy::needless_range_loop)] // `zip` is such a function, too
-pub(crate) fn of_lane<T: Copy + Default, const N: usize, const L: usize>(columns: &[[T; L]; N], lane: usize) -> [T; N] {
-    let mut numbers = [T::default(); N];
-    for i in 0..N {
-        numbers[i] = columns[i][lane];
-    }
-    numbers
 }
 
 /// Rounds numbers to f32.

@@ -83,7 +83,7 @@ impl Step {
 ///
 /// An observation is a row of `observation_space().width()` numbers, which the environment writes into the caller's buffer. An episode
 /// is a pure function of the actions and the seed given to [`reset`](Env::reset). A stochastic environment draws from
-/// [`Stream::new(seed, Purpose::Environment, 0)`](crate::random::Stream::new).
+/// [`Stream::new(seed, Purpose::Environment, 0)`](gradus_base::random::Stream::new).
 pub trait Env: Send {
     /// Returns the observation space.
     fn observation_space(&self) -> Space;

@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use crate::bandits::{Bandit, ContextualBandit};
 use crate::tabular::{TableEnv, Tabular};
 use crate::text::{TargetSum, TextWorld};
-use crate::{Action, Autoreset, Batch, Env, EnvError, ScalarBatch, Space, Starts, Step, TimeLimit, VecEnv, panics};
+use crate::{Action, Autoreset, Batch, Env, EnvError, ScalarBatch, Space, Starts, Step, TimeLimit, VecEnv};
+use gradus_base::panics;
 
 /// The largest number of steps of an episode where training or evaluation waits for its end, unless the environment declares a longer time
 /// limit. See [`EnvSpec::longest_episode`].

@@ -126,7 +126,7 @@ impl<'a> Outcome<'a> {
 /// The seeds of the episodes of a run.
 ///
 /// Without groups, environment i of a run with seed s plays the episodes with seeds
-/// [`episode_seed`](crate::random::episode_seed)`(s, i, 0)`, `episode_seed(s, i, 1)`, ...
+/// [`episode_seed`](gradus_base::random::episode_seed)`(s, i, 0)`, `episode_seed(s, i, 1)`, ...
 ///
 /// In groups of size G > 1, the n-th episodes (counted from 0) of the G environments i with equal i / G, rounded down, share the seed
 /// `episode_seed(s, i / G, n)`, so they begin in the same state. After the start each environment has its own

@@ -1,7 +1,7 @@
 //! The random stream of one episode, which an environment can save, restore and replace.
 
 use crate::EnvError;
-use crate::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 
 /// The random stream of an episode. Its seed is the episode's seed until [`Env::reseed`](crate::Env::reseed) replaces it.
 #[derive(Clone, Debug)]

@@ -36,24 +36,20 @@ mod env_spec;
 mod episode;
 mod episode_rng;
 mod error;
-pub mod files;
 #[cfg(feature = "gym-rs")]
 pub mod gym_rs;
 mod lockstep;
-pub mod names;
-pub mod panics;
-pub mod random;
 pub mod registry;
 mod scene;
-pub mod simd;
 mod single;
 pub mod space;
 mod state;
 pub mod tabular;
 pub mod text;
-pub mod trig;
 mod vector;
 pub mod wrappers;
+
+pub use gradus_base::{files, names, panics, random, simd, trig};
 
 pub use batch::{Batch, ScalarBatch};
 pub use classic::{Acrobot, CartPole, CartPoleBatch, MountainCar, MountainCarContinuous, Pendulum};

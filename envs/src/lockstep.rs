@@ -1,8 +1,8 @@
 //! The bookkeeping of a vector of environments in each step, compiled to vector instructions.
 
-use crate::random::episode_seed_inline;
-use crate::simd::{Kernel, Level, dispatch};
 use crate::{Actions, Ending, Space, Starts};
+use gradus_base::random::episode_seed_inline;
+use gradus_base::simd::{Kernel, Level, Simd, dispatch};
 
 /// The exponent bits of an f32. All of them are 1 in NaN and the infinities, and in no other number.
 const EXPONENT: u32 = 0x7F80_0000;
@@ -27,8 +27,9 @@ struct AreAllowed<'a> {
 }
 
 impl Kernel for AreAllowed<'_> {
+    type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, _: S) {
         *self.outcome = match (self.space, self.actions) {
             (Space::Discrete(n), Actions::Discrete(actions)) => {
                 let mut are_all = true;
@@ -76,8 +77,9 @@ impl Seeds<'_> {
 }
 
 impl Kernel for Seeds<'_> {
+    type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, _: S) {
         const LANES: usize = 8;
         self.seeds.clear();
         for envs in self.envs.chunks(LANES) {
@@ -114,8 +116,9 @@ impl Tally<'_> {
 }
 
 impl Kernel for Tally<'_> {
+    type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, _: S) {
         for length in self.lengths {
             *length = length.wrapping_add(1);
         }

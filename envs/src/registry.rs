@@ -7,12 +7,13 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use crate::bandits::{Bandit, ContextualBandit};
 use crate::columns::Columnar;
-use crate::files::read_text;
 use crate::tabular::{self, Blackjack, CarRental, CliffWalking, FickleTaxi, FrozenLake, GridWorld, ShortCorridor, Tabular, Taxi};
 use crate::{
     Acrobot, Batch, CartPole, ColumnBatch, Env, EnvError, EnvSpec, MountainCar, MountainCarContinuous, Pendulum, TensorEnvSpec, TimeLimit,
-    names, text,
+    text,
 };
+use gradus_base::files::read_text;
+use gradus_base::names;
 
 /// A classic task with a time limit: single environments, and vectors with their states in columns.
 fn classic<T: Columnar<N, W> + Default + 'static, const N: usize, const W: usize>(name: &str, limit: u32) -> EnvSpec {

@@ -1,9 +1,8 @@
 //! [`SingleEnv`]: one environment with its observation, its checks and autoreset.
 
-use crate::random::episode_seed;
-use crate::{
-    Action, Autoreset, Ending, Env, EnvError, EnvSpec, Finished, Outcome, Scene, Space, Step, UNWRITTEN, panics, registry, unwritten,
-};
+use crate::{Action, Autoreset, Ending, Env, EnvError, EnvSpec, Finished, Outcome, Scene, Space, Step, UNWRITTEN, registry, unwritten};
+use gradus_base::panics;
+use gradus_base::random::episode_seed;
 
 /// Makes the environment `name` (our name or Gymnasium's), at the start of its first episode. Its episodes follow from `seed`.
 ///

@@ -6,8 +6,9 @@ use std::ops::Range;
 use ndarray::ArrayView2;
 
 use crate::lockstep::{Seeds, Tally, are_allowed};
-use crate::random::dynamics_seed;
-use crate::{Actions, Autoreset, Batch, Ending, EnvError, Finished, MAX_EPISODE_STEPS, Outcome, Space, Starts, Transition, panics};
+use crate::{Actions, Autoreset, Batch, Ending, EnvError, Finished, MAX_EPISODE_STEPS, Outcome, Space, Starts, Transition};
+use gradus_base::panics;
+use gradus_base::random::dynamics_seed;
 
 /// The number that observations hold before an environment writes them: a NaN with an arbitrary payload.
 pub const UNWRITTEN: f32 = f32::from_bits(0x7FD5_3A96);

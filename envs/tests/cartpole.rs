@@ -1,6 +1,6 @@
 //! CartPole: Gymnasium's episodes, and the same bits in a batch and in a single environment.
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::{Action, Actions, Autoreset, Batch, CartPole, CartPoleBatch, Ending, Env, EnvSpec, Space, TimeLimit, VecEnv, registry};
 
 const LIMIT: u32 = 500;
@@ -107,7 +107,7 @@ struct Golden {
 }
 
 fn golden() -> Vec<Golden> {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/cartpole.jsonl")).unwrap();
+    let text = std::fs::read_to_string(gradus_testing::golden::path("cartpole.jsonl")).unwrap();
     let numbers = |value: &serde_json::Value| -> Vec<f64> { value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect() };
     text.lines()
         .map(|line| {

@@ -2,12 +2,11 @@
 //!
 //! The golden file is written by `scripts/golden/gymnasium_wrappers.py`.
 
-#[path = "../../tests/common/golden.rs"]
-mod golden;
+use gradus_testing::golden;
 
 use golden::numbers;
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::Ending;
-use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::wrappers::{ReturnStatistics, RunningStatistics};
 use serde_json::Value;
 

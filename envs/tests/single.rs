@@ -1,6 +1,6 @@
 //! [`SingleEnv`] plays the same episodes as a vector of one environment, in every world and with every autoreset mode.
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, EnvSpec, Space, Step, make, registry};
 
 /// Steps a single environment and a vector of one with the same random actions, and compares everything that both show.

@@ -2,8 +2,7 @@
 //!
 //! The golden file is written by `scripts/golden/gymnasium_tabular.py`, which documents it.
 
-#[path = "../../tests/common/golden.rs"]
-mod golden;
+use gradus_testing::golden;
 
 use golden::numbers;
 use gradus_envs::tabular::{CliffWalking, FickleTaxi, FrozenLake, Outcome, Table, TableEnv, Tabular, Taxi, random_walk};

@@ -2,8 +2,7 @@
 //!
 //! The golden file is written by `scripts/golden/gymnasium_wrappers.py`.
 
-#[path = "../../tests/common/golden.rs"]
-mod golden;
+use gradus_testing::golden;
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! The categorical distribution over actions, given by a row of logits.
 
-use crate::math::{exp_inline, ln_inline, max16, sum16};
 use crate::{Choice, PolicyOutput};
+use gradus_base::math::{exp_inline, ln_inline};
+use gradus_base::simd::{max16, sum16};
 
 /// Splits a row into groups of sixteen numbers. The last group is padded with minus infinity, whose exponential is 0.
 #[inline(always)]
@@ -353,7 +354,7 @@ mod tests {
     /// select a masked action.
     #[test]
     fn rows_are_sampled_the_same_together_and_alone() {
-        let mut stream = gradus_envs::random::Stream::new(2, gradus_envs::random::Purpose::Action, 0);
+        let mut stream = gradus_base::random::Stream::new(2, gradus_base::random::Purpose::Action, 0);
         let mut columns: [[f32; 16]; 5] = [(); 5].map(|()| [(); 16].map(|()| 4.0 * stream.unit_f32()));
         columns[4][..8].fill(f32::NEG_INFINITY);
         columns[0][3] = f32::NEG_INFINITY;
@@ -373,7 +374,7 @@ mod tests {
     #[test]
     fn samples_follow_the_distribution() {
         let l = distribution();
-        let mut stream = gradus_envs::random::Stream::new(1, gradus_envs::random::Purpose::Action, 0);
+        let mut stream = gradus_base::random::Stream::new(1, gradus_base::random::Purpose::Action, 0);
         let mut counts = [0.0_f64; 3];
         for _ in 0..80_000 {
             counts[sample(&l, stream.unit_f32())] += 1.0;

@@ -4,7 +4,7 @@
 //! clock is stored as the bits of beta1^t and beta2^t in the tensor `powers.<group>`.
 
 use crate::Group;
-use crate::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_u64};
 
 /// The clock t = 0: beta1^0 and beta2^0.
 pub(crate) const START: [f64; 2] = [1.0; 2];

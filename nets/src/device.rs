@@ -1,6 +1,6 @@
 //! Engines and devices.
 
-use crate::settings;
+use gradus_base::settings;
 use std::fmt;
 use std::str::FromStr;
 

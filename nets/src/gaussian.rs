@@ -4,7 +4,7 @@
 //! reference distribution is a row of [`Policy::distributions`](crate::Policy::distributions): the means, then the log standard deviations.
 
 use crate::PolicyOutput;
-use crate::math::exp_inline;
+use gradus_base::math::exp_inline;
 
 /// ln(2 pi) / 2.
 const HALF_LN_2PI: f32 = 0.918_938_5;

@@ -1,6 +1,6 @@
 //! Initial parameters.
 
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
 use rand_distr::{Distribution, StandardNormal};
 
 /// Returns `gain` times an `outputs` x `inputs` matrix, row by row. The matrix has orthonormal rows, or orthonormal columns if it has fewer
@@ -39,7 +39,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gradus_envs::random::Purpose;
+    use gradus_base::random::Purpose;
 
     #[test]
     fn the_smaller_side_is_orthonormal() {

@@ -42,7 +42,6 @@ mod footprint;
 mod gaussian;
 mod init;
 pub mod loss;
-pub mod math;
 mod network;
 mod objective;
 mod optimiser;
@@ -50,15 +49,14 @@ mod policy;
 mod q_actor_critic;
 mod q_network;
 mod sampling;
-mod settings;
 mod squashed;
 mod store;
-pub mod tensors;
 mod texts;
-pub mod threads;
 #[cfg(feature = "tch")]
 pub mod torch;
 mod transformer;
+
+pub use gradus_base::{Settings, Visit, math, settings, tensors, threads};
 
 pub use device::{Device, Precision, TorchConfig, UnknownDevice, Worlds};
 pub use footprint::Footprint;
@@ -70,9 +68,6 @@ pub use policy::{Actor, ActorState, Batch, Behaviour, Choice, Group, Inspection,
 pub use q_actor_critic::{ActionScale, ActorObjective, QActor, QActorCritic, QActorHead};
 pub use q_network::{Evaluated, QHead, QNetwork, ValueObjective, greedy};
 pub use sampling::{Sampling, SamplingError};
-#[doc(hidden)]
-pub use settings::concatenated;
-pub use settings::{Settings, Visit};
 pub use squashed::LogStdBounds;
 pub use store::{ActionRows, Observations, Store};
 pub use texts::{Prefix, Texts};

@@ -41,8 +41,8 @@ mod q_values;
 
 use std::marker::PhantomData;
 
-use crate::math::{exp, exp_inline, ln};
 use crate::{DIAGNOSTICS, PolicyOutput};
+use gradus_base::math::{exp, exp_inline, ln};
 pub use q_values::QValues;
 
 /// An output of the policy. A function of it, an [`Of`], can be a term of a [`Loss`].

@@ -1,6 +1,7 @@
 //! Configuration of multilayer perceptrons.
 
-use crate::{ActionScale, QActor, QActorHead, QHead, settings};
+use crate::{ActionScale, QActor, QActorHead, QHead};
+use gradus_base::settings;
 use gradus_envs::Space;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! The loss that an algorithm passes to an engine.
 
-use crate::cpu::simd::{Kernel, Level, Simd, dispatch};
 use crate::{Evaluation, Outputs};
+use gradus_base::simd::{Kernel, Level, Simd, dispatch};
 
 /// The policy's outputs for one decision, as the engine computes them. The same type holds derivatives with respect to these outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

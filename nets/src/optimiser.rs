@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::math::powi;
+use gradus_base::math::powi;
 
 /// The decay rates of the first and the second moment of Adam and RAdam.
 pub(crate) const BETA1: f32 = 0.9;

@@ -3,10 +3,10 @@
 use std::any::Any;
 use std::sync::{Mutex, PoisonError};
 
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
 
-use crate::tensors::{Tensors, TensorsError};
 use crate::{ActionRows, Evaluation, Objective, OptimiserStep, Outputs, PolicyOutput, Sampling, Store, Sums, UpdatedGroups};
+use gradus_base::tensors::{Tensors, TensorsError};
 
 /// A group of parameters. The optimiser has a learning rate and a clock for each group. The clock is the number of optimiser steps that
 /// updated the group; Adam's bias correction uses it.

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use gradus_base::random::Stream;
 use gradus_envs::Space;
-use gradus_envs::random::Stream;
 
 use crate::loss::LogProb;
 use crate::squashed::LogStdBounds;
@@ -201,6 +201,6 @@ impl ActionScale {
     /// The sum of the logarithms of the scales (high - low) / 2: what is subtracted from log pi of a scaled action to get that of the
     /// environment's action.
     pub fn log_scale(&self) -> f32 {
-        self.low.iter().zip(&self.high).map(|(low, high)| crate::math::ln(0.5 * (high - low))).sum()
+        self.low.iter().zip(&self.high).map(|(low, high)| gradus_base::math::ln(0.5 * (high - low))).sum()
     }
 }

@@ -1,6 +1,6 @@
 //! Sampling of tokens from a distribution: temperature, top-k, top-p, min-p.
 
-use crate::math::{exp, ln};
+use gradus_base::math::{exp, ln};
 
 /// Truncation of a distribution before an action is sampled: temperature, top-k, top-p and min-p, in this order. Each setting applies to
 /// the renormalised result of the previous one. The most probable action is never removed.

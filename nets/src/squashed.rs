@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::math::{exp_inline, ln_inline, tanh_inline};
+use gradus_base::math::{exp_inline, ln_inline, tanh_inline};
 
 /// ln(2 pi) / 2.
 pub(crate) const HALF_LN_2PI: f32 = 0.918_938_5;

@@ -1,6 +1,6 @@
 //! Configuration of transformers.
 
-use crate::settings;
+use gradus_base::settings;
 use gradus_envs::Space;
 use serde::{Deserialize, Serialize};
 

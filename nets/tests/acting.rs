@@ -1,9 +1,9 @@
 //! Actors: actions follow the distribution, their log-probabilities are exact, and masked actions are never chosen.
 
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::tensors::{Data, Tensor};
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
-use gradus_nets::tensors::{Data, Tensor};
 use gradus_nets::{ActionRows, Actor, Behaviour, Choice, NetworkConfig, Policy, Store};
 
 const WIDTH: usize = 3;

@@ -1,9 +1,9 @@
 //! Saving and loading a policy and its optimiser: the state is restored exactly, and tensors that do not fit change nothing.
 
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::tensors::{Data, Tensor, Tensors, TensorsError, decode, encode};
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
-use gradus_nets::tensors::{Data, Tensor, Tensors, TensorsError, decode, encode};
 use gradus_nets::{
     ActionRows, Activation, Batch, Behaviour, Choice, Evaluation, Network, NetworkConfig, Objective, OptimiserStep, Outputs, Policy, Rule,
     Store,

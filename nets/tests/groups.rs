@@ -1,16 +1,15 @@
 //! Parameter groups: an objective updates the groups that it names, each group has its own clock, and gradients are clipped together or by
 //! group. The reference is PyTorch with a separate optimiser for each group (`scripts/golden/pytorch_groups.py`).
 
-#[path = "../../tests/common/golden.rs"]
-mod golden;
+use gradus_testing::golden;
 
 use std::ops::Range;
 
 use golden::{floats, numbers, shape};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::tensors::{Data, Tensor, Tensors};
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::{ActorCritic, Transformer};
-use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{
     ActionRows, Batch, Behaviour, Critic, Evaluation, Loss, Network, NetworkConfig, Objective, Observations, OptimiserStep, Outputs,
     Policy, Rule, Store, Texts, TransformerConfig, UpdatedGroups,

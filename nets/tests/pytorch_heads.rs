@@ -2,15 +2,14 @@
 //!
 //! `scripts/golden/pytorch_heads.py` writes the golden file and describes it.
 
-#[path = "../../tests/common/golden.rs"]
-mod golden;
+use gradus_testing::golden;
 
 use std::sync::Mutex;
 
 use golden::{floats, numbers, shape};
+use gradus_base::tensors::{Data, Tensor, Tensors};
 use gradus_envs::Space;
 use gradus_nets::cpu::ActorCritic;
-use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{
     ActionRows, Activation, Batch, Behaviour, Evaluation, Network, NetworkConfig, Objective, Outputs, Policy, PolicyOutput, Store,
 };

@@ -2,13 +2,12 @@
 //!
 //! `scripts/golden/pytorch_transformer.py` writes the golden file and describes it.
 
-#[path = "../../tests/common/golden.rs"]
-mod golden;
+use gradus_testing::golden;
 
 use golden::floats;
+use gradus_base::tensors::{Data, Tensor, Tensors};
 use gradus_envs::Space;
 use gradus_nets::cpu::Transformer;
-use gradus_nets::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{ActionRows, Batch, Behaviour, Evaluation, Objective, Observations, Outputs, Policy, Store, Texts, TransformerConfig};
 use serde_json::Value;
 use std::sync::Mutex;

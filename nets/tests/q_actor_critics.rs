@@ -1,13 +1,15 @@
 //! Networks of continuous actions: gradients through the action, the same bits at every level and for any number of threads, acting, target
 //! networks, checkpoints.
 
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::simd::Level;
+use gradus_base::threads;
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::cpu::{QActorCritic, simd::Level};
+use gradus_nets::cpu::QActorCritic;
 use gradus_nets::loss::LogProb;
 use gradus_nets::{
     ActionRows, Activation, ActorObjective, Batch, Behaviour, Choice, Evaluation, LogStdBounds, Network, NetworkConfig, Of, OptimiserStep,
-    QActor, QActorCritic as _, QActorHead, QValues, Rule, Store, ValueObjective, threads,
+    QActor, QActorCritic as _, QActorHead, QValues, Rule, Store, ValueObjective,
 };
 
 /// The squared errors of all critics to targets that depend on the decision.

@@ -1,11 +1,13 @@
 //! Networks of action values: the same bits at every level and for any number of threads, greedy actions, target networks, checkpoints.
 
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::simd::Level;
+use gradus_base::threads;
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::cpu::{QNetwork, simd::Level};
+use gradus_nets::cpu::QNetwork;
 use gradus_nets::{
     ActionRows, Activation, Batch, Behaviour, Choice, Evaluation, Network, NetworkConfig, NetworkError, OptimiserStep, QHead,
-    QNetwork as _, QValues, Rule, Store, ValueObjective, greedy, threads,
+    QNetwork as _, QValues, Rule, Store, ValueObjective, greedy,
 };
 
 /// The squared error to targets that depend on the decision, averaged over the atoms.

@@ -1,12 +1,13 @@
 //! Compares the transformer's gradients with central differences, and checks that a prefix's outputs depend only on the prefix.
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::simd::Level;
+use gradus_base::threads;
 use gradus_envs::{Space, text};
 use gradus_nets::cpu::Transformer;
-use gradus_nets::cpu::simd::Level;
 use gradus_nets::{
     ActionRows, Batch, Behaviour, Choice, Critic, Evaluation, FeedForward, Network, Objective, Observations, Outputs, Policy, Positions,
-    Store, Texts, TransformerConfig, threads,
+    Store, Texts, TransformerConfig,
 };
 
 /// A running episode: its tokens, the choices with their log-probabilities, and its stream.

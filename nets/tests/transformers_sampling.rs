@@ -14,8 +14,8 @@ fn number(value: &Value) -> f64 {
 
 #[test]
 fn truncated_distributions_match_transformers() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/sampling.json");
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let path = gradus_testing::golden::path("sampling.json");
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{error}"));
     let cases: Vec<Value> = serde_json::from_str(&text).unwrap();
     assert!(cases.len() > 70);
     let mut worst = 0.0_f64;

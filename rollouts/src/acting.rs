@@ -3,9 +3,10 @@
 //! Training, evaluation and generation differ in what a row is and what they record of a step. Each implements [`Environments`].
 
 use gradus_agents::{ActionNoise, Noisy};
-use gradus_envs::random::Stream;
+use gradus_base::math;
+use gradus_base::random::Stream;
 use gradus_envs::{Actions, EnvError, Space};
-use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Sampling, math};
+use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Sampling};
 
 use crate::{ActiveRows, Clipped};
 

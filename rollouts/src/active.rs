@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
 
 /// The environments that act, one per row; the others wait for a row or are done. Each row has the random stream of its environment.
 ///
@@ -80,7 +80,7 @@ impl<'a> ActiveRows<'a> {
 
 #[cfg(test)]
 mod tests {
-    use gradus_envs::random::Purpose;
+    use gradus_base::random::Purpose;
 
     use super::*;
 

@@ -4,9 +4,11 @@
 
 use std::ops::Range;
 
-use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::{Ending, Env, EnvError, EnvSpec, Finished, Space, UNWRITTEN, VecEnv, panics, unwritten};
-use gradus_nets::{Behaviour, Sampling, threads};
+use gradus_base::panics;
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::threads;
+use gradus_envs::{Ending, Env, EnvError, EnvSpec, Finished, Space, UNWRITTEN, VecEnv, unwritten};
+use gradus_nets::{Behaviour, Sampling};
 
 use crate::{ActiveRows, Decisions, Environments, act, actors, split};
 

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
+use gradus_base::threads;
 use gradus_envs::text::{self, TextWorld};
 use gradus_envs::{EnvError, Space};
-use gradus_nets::{ActionRows, Behaviour, Sampling, threads};
+use gradus_nets::{ActionRows, Behaviour, Sampling};
 
 use crate::{ActiveRows, Decisions, Environments, act, actors, split};
 

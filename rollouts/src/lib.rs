@@ -43,7 +43,8 @@ mod wrappers;
 
 use std::ops::Range;
 
-use gradus_nets::{Behaviour, threads};
+use gradus_base::threads;
+use gradus_nets::Behaviour;
 
 pub use acting::{Decisions, Environments, Explores, act};
 pub use active::ActiveRows;

@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use gradus_agents::Scaling;
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64, named};
 use gradus_envs::wrappers::{NormaliseObservation, ReturnStatistics, RunningStatistics};
 use gradus_envs::{Ending, EnvError, EnvSpec};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64, named};
 
 use crate::WrapperConfig;
 

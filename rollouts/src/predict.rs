@@ -1,6 +1,6 @@
 //! [`Predictor`]: the actions of a policy for observations that the caller has.
 
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
 use gradus_envs::{Actions, Space};
 use gradus_nets::{Behaviour, Sampling};
 

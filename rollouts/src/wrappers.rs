@@ -1,6 +1,6 @@
 //! The settings of the wrappers between environment and agent.
 
-use gradus_nets::settings;
+use gradus_base::settings;
 use serde::{Deserialize, Serialize};
 
 settings! {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use gradus_nets::threads;
+use gradus_base::threads;
 
 use super::{Comparison, Contender, Statistic};
 use crate::Config;

@@ -72,7 +72,7 @@ mod tests {
     /// Every file that a training reads has a line, which changes with the file's contents.
     #[test]
     fn input_files_are_identified_by_their_contents() {
-        let dir = crate::temporary::tempdir().unwrap();
+        let dir = gradus_testing::tempdir().unwrap();
         let config = Config::preset("grpo", "preference", None).unwrap();
         let settings = ["init", "reward_model.folder"].map(|key| format!("{key}={}", dir.path().display()));
         let config = settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap());

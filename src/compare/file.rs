@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use gradus_envs::{names, registry};
+use gradus_base::names;
+use gradus_envs::registry;
 use serde::Deserialize;
 use toml::{Table, Value};
 

@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_folder_belongs_to_one_study() {
-        let (files, dir) = (crate::temporary::tempdir().unwrap(), crate::temporary::tempdir().unwrap());
+        let (files, dir) = (gradus_testing::tempdir().unwrap(), gradus_testing::tempdir().unwrap());
         let (dir, mine) = (dir.path(), comparison(files.path(), "mine", FILE));
         let problem = |comparison: &Comparison| check(dir, comparison).unwrap_err().to_string();
         assert!(check(&dir.join("new"), &mine).is_ok() && check(dir, &mine).is_ok());
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn outputs_of_an_earlier_state_are_removed() {
-        let dir = crate::temporary::tempdir().unwrap();
+        let dir = gradus_testing::tempdir().unwrap();
         for name in ["results.csv", "aggregate_scores.png", "report.html", "README.md", "returns.csv", "study.toml"] {
             fs::write(dir.path().join(name), "").unwrap();
         }
@@ -228,7 +228,7 @@ mod tests {
         left.sort();
         assert_eq!(left, ["README.md", "returns.csv", "study.toml"]);
         // if a file cannot be removed, this is an error, and the folder still belongs to its study
-        let (files, dir) = (crate::temporary::tempdir().unwrap(), dir.path());
+        let (files, dir) = (gradus_testing::tempdir().unwrap(), dir.path());
         let mine = comparison(files.path(), "mine", FILE);
         fs::write(dir.join(COMPARISON), named(&mine)).unwrap();
         fs::create_dir(dir.join("timing.csv")).unwrap();

@@ -77,8 +77,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use gradus_envs::panics;
-use gradus_nets::threads;
+use gradus_base::panics;
+use gradus_base::threads;
 
 pub use code::Code;
 pub use file::{Comparison, Contender, Statistic};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use gradus_envs::random::episode_seed;
+use gradus_base::random::episode_seed;
 use gradus_envs::text::Split;
 
 use super::Comparison;

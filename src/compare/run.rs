@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gradus_nets::tensors::{self, Tensor, get_u64};
+use gradus_base::tensors::{self, Tensor, get_u64};
 use hmac_sha256::Hash;
 
 use super::code::hash;
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn evaluations_follow_the_first_rollout_that_reaches_their_step() {
-        let dir = crate::temporary::tempdir().unwrap();
+        let dir = gradus_testing::tempdir().unwrap();
         let steps: Vec<u64> = job().run(dir.path(), CHECKPOINT, &NEVER).unwrap().evaluated.iter().map(|at| at.step).collect();
         // a rollout has 512 steps; each evaluation follows the first rollout that reaches its quarter of the 6000 steps
         assert_eq!(steps, [0, 1536, 3072, 4608, 6144]);
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_stored_run_is_read_back_only_with_its_own_settings() {
-        let dir = crate::temporary::tempdir().unwrap();
+        let dir = gradus_testing::tempdir().unwrap();
         assert_eq!(job().stored(dir.path()), Stored::Nothing);
         let evaluated = job().run(dir.path(), CHECKPOINT, &NEVER).unwrap();
         assert_eq!(job().stored(dir.path()), Stored::Kept(evaluated));
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_stored_run_with_a_flipped_bit_is_never_kept() {
-        let (dir, job) = (crate::temporary::tempdir().unwrap(), job());
+        let (dir, job) = (gradus_testing::tempdir().unwrap(), job());
         job.run(dir.path(), CHECKPOINT, &NEVER).unwrap();
         for ending in ["csv", "timing"] {
             let path = job.path(dir.path(), ending);
@@ -389,7 +389,7 @@ mod tests {
     /// On text tasks, the last evaluation is stored problem by problem.
     #[test]
     fn returns_of_problems_are_read_back() {
-        let dir = crate::temporary::tempdir().unwrap();
+        let dir = gradus_testing::tempdir().unwrap();
         let config = Config::preset("grpo", "target-sum", None).unwrap();
         let job = Job { config: Config { steps: 2_000, ..config }, evaluations: 2, episodes: 30, ..job() };
         let outcome = job.run(dir.path(), Duration::ZERO, &NEVER).unwrap();
@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_run_of_other_code_or_other_files_is_outdated() {
-        let dir = crate::temporary::tempdir().unwrap();
+        let dir = gradus_testing::tempdir().unwrap();
         job().run(dir.path(), Duration::ZERO, &NEVER).unwrap();
         let outdated = |origin: &[&str]| Job { origin: origin.iter().map(|line| line.to_string()).collect(), ..job() }.stored(dir.path());
         let (code, init) = ("code: gradus 1, sources 2", "init: a/policy.safetensors 3");
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_run_resumes_from_its_checkpoint() {
-        let dir = crate::temporary::tempdir().unwrap();
+        let dir = gradus_testing::tempdir().unwrap();
         let whole = job().run(dir.path(), Duration::ZERO, &NEVER).unwrap().evaluated;
         assert!(!job().path(dir.path(), "state").exists(), "a finished run needs no checkpoint");
         // stopped after evaluation 2; evaluation 0 is the one before training

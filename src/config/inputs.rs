@@ -239,7 +239,6 @@ pub(crate) fn resolve(table: &mut Table, dir: &Path) -> bool {
 
 /// Returns the settings `text` of a file in the folder `dir` with paths that are found from the current folder. Without such paths, returns the text as it is;
 /// otherwise of its comments those at the top.
-#[cfg(any(feature = "app", test))]
 pub(crate) fn resolved(text: &str, dir: &Path) -> String {
     let Ok(mut table) = text.parse::<Table>() else { return text.into() };
     if !resolve(&mut table, dir) {
@@ -314,7 +313,7 @@ mod tests {
     /// What lies beside a file is found from it, in sections, lists, keys and dotted keys; anything else stays as it is.
     #[test]
     fn paths_are_relative_to_the_file_that_names_them() {
-        let folder = crate::temporary::tempdir().unwrap();
+        let folder = gradus_testing::tempdir().unwrap();
         let dir = folder.path();
         ["start", "maze.txt", "pairs.jsonl"].iter().for_each(|name| fs::write(dir.join(name), "").unwrap());
         let text = "# a comment\ninit = \"start\"\nname = \"start\"\nenvironments = [\"grid:maze.txt\", \"cartpole\"]\ndpo.pairs = \"pairs.jsonl\"\n\

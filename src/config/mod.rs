@@ -4,11 +4,12 @@ pub mod effect;
 pub(crate) mod inputs;
 mod names;
 mod network;
+mod presets;
 mod reward;
 pub mod settings;
 mod text;
 
-use gradus_nets::settings;
+use gradus_base::settings;
 use std::path::Path;
 
 use gradus_agents::dpo::Pair;
@@ -26,6 +27,7 @@ pub use gradus_rollouts::WrapperConfig;
 use inputs::Inputs;
 pub use network::Network;
 pub(crate) use network::{is_text, of_text};
+pub use presets::register_presets;
 pub use reward::{Labelling, MOST_COMPLETIONS, RewardConfig, StepLabels};
 pub use text::TextConfig;
 
@@ -142,7 +144,7 @@ impl Config {
             None => {
                 let known: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
                 let none = || format!("{agent} has no presets for {}", config.environment);
-                let hint = if known.is_empty() { none() } else { gradus_envs::names::hint(wanted, &known) };
+                let hint = if known.is_empty() { none() } else { gradus_base::names::hint(wanted, &known) };
                 Err(Error::Unknown { what: "preset", name: wanted.into(), hint })
             }
         }
@@ -534,12 +536,12 @@ impl Config {
     }
 
     /// Builds the agent together with its policy. Returns an error if a setting is invalid.
-    pub(crate) fn algorithm(&self, world: &EnvSpec) -> Result<Box<dyn Algorithm>, Error> {
+    pub fn algorithm(&self, world: &EnvSpec) -> Result<Box<dyn Algorithm>, Error> {
         self.algorithm_with(world, &[])
     }
 
     /// As [`algorithm`](Config::algorithm), for an agent that learns from these pairs.
-    pub(crate) fn algorithm_with(&self, world: &EnvSpec, pairs: &[Pair]) -> Result<Box<dyn Algorithm>, Error> {
+    pub fn algorithm_with(&self, world: &EnvSpec, pairs: &[Pair]) -> Result<Box<dyn Algorithm>, Error> {
         Ok(match self.build_with(world, pairs)? {
             AgentKind::ActorCritic(agent) => Box::new(OnPolicy { agent, policy: self.policy(world)? }),
             AgentKind::ActionValues { head, make, .. } => {

@@ -1,6 +1,6 @@
 //! Finds the setting that a name means: a name without its section, or the name that another toolkit uses.
 
-use gradus_envs::names::nearest_key;
+use gradus_base::names::nearest_key;
 
 use crate::files::format;
 

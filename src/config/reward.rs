@@ -3,9 +3,9 @@
 use gradus_agents::ConfigError;
 use gradus_agents::groups::Supervision;
 use gradus_agents::reward_model::RewardModelConfig;
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::settings;
 use gradus_envs::text::{Split, TextWorld};
-use gradus_nets::settings;
 use serde::{Deserialize, Serialize};
 
 /// How the steps of solutions are labelled for a process reward model.

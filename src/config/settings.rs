@@ -3,7 +3,8 @@
 use gradus_agents::registry;
 use gradus_agents::reward_model::RewardModelConfig;
 use gradus_agents::{OptimiserConfig, ReferenceConfig};
-use gradus_nets::{NetworkConfig, Settings, TorchConfig, TransformerConfig};
+use gradus_base::Settings;
+use gradus_nets::{NetworkConfig, TorchConfig, TransformerConfig};
 
 use crate::config::{Config, Network, RewardConfig, TextConfig, WrapperConfig};
 

@@ -1,8 +1,8 @@
 //! The settings of text tasks.
 
+use gradus_base::settings;
 use gradus_envs::text::TextOptions;
 use gradus_envs::{EnvError, EnvSpec};
-use gradus_nets::settings;
 use serde::{Deserialize, Serialize};
 
 settings! {

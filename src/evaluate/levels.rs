@@ -1,8 +1,8 @@
 //! What returns are worth in an environment: that of random actions, that which counts as solved, and the best that is possible or known.
 
+use gradus_base::math::ln;
+use gradus_base::tensors::{Tensors, TensorsError};
 use gradus_envs::{EnvSpec, Space};
-use gradus_nets::math::ln;
-use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{ActionRows, Actor, Behaviour, Choice};
 
 use super::{Mode, evaluate};

@@ -12,10 +12,11 @@ pub mod trace;
 
 use std::fmt;
 
-use gradus_envs::random::{Purpose, Stream, episode_seed};
+use gradus_base::random::{Purpose, Stream, episode_seed};
+use gradus_base::threads;
 use gradus_envs::text::{Division, Split, TextWorld};
 use gradus_envs::{EnvError, EnvSpec, Finished};
-use gradus_nets::{Behaviour, Sampling, threads};
+use gradus_nets::{Behaviour, Sampling};
 use gradus_rollouts::{MAX_CONCURRENT, PlayedEpisode, play_episodes, play_first_episodes};
 use serde::{Serialize, Serializer};
 

@@ -1,6 +1,6 @@
 //! Playing an episode to show it.
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::{EnvError, EnvSpec, Scene, Shape, SingleEnv, Space};
 use gradus_nets::{Behaviour, Sampling};
 use gradus_rollouts::{ActiveRows, Decisions, Environments, act};

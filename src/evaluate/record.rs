@@ -27,8 +27,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use gradus_base::panics;
 use gradus_envs::registry::without_folder;
-use gradus_envs::{Action, Ending, Env, EnvError, EnvSpec, Scene, Space, Step, panics};
+use gradus_envs::{Action, Ending, Env, EnvError, EnvSpec, Scene, Space, Step};
 
 use crate::Error;
 use crate::evaluate::trace::{Episode, Place, RecordedAction, Start};

@@ -3,10 +3,10 @@
 use gradus_agents::Advantages;
 use gradus_agents::groups::{EPSILON, GroupStd, Supervision, group_advantages, leave_one_out, process_advantages, steps};
 use gradus_agents::returns::{discounted, gae};
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::math::exp;
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::text::{Finish, TextWorld};
 use gradus_envs::{EnvError, Space, text};
-use gradus_nets::math::exp;
 use gradus_nets::{ActionRows, Observations, Policy, Sampling, Store};
 use gradus_rollouts::generate;
 

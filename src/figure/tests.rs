@@ -8,7 +8,7 @@ fn run(label: &str, episodes: usize, level: f64) -> Curve {
 }
 
 fn bytes(figure: &Figure, name: &str) -> Vec<u8> {
-    let folder = crate::temporary::tempdir().expect("a temporary folder");
+    let folder = gradus_testing::tempdir().expect("a temporary folder");
     let path = folder.path().join(name);
     write(figure, &path).expect("a figure");
     assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 1, "no other file is left");
@@ -214,7 +214,7 @@ fn a_nan_is_a_gap_in_a_line() {
 
 #[test]
 fn errors_are_one_line_that_names_the_file() {
-    let folder = crate::temporary::tempdir().expect("a temporary folder");
+    let folder = gradus_testing::tempdir().expect("a temporary folder");
     let message = |curves: &[Curve], threshold, name: &str| {
         let figure = LearningCurves { title: "t".into(), curves, threshold }.figure();
         let error = write(&figure, &folder.path().join(name)).expect_err("an error").to_string();

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use gradus_envs::files::MARK;
-use gradus_envs::panics;
+use gradus_base::files::MARK;
+use gradus_base::panics;
 use hmac_sha256::Hash;
 
 use crate::Error;
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn leftovers_of_killed_processes_are_removed_and_files_in_use_are_kept() {
-        let folder = crate::temporary::tempdir().unwrap();
+        let folder = gradus_testing::tempdir().unwrap();
         let dir = folder.path();
         let left = [".a.tmp-1", ".a.tmp-0123456789abcdef", ".b.new-7"];
         let kept = [".a.tmp", ".c.tmp-1", "a.tmp-1", ".d.new-1", "a"];
@@ -385,7 +385,7 @@ mod tests {
     /// Writers and a process that removes leftovers, all at the same time.
     #[test]
     fn simultaneous_writers_leave_one_whole_file() {
-        let folder = crate::temporary::tempdir().unwrap();
+        let folder = gradus_testing::tempdir().unwrap();
         let (dir, path) = (folder.path(), folder.path().join("file"));
         thread::scope(|scope| {
             for writer in 0..3_u8 {
@@ -402,7 +402,7 @@ mod tests {
     /// Of several processes that create the same folder, one succeeds, and the folder has all of its files.
     #[test]
     fn simultaneous_creators_of_a_folder_leave_one_whole_folder() {
-        let folder = crate::temporary::tempdir().unwrap();
+        let folder = gradus_testing::tempdir().unwrap();
         for round in 0..10 {
             let dir = folder.path().join(format!("run-{round}"));
             let create = || {
@@ -432,7 +432,7 @@ mod tests {
 
     #[test]
     fn a_lock_holds_until_it_is_dropped() {
-        let folder = crate::temporary::tempdir().unwrap();
+        let folder = gradus_testing::tempdir().unwrap();
         let first = lock(folder.path(), "taken").unwrap();
         assert!(lock(folder.path(), "taken").unwrap_err().to_string().ends_with(": taken"));
         drop(first);

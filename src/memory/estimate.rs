@@ -5,7 +5,7 @@
 //! an estimate is rather too low than too high: what works is never refused. Numbers of bytes are `f64`, which cannot overflow.
 
 use gradus_agents::{AgentKind, Collection, Replay, Rollout};
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
 use gradus_envs::text::TextWorld;
 use gradus_envs::{EnvSpec, Finished, Space, VecEnv};
 use gradus_nets::{Device, Footprint, NetworkError};
@@ -87,7 +87,7 @@ fn footprint(network: &Network, world: &EnvSpec) -> Result<Footprint, NetworkErr
 
 /// Returns an error if a training in `world`, to which the wrappers are already applied, needs more memory than there is. The error names
 /// the setting that is too large, and the largest value that fits.
-pub(crate) fn check_training(config: &Config, world: &EnvSpec) -> Result<(), Error> {
+pub fn check_training(config: &Config, world: &EnvSpec) -> Result<(), Error> {
     if let Some((bytes, buffer)) = of_values(config, world)? {
         let Some(available) = available() else { return Ok(()) };
         return match buffer {
@@ -224,7 +224,7 @@ fn mean_tokens(prompt: usize, most: usize, vocabulary: usize) -> (f64, f64) {
 
 /// Returns an error if `bytes(got)` is more than the available memory. `what` is the name of the number `got`; the error tells the largest
 /// number that fits, other things being equal. `bytes` must not fall if its argument grows.
-pub(crate) fn expect(what: &str, got: usize, equal: &str, bytes: impl Fn(f64) -> f64) -> Result<(), Error> {
+pub fn expect(what: &str, got: usize, equal: &str, bytes: impl Fn(f64) -> f64) -> Result<(), Error> {
     match available() {
         Some(available) if bytes(got as f64) > available as f64 => {
             let (mut fits, mut too_many) = (0, got);

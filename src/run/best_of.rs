@@ -10,7 +10,7 @@
 
 use std::path::Path;
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::text::Split;
 use gradus_nets::{Device, Policy, Sampling};
 use gradus_rollouts::generate;

@@ -26,9 +26,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gradus_agents::ConfigError;
+use gradus_base::tensors::{self, Tensor, Tensors, TensorsError, get_u64, without_prefix};
+use gradus_base::threads;
 use gradus_envs::EnvSpec;
-use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64, without_prefix};
-use gradus_nets::{Device, threads};
+use gradus_nets::Device;
 use hmac_sha256::Hash;
 
 use crate::config::{RewardConfig, inputs};
@@ -266,7 +267,7 @@ impl Run {
     }
 
     /// Trains until at least `steps` environment steps are done, or to the end; exports nothing.
-    pub(crate) fn train_until(&mut self, steps: u64, show: Show, on_update: OnUpdate<'_>) -> Result<(), Error> {
+    pub fn train_until(&mut self, steps: u64, show: Show, on_update: OnUpdate<'_>) -> Result<(), Error> {
         let progress = Progress::new(show, self.trainer.steps(), self.trainer.total_steps());
         let (mut shown, mut shown_steps, mut rate) = (Instant::now(), self.trainer.steps(), 0.0);
         progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);

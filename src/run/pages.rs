@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gradus_agents::replay::{Page, Replay};
-use gradus_nets::tensors::{self, Tensor, Tensors, TensorsError, get_u64};
+use gradus_base::tensors::{self, Tensor, Tensors, TensorsError, get_u64};
 use hmac_sha256::Hash;
 
 use super::bytes_of;

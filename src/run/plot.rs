@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gradus_agents::ConfigError;
-use gradus_envs::names::nearest_key;
+use gradus_base::names::nearest_key;
 
 use super::logs::{MetricTable, read_episodes, read_metrics, read_timing};
 use crate::figure::{self, Chart, Figure, Lines, Panel, Scale, Series, Threshold, smooth_over};

@@ -3,24 +3,25 @@
 use std::io::{self, Write};
 use std::sync::Once;
 
-#[cfg(feature = "cli")]
+#[cfg(feature = "terminal")]
 mod bar;
-#[cfg(not(feature = "cli"))]
+#[cfg(not(feature = "terminal"))]
 mod none;
 
-#[cfg(feature = "cli")]
+#[cfg(feature = "terminal")]
 pub(crate) use bar::Progress;
-#[cfg(all(feature = "cli", feature = "figures"))]
+#[cfg(all(feature = "terminal", feature = "figures"))]
 pub(crate) use bar::with_steps;
-#[cfg(not(feature = "cli"))]
+#[cfg(not(feature = "terminal"))]
 pub(crate) use none::Progress;
-#[cfg(all(not(feature = "cli"), feature = "figures"))]
+#[cfg(all(not(feature = "terminal"), feature = "figures"))]
 pub(crate) use none::with_steps;
 
 /// The lines of Cargo.toml that make a debug build of a program that depends on Gradus fast.
 const PROFILE: &str = "\
 [profile.dev.package]
 gradus-agents = { opt-level = 3, debug-assertions = false }
+gradus-base = { opt-level = 3, debug-assertions = false }
 gradus-envs = { opt-level = 3, debug-assertions = false }
 gradus-nets = { opt-level = 3, debug-assertions = false }
 gradus-rollouts = { opt-level = 3, debug-assertions = false }";

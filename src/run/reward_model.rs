@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use gradus_agents::groups::Supervision;
 use gradus_agents::reward_model::RewardModelConfig;
 use gradus_agents::{ConfigError, UpdateContext};
+use gradus_base::random::episode_seed;
 use gradus_envs::EnvSpec;
-use gradus_envs::random::episode_seed;
 use gradus_envs::text::{Split, TextWorld};
 use gradus_nets::Policy;
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use gradus_agents::sft::{SftConfig, demonstrations, fine_tune};
 use gradus_agents::{Aggregation, ConfigError, UpdateContext};
+use gradus_base::random::{Purpose, Stream, episode_seed};
 use gradus_envs::EnvSpec;
-use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{self, Problem, Split, TextWorld};
 use gradus_nets::{ActionRows, Observations, Policy, Schedule, Store};
 

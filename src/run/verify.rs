@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gradus_nets::tensors::{check_finite, checksum, get_u64, is_hashed};
+use gradus_base::tensors::{check_finite, checksum, get_u64, is_hashed};
 
 use super::logs::{self, EPISODES, METRICS, TIMING};
 use super::pages::{Pages, REPLAY, read_page};

@@ -1,10 +1,10 @@
 //! Contextual bandits: the regret of rules for linear values, over many problems.
 
 use gradus_agents::bandit::{LinearLearner, LinearRule};
+use gradus_base::random::{Purpose, Stream, episode_seed};
+use gradus_base::threads;
 use gradus_envs::bandits::ContextualBandit;
-use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::{Action, Env};
-use gradus_nets::threads;
 
 /// The settings of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]

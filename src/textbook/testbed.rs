@@ -3,9 +3,9 @@
 //! `examples/bandit_testbed.rs` draws the book's figures with this module.
 
 use gradus_agents::bandit::{Learner, Rule};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::threads;
 use gradus_envs::bandits::Testbed;
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::threads;
 
 /// Number of problems in a part, which one thread computes. The sums of the parts are added in a fixed order, so the result does not depend
 /// on the number of threads.

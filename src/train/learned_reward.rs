@@ -9,10 +9,10 @@ use std::path::Path;
 
 use gradus_agents::process_reward::sigmoid;
 use gradus_agents::{ConfigError, End, OptimiserConfig, Rollout, UpdateContext};
+use gradus_base::random::episode_seed;
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, with_prefix, without_prefix};
 use gradus_envs::EnvSpec;
-use gradus_envs::random::episode_seed;
 use gradus_envs::text::{Split, TextWorld};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, with_prefix, without_prefix};
 use gradus_nets::{ActionRows, Behaviour, Device, Observations, Policy, Schedule, Store, Texts};
 use gradus_rollouts::{Episode, PlayedEpisode};
 

@@ -10,11 +10,13 @@ use std::collections::VecDeque;
 
 use gradus_agents::replay::Replay;
 use gradus_agents::{Algorithm, Collection, ConfigError, Exploration, Report, Rollout};
-use gradus_envs::random::episode_seed;
+use gradus_base::panics;
+use gradus_base::random::episode_seed;
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, without_prefix};
+use gradus_base::threads;
 use gradus_envs::text::Split;
-use gradus_envs::{EnvError, EnvSpec, TensorEnvSpec, panics};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, without_prefix};
-use gradus_nets::{Behaviour, Device, Policy, Worlds, threads};
+use gradus_envs::{EnvError, EnvSpec, TensorEnvSpec};
+use gradus_nets::{Behaviour, Device, Policy, Worlds};
 use gradus_rollouts::{Collector, Episode, NotThere};
 
 use crate::config::{RewardConfig, effect, is_text};
@@ -473,7 +475,7 @@ fn reads_texts(config: &Config, algorithm: &dyn Algorithm) -> bool {
 }
 
 /// Creates the environments of a training, on the device or on the host according to the setting `torch.worlds`.
-pub(crate) fn collector(config: &Config, world: &EnvSpec, algorithm: &dyn Algorithm) -> Result<Collector, Error> {
+pub fn collector(config: &Config, world: &EnvSpec, algorithm: &dyn Algorithm) -> Result<Collector, Error> {
     let (collection, policy) = (algorithm.collection(), algorithm.behaviour());
     let Config { envs, seed, device, wrappers, .. } = config;
     let (is_asked_for, is_gpu) = (config.torch.worlds == Worlds::Device, matches!(device, Device::Cuda(_) | Device::Mps));

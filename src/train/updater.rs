@@ -2,8 +2,9 @@
 
 use gradus_agents::replay::Page;
 use gradus_agents::{AgentError, Algorithm, Collection, Report, Rollout, UpdateContext};
-use gradus_envs::{EnvSpec, panics};
-use gradus_nets::tensors::{Tensors, TensorsError, add_with_prefix, without_prefix};
+use gradus_base::panics;
+use gradus_base::tensors::{Tensors, TensorsError, add_with_prefix, without_prefix};
+use gradus_envs::EnvSpec;
 
 use super::examples;
 use crate::config::{EarlierSteps, inputs};

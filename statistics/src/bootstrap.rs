@@ -1,7 +1,7 @@
 //! The stratified percentile bootstrap.
 
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::threads;
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::threads;
 
 use super::resamples::{Aggregates, Difference, Differences, Draws, Function, Improvements, LANES, Profiles, Resampled};
 use super::{Aggregate, Scores, mean, probability_of_improvement, profile};

@@ -32,7 +32,7 @@ pub fn mean_paired_difference(x: &[f64], y: &[f64], bootstrap: &Bootstrap) -> Re
 
 #[cfg(test)]
 mod tests {
-    use gradus_nets::threads;
+    use gradus_base::threads;
 
     use super::*;
 

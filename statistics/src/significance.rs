@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::threads;
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::threads;
 
 use super::bootstrap::grouped;
 use super::{Scores, ascending, average};

@@ -1,7 +1,8 @@
 //! The parts that agents with a replay buffer, an actor of continuous actions and critics Q_k(s, a) share.
 
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::{ActorObjective, Batch, Evaluated, Evaluation, QActorCritic, QActorHead, QValues, Sums, ValueObjective, settings};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::settings;
+use gradus_nets::{ActorObjective, Batch, Evaluated, Evaluation, QActorCritic, QActorHead, QValues, Sums, ValueObjective};
 
 use crate::agent::UpdateContext;
 use crate::config::{AgentKind, Setup};

@@ -12,8 +12,9 @@
 //!
 //! Left out: batch normalisation and the weight decay of the critic, which the paper has and later implementations do not.
 
+use gradus_base::settings;
 use gradus_nets::loss::LogProb;
-use gradus_nets::{ActorObjective, Evaluated, Evaluation, Of, QActor, QActorCritic, QActorHead, QValues, settings};
+use gradus_nets::{ActorObjective, Evaluated, Evaluation, Of, QActor, QActorCritic, QActorHead, QValues};
 
 use crate::actor_critic::actor_learner::{ActorLearner, ActorLearnerConfig, CriticObjective};
 use crate::agent::UpdateContext;

@@ -14,9 +14,10 @@
 //!
 //! log pi is the density of actions that are scaled to -1 to 1, as in Stable-Baselines3.
 
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_u64, named};
+use gradus_base::{math, settings};
 use gradus_nets::loss::LogProb;
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, named};
-use gradus_nets::{ActorObjective, Evaluated, Evaluation, LogStdBounds, Of, QActor, QActorCritic, QActorHead, QValues, math, settings};
+use gradus_nets::{ActorObjective, Evaluated, Evaluation, LogStdBounds, Of, QActor, QActorCritic, QActorHead, QValues};
 
 use crate::actor_critic::actor_learner::{ActorLearner, ActorLearnerConfig, CriticObjective};
 use crate::agent::UpdateContext;

@@ -10,7 +10,8 @@
 //!
 //! The names of the settings are those of Stable-Baselines3.
 
-use gradus_nets::{Evaluated, QActor, QActorCritic, QActorHead, settings};
+use gradus_base::settings;
+use gradus_nets::{Evaluated, QActor, QActorCritic, QActorHead};
 
 use crate::actor_critic::actor_learner::{ActorLearner, ActorLearnerConfig};
 use crate::actor_critic::ddpg::{Ddpg, DeterministicObjective};

@@ -1,6 +1,6 @@
 //! KL-UCB: upper confidence bounds from the Kullback-Leibler divergence (Garivier and Cappe, COLT 2011).
 
-use gradus_nets::math::{ln, powi};
+use gradus_base::math::{ln, powi};
 
 /// Returns the divergence of a Bernoulli distribution with probability `q` from one with `p`: p ln(p / q) + (1 - p) ln((1 - p) / (1 - q)).
 ///

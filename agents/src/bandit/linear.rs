@@ -1,6 +1,6 @@
 //! Contextual bandits with linear values: LinUCB and Thompson sampling.
 
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
 
 use super::{epsilon_greedy, greedy};
 

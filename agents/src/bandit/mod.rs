@@ -9,8 +9,8 @@
 //! Ties are broken at random, as in the book's experiments. This matters at the start, when all estimates are equal: always taking the
 //! first arm would favour it. A rule does not depend on an environment: it chooses an arm and receives the reward.
 
-use gradus_envs::random::Stream;
-use gradus_nets::math::{exp, ln};
+use gradus_base::math::{exp, ln};
+use gradus_base::random::Stream;
 
 mod exp3;
 mod kl_ucb;

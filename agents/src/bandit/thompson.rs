@@ -1,7 +1,7 @@
 //! Thompson sampling: an arm is pulled with the probability that it is the best one (Thompson, 1933; Chapelle and Li, 2011).
 
-use gradus_envs::random::Stream;
-use gradus_nets::math::ln;
+use gradus_base::math::ln;
+use gradus_base::random::Stream;
 
 /// Draws a value of an arm from its posterior, if rewards are normal with variance 1 and values were drawn from N(0, prior^2): a normal distribution with the precision
 /// n + 1 / prior^2 and the mean (sum of rewards) / precision.

@@ -12,7 +12,7 @@
 //! learner.report(..)                                      returns means over the minibatches
 //! ```
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_nets::{Batch, Objective, OptimiserStep, Policy, Store, Sums};
 
 use crate::agent::{Report, UpdateContext};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::slice::Chunks;
 
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
 use gradus_nets::Sums;
 
 use crate::parts::aggregation::Aggregation;

@@ -1,6 +1,7 @@
 //! The settings of the optimiser, which all agents share.
 
-use gradus_nets::{OptimiserStep, Rule, Schedule, settings};
+use gradus_base::settings;
+use gradus_nets::{OptimiserStep, Rule, Schedule};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ConfigError;

@@ -11,8 +11,9 @@
 //! The coefficient beta may adapt to the measured divergence, as in lm-human-preferences (Ziegler et al., section 2.2). The reference may
 //! be refreshed every few updates, as in iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1).
 
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64, with_prefix, without_prefix};
-use gradus_nets::{Outputs, Policy, settings};
+use gradus_base::settings;
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64, with_prefix, without_prefix};
+use gradus_nets::{Outputs, Policy};
 use serde::{Deserialize, Serialize};
 
 pub use crate::parts::kl::Estimator;

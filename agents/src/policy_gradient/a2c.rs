@@ -13,7 +13,8 @@
 //!
 //! Left out: the asynchronous workers, see [`a3c`](crate::policy_gradient::a3c).
 
-use gradus_nets::{Evaluation, Objective, Outputs, Policy, settings};
+use gradus_base::settings;
+use gradus_nets::{Evaluation, Objective, Outputs, Policy};
 
 use crate::agent::{Agent, Collection, Report, UpdateContext};
 use crate::config::{AgentConfig, AgentKind, Preset, Setup, preset_files};

@@ -12,9 +12,10 @@
 //!
 //! Left out: updates that overwrite parts of each other (the paper's Hogwild updates take no locks); the recurrent network.
 
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, without_prefix};
-use gradus_nets::{Behaviour, Policy, settings};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::settings;
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, without_prefix};
+use gradus_nets::{Behaviour, Policy};
 
 use crate::agent::{Agent, Collection, Report, UpdateContext};
 use crate::config::{AgentConfig, AgentKind, Preset, Setup, preset_files};

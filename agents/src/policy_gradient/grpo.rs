@@ -38,9 +38,10 @@
 //! and nothing is clipped. Left out: the paper's outer iterations, which retrain the reward model. The training loop of the crate
 //! `gradus` runs these iterations.
 
+use gradus_base::settings;
+use gradus_base::tensors::{Tensors, TensorsError};
 use gradus_nets::loss::LogProb;
-use gradus_nets::tensors::{Tensors, TensorsError};
-use gradus_nets::{Evaluation, Objective, Of, Outputs, Policy, PolicyOutput, Sums, UpdatedGroups, settings};
+use gradus_nets::{Evaluation, Objective, Of, Outputs, Policy, PolicyOutput, Sums, UpdatedGroups};
 use serde::{Deserialize, Serialize};
 
 pub use crate::parts::groups::{GroupFilter, GroupStd, Supervision, group_advantages};

@@ -24,8 +24,9 @@
 //!
 //! Left out: recurrent policies.
 
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32};
-use gradus_nets::{Evaluation, Outputs, Pointwise, Policy, Schedule, settings};
+use gradus_base::settings;
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_f32};
+use gradus_nets::{Evaluation, Outputs, Pointwise, Policy, Schedule};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Collection, Report, UpdateContext};

@@ -39,8 +39,9 @@
 //! Left out, as is common: the factor gamma^t of the book's algorithm. It belongs to the discounted start-state objective and would give
 //! late steps almost no weight.
 
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{Evaluation, Objective, Outputs, Policy, UpdatedGroups, settings};
+use gradus_base::settings;
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_nets::{Evaluation, Objective, Outputs, Policy, UpdatedGroups};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Collection, Report, UpdateContext};

@@ -12,8 +12,9 @@
 //!
 //! Left out: the paper's "vine" sampling, which needs a simulator that can be set to an earlier state.
 
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::{Batch, DIAGNOSTICS, Evaluation, Objective, Outputs, Policy, Store, UpdatedGroups, settings};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::settings;
+use gradus_nets::{Batch, DIAGNOSTICS, Evaluation, Objective, Outputs, Policy, Store, UpdatedGroups};
 
 use serde::{Deserialize, Serialize};
 

@@ -25,9 +25,10 @@
 //! The loss of a pair depends on two whole completions. A first pass therefore computes log pi of all decisions of a minibatch. A second pass
 //! hands the derivatives to the engine.
 
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{ActionRows, Batch, Observations, Of, Policy, Store, Texts, UpdatedGroups, settings};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::settings;
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_nets::{ActionRows, Batch, Observations, Of, Policy, Store, Texts, UpdatedGroups};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Collection, Report, UpdateContext};

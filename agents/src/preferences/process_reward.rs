@@ -11,8 +11,8 @@
 
 use std::ops::Range;
 
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::math::exp;
+use gradus_base::math::exp;
+use gradus_base::random::{Purpose, Stream};
 use gradus_nets::{ActionRows, Batch, Evaluation, Objective, Observations, Outputs, Policy, Store, Texts, UpdatedGroups};
 
 use crate::agent::{Report, UpdateContext};

@@ -13,8 +13,9 @@
 //! The losses are formulas in the scores. All completions of a ranking are in one minibatch, and they are scored first. The derivatives of
 //! the formula are then passed to the engine as an objective over single observations.
 
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::{ActionRows, Batch, Observations, Of, Policy, QValues, Store, Texts, UpdatedGroups, settings};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::settings;
+use gradus_nets::{ActionRows, Batch, Observations, Of, Policy, QValues, Store, Texts, UpdatedGroups};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Report, UpdateContext};

@@ -13,7 +13,8 @@
 //! Left out: noisy networks and the distribution of returns (see [`qr_dqn`](crate::q_learning::qr_dqn)), which Rainbow adds; clipping of rewards, which
 //! is the setting `wrappers.clip_reward`.
 
-use gradus_nets::{Evaluated, Evaluation, Of, QHead, QNetwork, QValues, ValueObjective, settings};
+use gradus_base::settings;
+use gradus_nets::{Evaluated, Evaluation, Of, QHead, QNetwork, QValues, ValueObjective};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::UpdateContext;

@@ -12,8 +12,9 @@
 //!
 //! Left out: M-IQN, the same change to implicit quantile networks.
 
-use gradus_nets::math::{exp, ln};
-use gradus_nets::{Evaluated, QHead, QNetwork, settings};
+use gradus_base::math::{exp, ln};
+use gradus_base::settings;
+use gradus_nets::{Evaluated, QHead, QNetwork};
 
 use crate::agent::UpdateContext;
 use crate::config::{AgentConfig, AgentKind, Preset, Setup, preset_files};

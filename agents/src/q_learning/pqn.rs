@@ -10,9 +10,10 @@
 //!
 //! Left out: the recurrent network of the paper's experiments with partial observations.
 
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64, named};
-use gradus_nets::{Batch, Behaviour, Evaluated, QHead, QNetwork, Store, Sums, greedy, settings};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::settings;
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_u64, named};
+use gradus_nets::{Batch, Behaviour, Evaluated, QHead, QNetwork, Store, Sums, greedy};
 
 use crate::agent::{Collection, Report, UpdateContext};
 use crate::algorithm::Algorithm;

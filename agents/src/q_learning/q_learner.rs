@@ -1,6 +1,7 @@
 //! The parts that agents with a replay buffer and a network of action values share.
 
-use gradus_nets::{Batch, Evaluated, QHead, QNetwork, Store, ValueObjective, greedy, settings};
+use gradus_base::settings;
+use gradus_nets::{Batch, Evaluated, QHead, QNetwork, Store, ValueObjective, greedy};
 
 use crate::agent::UpdateContext;
 use crate::config::{AgentKind, Setup};

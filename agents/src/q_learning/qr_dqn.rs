@@ -11,7 +11,8 @@
 //!
 //! Everything else is as in [`dqn`](crate::q_learning::dqn). Left out: implicit quantiles (IQN), which sample the fractions tau.
 
-use gradus_nets::{Evaluated, Evaluation, QHead, QNetwork, QValues, ValueObjective, settings};
+use gradus_base::settings;
+use gradus_nets::{Evaluated, Evaluation, QHead, QNetwork, QValues, ValueObjective};
 
 use crate::agent::UpdateContext;
 use crate::config::{AgentConfig, AgentKind, Preset, Setup, preset_files};

@@ -18,8 +18,9 @@ mod sum_tree;
 
 use std::collections::VecDeque;
 
-use gradus_envs::random::Stream;
-use gradus_nets::{ActionRows, Observations, Store, math};
+use gradus_base::math;
+use gradus_base::random::Stream;
+use gradus_nets::{ActionRows, Observations, Store};
 
 use crate::replay::sum_tree::SumTree;
 use crate::rollout::{End, GroupId, Rollout, Scaling, Segment};
@@ -37,7 +38,7 @@ const TRUNCATED: u8 = 2;
 ///
 /// ```
 /// use gradus_agents::{End, GroupId, Replay, Rollout, Segment};
-/// use gradus_envs::random::{Purpose, Stream};
+/// use gradus_base::random::{Purpose, Stream};
 /// use gradus_nets::{ActionRows, Store};
 ///
 /// // one environment takes the decisions 0 and 1 and then observes 0.2

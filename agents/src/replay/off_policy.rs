@@ -1,9 +1,10 @@
 //! The loop of agents with a replay buffer, [`OffPolicy`], and the parts that they share: the settings, the buffer, the target network, the
 //! number of updates, and the report.
 
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, with_prefix, without_prefix};
-use gradus_nets::{Behaviour, Evaluated, Network, OptimiserStep, QActorCritic, QNetwork, settings};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::settings;
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, with_prefix, without_prefix};
+use gradus_nets::{Behaviour, Evaluated, Network, OptimiserStep, QActorCritic, QNetwork};
 
 use crate::agent::{Collection, Report, UpdateContext};
 use crate::algorithm::Algorithm;

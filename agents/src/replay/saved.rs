@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use super::{CONTINUES, Final, PAGE, Priorities, Replay, TRUNCATED};
 use crate::replay::sum_tree::SumTree;
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64, named};
 use gradus_nets::ActionRows;
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64, named};
 
 /// A part of a replay buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use gradus_base::math::{exp, ln};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::settings;
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::tabular::{Table, Tabular};
-use gradus_nets::math::{exp, ln};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
-use gradus_nets::{ActionRows, Behaviour, Observations, settings};
+use gradus_nets::{ActionRows, Behaviour, Observations};
 
 use super::value_table::state_of;
 use super::{ActionValues, Experience, ValueTable};

@@ -1,6 +1,6 @@
 //! Double Q-learning: two tables against the maximisation bias (van Hasselt, 2010).
 
-use gradus_nets::settings;
+use gradus_base::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset, sizes};
 use super::{ActionValues, Experience};

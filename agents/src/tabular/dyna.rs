@@ -1,7 +1,7 @@
 //! Dyna-Q: learning from experience, and from a model of it (Sutton, 1990). Dyna-Q+ also rewards what was not tried for long.
 
-use gradus_envs::random::Stream;
-use gradus_nets::settings;
+use gradus_base::random::Stream;
+use gradus_base::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, fits, preset, sizes};
 use super::{ActionValues, Experience, q_learning};
@@ -12,7 +12,7 @@ use crate::error::ConfigError;
 ///
 /// ```
 /// use gradus_agents::tabular::{ActionValues, Experience, Model};
-/// use gradus_envs::random::{Purpose, Stream};
+/// use gradus_base::random::{Purpose, Stream};
 ///
 /// let (mut q, mut model) = (ActionValues::new(2, 1, 0.0), Model::new(2, 1));
 /// model.learn(Experience { state: 0, action: 0, reward: 1.0, next: 1, terminated: true });

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use gradus_base::settings;
 use gradus_envs::tabular::Tabular;
-use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, TableConfig, model, of_random_actions, preset};
 use super::{Sweeps, deterministic, look_ahead, policy_evaluation};

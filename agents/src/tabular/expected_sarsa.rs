@@ -1,6 +1,6 @@
 //! Expected Sarsa (van Seijen et al., 2009).
 
-use gradus_nets::settings;
+use gradus_base::settings;
 
 use super::agent::{Learning, Rule, Seen, TableConfig, preset};
 use super::{ActionValues, Experience};

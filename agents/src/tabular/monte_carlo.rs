@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
+use gradus_base::settings;
 use gradus_envs::tabular::{Outcome, Tabular};
-use gradus_nets::settings;
 use serde::{Deserialize, Serialize};
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, model, of_random_actions, preset};

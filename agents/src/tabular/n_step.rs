@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use gradus_base::settings;
 use gradus_envs::tabular::Tabular;
-use gradus_nets::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, of_random_actions, preset};
 use super::{Steps, Sweeps, Trajectory};

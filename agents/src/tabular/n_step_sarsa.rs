@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use gradus_nets::settings;
+use gradus_base::settings;
 
 use super::Steps;
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset};

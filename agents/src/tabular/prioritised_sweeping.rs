@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use gradus_nets::settings;
+use gradus_base::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, fits, preset};
 use super::{ActionValues, Experience, q_learning};

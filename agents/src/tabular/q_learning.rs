@@ -1,6 +1,6 @@
 //! Q-learning: off-policy control (Watkins, 1989).
 
-use gradus_nets::settings;
+use gradus_base::settings;
 
 use super::agent::{Learning, Rule, Seen, TableConfig, preset};
 use super::{ActionValues, Experience};

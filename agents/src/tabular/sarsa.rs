@@ -1,6 +1,6 @@
 //! Sarsa: on-policy control (Rummery and Niranjan, 1994).
 
-use gradus_nets::settings;
+use gradus_base::settings;
 
 use super::agent::{Learning, Rule, Seen, TableConfig, preset};
 use super::{ActionValues, Experience};

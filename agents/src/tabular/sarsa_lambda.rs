@@ -1,6 +1,6 @@
 //! Sarsa(lambda): control with eligibility traces.
 
-use gradus_nets::settings;
+use gradus_base::settings;
 
 use super::Traces;
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset};

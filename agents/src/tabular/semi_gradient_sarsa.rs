@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
+use gradus_base::math::ln;
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::settings;
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64};
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::math::ln;
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64};
-use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Inspection, Observations, settings};
+use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Inspection, Observations};
 
 use super::Tiles;
 use crate::agent::{Collection, Report, UpdateContext};

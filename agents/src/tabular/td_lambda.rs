@@ -2,7 +2,7 @@
 
 use gradus_envs::tabular::Tabular;
 
-use gradus_nets::settings;
+use gradus_base::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, of_random_actions, preset};
 use super::{Sweeps, Traces};

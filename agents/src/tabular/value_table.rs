@@ -1,8 +1,8 @@
 //! A table of action values as a behaviour.
 
-use gradus_envs::random::Stream;
-use gradus_nets::math::ln;
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f64};
+use gradus_base::math::ln;
+use gradus_base::random::Stream;
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_f64};
 use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Inspection};
 
 use super::ActionValues;

@@ -1,10 +1,10 @@
 //! The identity task: the action must be the state.
 
 use gradus_agents::{Agent, End, GroupId, Rollout, Segment};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::tensors::Data;
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
-use gradus_nets::tensors::Data;
 use gradus_nets::{ActionRows, Activation, Behaviour, Choice, Network, NetworkConfig, Store};
 
 use super::context;

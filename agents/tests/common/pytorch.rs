@@ -1,7 +1,7 @@
 //! Compares networks with golden files that PyTorch wrote.
 
+use gradus_base::tensors::{Data, Tensor, Tensors};
 use gradus_nets::Behaviour;
-use gradus_nets::tensors::{Data, Tensor, Tensors};
 use serde_json::Value;
 
 use crate::golden::{floats, numbers, shape};

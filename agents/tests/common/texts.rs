@@ -1,8 +1,8 @@
 //! Hand-made completions, and a small transformer that samples others.
 
 use gradus_agents::{Agent, End, GroupId, Rollout, Segment};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::text;
 use gradus_nets::cpu::Transformer;
 use gradus_nets::{ActionRows, Behaviour, Choice, FeedForward, Observations, Policy, Store, Texts, TransformerConfig};

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use gradus_nets::tensors::{Tensors, TensorsError};
+use gradus_base::tensors::{Tensors, TensorsError};
 use gradus_nets::{
     Actor, Batch, Behaviour, Evaluation, Group, Network, Objective, OptimiserStep, Outputs, Policy, PolicyOutput, Store, Sums,
     UpdatedGroups,

@@ -4,10 +4,10 @@ use crate::common::{metric, optimiser};
 use gradus_agents::{
     Agent, AgentError, End, GroupId, KlStop, OptimiserConfig, Ppo, PpoConfig, ReferenceConfig, Rollout, Segment, UpdateContext,
 };
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::tensors::Data;
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
-use gradus_nets::tensors::Data;
 use gradus_nets::{ActionRows, Activation, Behaviour, Choice, Network, NetworkConfig, Policy, Schedule, Store};
 
 /// Number of states, which are one-hot observations, and number of actions.

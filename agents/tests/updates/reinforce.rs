@@ -5,9 +5,9 @@ use crate::common::texts::{completions, rollout, transformer};
 use crate::common::{context, metric, optimiser};
 use gradus_agents::reinforce::Baseline;
 use gradus_agents::{Agent, Aggregation, End, GroupId, OptimiserConfig, ReferenceConfig, Reinforce, ReinforceConfig, Rollout, Segment};
+use gradus_base::tensors::Data;
 use gradus_envs::Space;
 use gradus_nets::cpu::ActorCritic;
-use gradus_nets::tensors::Data;
 use gradus_nets::{ActionRows, Behaviour, NetworkConfig, Policy, Store};
 
 /// There is one state, in which the policy's action probabilities are 1/8, 2/8 and 5/8. The eight episodes contain the actions in exactly

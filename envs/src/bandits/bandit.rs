@@ -14,8 +14,8 @@
 use super::testbed::arm_values;
 use super::{largest, normal};
 use crate::episode_rng::{EpisodeRng, split_saved};
-use crate::random::{Purpose, Stream};
 use crate::{Action, Env, EnvError, Space, Step};
+use gradus_base::random::{Purpose, Stream};
 
 /// The reward distribution of an arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,8 +13,8 @@
 
 use super::{largest, normal};
 use crate::episode_rng::{EpisodeRng, split_saved};
-use crate::random::{Purpose, Stream};
 use crate::{Action, Env, EnvError, Space, Step};
+use gradus_base::random::{Purpose, Stream};
 
 /// One linear contextual bandit problem.
 #[derive(Clone, Debug)]

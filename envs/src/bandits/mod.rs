@@ -18,7 +18,7 @@ pub use testbed::Testbed;
 
 use rand_distr::{Distribution, StandardNormal};
 
-use crate::random::Stream;
+use gradus_base::random::Stream;
 
 /// Draws from N(0, 1).
 fn normal(stream: &mut Stream) -> f64 {

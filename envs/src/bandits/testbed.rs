@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use super::{Payout, largest, normal};
-use crate::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 
 /// Many k-armed Gaussian problems.
 ///

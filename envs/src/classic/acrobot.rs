@@ -18,8 +18,8 @@ use std::f64::consts::PI;
 
 use crate::columns::{self, Columnar, Shown, all_between, rounded};
 use crate::scene::{Ink, Scene, Shape};
-use crate::trig::{sin_cos, sin_cos_inline};
 use crate::{Action, Env, EnvError, Space, Step, state};
+use gradus_base::trig::{sin_cos, sin_cos_inline};
 
 const DT: f64 = 0.2;
 const GRAVITY: f64 = 9.8;

@@ -16,8 +16,8 @@ use std::f64::consts::{FRAC_PI_4, PI};
 
 use crate::columns::{self, Columnar, Shown, all_between, rounded};
 use crate::scene::{Ink, Scene, Shape};
-use crate::trig::{sin_cos, sin_cos_near_zero};
 use crate::{Action, ColumnBatch, Env, EnvError, Space, Step, state};
+use gradus_base::trig::{sin_cos, sin_cos_near_zero};
 
 const GRAVITY: f64 = 9.8;
 const CART_MASS: f64 = 1.0;

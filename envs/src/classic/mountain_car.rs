@@ -13,8 +13,8 @@
 
 use crate::columns::{self, Columnar, Shown, between, rounded};
 use crate::scene::{Ink, Scene, Shape};
-use crate::trig::{sin_cos, sin_cos_inline};
 use crate::{Action, Env, EnvError, Space, Step, state};
+use gradus_base::trig::{sin_cos, sin_cos_inline};
 
 pub(crate) const LEFT: f64 = -1.2;
 pub(crate) const RIGHT: f64 = 0.6;

@@ -14,8 +14,8 @@
 
 use super::mountain_car::{GRAVITY, LEFT, MAX_SPEED, RIGHT, observation_space, scene, start};
 use crate::columns::{self, Columnar, Shown};
-use crate::trig::sin_cos_inline;
 use crate::{Action, Env, EnvError, Scene, Space, Step, state};
+use gradus_base::trig::sin_cos_inline;
 
 const POWER: f64 = 0.0015;
 const GOAL: f64 = 0.45;

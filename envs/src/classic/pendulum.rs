@@ -15,8 +15,8 @@ use std::f64::consts::PI;
 
 use crate::columns::{self, Columnar, Shown, between, rounded};
 use crate::scene::{Ink, Scene, Shape};
-use crate::trig::{LARGEST, nearest, sin_cos_inline};
 use crate::{Action, Env, EnvError, Space, Step, state};
+use gradus_base::trig::{LARGEST, nearest, sin_cos_inline};
 
 /// Gymnasium's default gravity, in m/s^2. The argument of [`Pendulum::with_gravity`] is Gymnasium's argument `g`.
 const GRAVITY: f64 = 10.0;

@@ -1,8 +1,8 @@
 //! Batches of every classic task give the same bits as single environments, with every instruction set.
 
 use super::*;
-use crate::random::{Purpose, Stream};
 use crate::{Acrobot, Autoreset, CartPole, MountainCar, MountainCarContinuous, Pendulum, ScalarBatch, VecEnv};
+use gradus_base::random::{Purpose, Stream};
 
 /// Returns an action of environment `env`, as a number in [0, 1). It is random in even environments. In odd environments it pushes in the
 /// direction of `row[velocity]`, because this ends episodes that random actions do not end.

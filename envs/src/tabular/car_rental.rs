@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use super::{Outcome, Table};
 use crate::episode_rng::{EpisodeRng, split_saved};
-use crate::random::Stream;
 use crate::{Action, Env, EnvError, Space, Step};
+use gradus_base::random::Stream;
 
 /// Most cars at a place, and most cars moved in a night.
 const MOST: usize = 20;

@@ -1,7 +1,7 @@
 //! Transition tables of finite Markov decision processes.
 
 use crate::EnvError;
-use crate::random::Stream;
+use gradus_base::random::Stream;
 
 /// One possible outcome of an action: an entry of Gymnasium's `P[state][action]`.
 #[derive(Clone, Copy, Debug, PartialEq)]

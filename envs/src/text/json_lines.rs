@@ -10,7 +10,7 @@ use serde_core::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::EnvError;
-use crate::files::MARK;
+use gradus_base::files::MARK;
 
 /// Maximum length of a line, in bytes.
 const LONGEST_LINE: u64 = 1 << 20;

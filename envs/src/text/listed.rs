@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Division, Split, Task};
-use crate::random::{Purpose, Stream, episode_seed};
+use gradus_base::random::{Purpose, Stream, episode_seed};
 
 /// The seed of all evaluation problems.
 const KEY: u64 = 0x6772_6164_7573;

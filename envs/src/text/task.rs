@@ -2,7 +2,7 @@
 
 use super::Vocabulary;
 use crate::TensorEnvSpec;
-use crate::random::Stream;
+use gradus_base::random::Stream;
 
 /// How a completion ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,7 +177,7 @@ pub trait Task: Send + Sync {
     /// Maximum number of tokens of a prompt. A longer prompt ends the run. Default: the maximum over 500 sampled problems of each split.
     fn longest_prompt(&self) -> usize {
         const SAMPLES: u64 = 500;
-        let length = |split, seed| self.problem(split, &mut Stream::new(seed, crate::random::Purpose::Problem, 0)).prompt.len();
+        let length = |split, seed| self.problem(split, &mut Stream::new(seed, gradus_base::random::Purpose::Problem, 0)).prompt.len();
         let lengths = (0..SAMPLES).flat_map(|seed| Split::ALL.map(|split| length(split, seed)));
         lengths.max().unwrap_or_default()
     }

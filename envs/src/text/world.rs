@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::listed::{Lists, ProblemList};
 use super::{Division, Finish, Split, Task, TextEnv, Verdict};
-use crate::random::{Purpose, Stream, episode_seed};
-use crate::{EnvError, EnvSpec, Space, panics};
+use crate::{EnvError, EnvSpec, Space};
+use gradus_base::panics;
+use gradus_base::random::{Purpose, Stream, episode_seed};
 
 /// Largest allowed number of tokens of a completion.
 const MOST_TOKENS: usize = 1 << 16;

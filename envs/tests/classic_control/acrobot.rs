@@ -1,6 +1,6 @@
 //! Acrobot conserves the energy of its rods, terminates when its tip is above the line, and limits its velocities.
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::{Acrobot, Action, Env, Step};
 
 use super::{after, running};

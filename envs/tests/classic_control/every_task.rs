@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::{Action, Env, MountainCarContinuous, Scene, Shape, Space, registry};
 
 use super::{bits, play, worlds};

@@ -1,6 +1,6 @@
 //! MountainCar, MountainCarContinuous, Acrobot and Pendulum have Gymnasium's spaces, steps and endings.
 //!
-//! The golden files are written by `scripts/golden/gymnasium_classic.py`; `tests/gymnasium.rs` of the root package replays them too.
+//! The golden files are written by `scripts/golden/gymnasium_classic.py`; `tests/environments/gymnasium.rs` of the root package replays them too.
 
 mod acrobot;
 mod every_task;
@@ -8,7 +8,7 @@ mod mountain_car;
 mod pendulum;
 mod recordings;
 
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
 use gradus_envs::{Action, Env, EnvSpec, Space, Step, registry};
 
 const NAMES: [&str; 4] = ["mountain-car", "mountain-car-continuous", "acrobot", "pendulum"];

@@ -18,7 +18,7 @@ pub struct Golden {
 
 /// The recorded episodes of a task.
 pub fn golden(name: &str) -> Vec<Golden> {
-    let file = format!("{}/../tests/golden/{}.jsonl", env!("CARGO_MANIFEST_DIR"), name.replace('-', "_"));
+    let file = gradus_testing::golden::path(&format!("{}.jsonl", name.replace('-', "_")));
     let text = std::fs::read_to_string(file).unwrap();
     let list = |value: &Value| value.as_array().unwrap().clone();
     let numbers = |value: &Value| -> Vec<f64> { list(value).iter().map(|x| x.as_f64().unwrap()).collect() };

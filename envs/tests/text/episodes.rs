@@ -1,6 +1,6 @@
 //! How a text episode starts, continues, ends, is rewarded and is saved.
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::text::{Finish, Split, TextOptions};
 use gradus_envs::{Action, Env, EnvSpec, Step};
 

@@ -1,6 +1,6 @@
 //! Tasks from files.
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::text::{Division, FileTask, Finish, Split, Task};
 
 /// Returns the task with these lines.

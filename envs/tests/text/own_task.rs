@@ -1,7 +1,7 @@
 //! A custom task passes the checker, and a task that violates its contract ends the run with an error that names the task.
 
+use gradus_base::random::{Purpose, Stream, episode_seed};
 use gradus_checker as checker;
-use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{Division, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};
 use gradus_envs::{Actions, EnvError, EnvSpec};
 

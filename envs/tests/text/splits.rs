@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use gradus_base::random::{Purpose, Stream};
 use gradus_checker as checker;
-use gradus_envs::random::{Purpose, Stream};
 use gradus_envs::text::{Division, ProblemList, Split, Task, TextWorld};
 use gradus_envs::{EnvSpec, registry};
 

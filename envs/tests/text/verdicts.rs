@@ -1,7 +1,7 @@
 //! The verdicts of each task equal hand-computed verdicts, and each problem's reference answer has the largest reward.
 
 use Finish::{Eos, Length};
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::text::{Finish, Split, Task, Verdict, tokens};
 use gradus_envs::{Action, Env, Step};
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use gradus_envs::random::episode_seed;
+use gradus_base::random::episode_seed;
 use gradus_envs::text::{Split, TextOptions};
 use gradus_envs::wrappers::ClipReward;
 use gradus_envs::{Action, Actions, Autoreset, Ending, Env, EnvSpec, Starts, VecEnv, registry};

@@ -6,7 +6,7 @@ mod masks;
 mod resets;
 mod time_limits;
 
-use gradus_envs::random::episode_seed;
+use gradus_base::random::episode_seed;
 use gradus_envs::{Action, Autoreset, Env, EnvError, ScalarBatch, Space, Step, TimeLimit, VecEnv};
 
 const SEED: u64 = 21;

@@ -1,7 +1,7 @@
 //! Action masks: the mask of a finished environment is not read, the environments of a group have the same start, and a running episode
 //! without a valid action is an error.
 
-use gradus_envs::random::episode_seed;
+use gradus_base::random::episode_seed;
 use gradus_envs::{Action, Actions, Autoreset, Env, EnvError, EnvSpec, Space, Starts, Step};
 
 /// A game without a valid action at its end: the mask of the final state is all false, and no action is chosen from it.

@@ -7,5 +7,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let presets = concat!(env!("CARGO_MANIFEST_DIR"), "/presets");
-    gradus::app().with_world(thermostat::world()).agent::<awr::AwrConfig>().presets(presets).run()
+    gradus_cli::app().with_world(thermostat::world()).agent::<awr::AwrConfig>().presets(presets).run()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::ActorCritic;
@@ -10,11 +10,11 @@ use super::head::{Decisions, HeadPass};
 use super::layer::padded;
 use super::layout::{Head, Layout};
 use super::pass::{Observed, Pass, TILE, Workspace};
-use super::simd::{Kernel, Simd, dispatch};
 use super::weights::Weights;
-use crate::math::exp_inline;
 use crate::policy::restore;
 use crate::{ActionRows, Actor, ActorState, Choice, Store, categorical};
+use gradus_base::math::exp_inline;
+use gradus_base::simd::{Kernel, Simd, dispatch};
 
 /// Computes the values of `values.len()` observations of a store, from observation `first` on.
 pub(super) struct Values<'a> {

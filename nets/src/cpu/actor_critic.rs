@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
 
 use super::act::{Answer, CpuActor, Describe, Values};
 use super::aligned::Aligned;
@@ -11,15 +11,15 @@ use super::forward_backward::{Ask, Fisher, ForwardBackward, Learn, Question, Sub
 use super::layer::{Layer, padded};
 use super::layout::{Head, Layout, Part};
 use super::pass::{Lane, TILE, Workspace};
-use super::simd::{Level, dispatch};
 use super::weights::{Named, Visit, Weights, behaviour_by_weights, network_by_weights, reduce};
 use crate::footprint::Footprint;
 use crate::init::{orthogonal, uniform};
-use crate::math::exp;
 use crate::network::Actions;
-use crate::tensors::Tensors;
-use crate::threads;
 use crate::{ActionRows, Actor, Batch, Behaviour, Inspection, NetworkConfig, NetworkError, Objective, Policy, PolicyOutput, Store, Sums};
+use gradus_base::math::exp;
+use gradus_base::simd::{Level, dispatch};
+use gradus_base::tensors::Tensors;
+use gradus_base::threads;
 
 /// The largest number of lanes of a batch, and so of the cores that share a batch. The limit must not depend on how many cores the machine
 /// has.

@@ -7,9 +7,9 @@ use super::layer::{Layer, padded};
 use super::layout::{Layout, Part};
 use super::pass::{GradientOf, Lane, Pass, TILE, Workspace};
 use super::product::Start;
-use super::simd::{Kernel, Simd};
 use super::update::squares;
 use crate::{Batch, Objective, PolicyOutput, Store, Sums, UpdatedGroups};
+use gradus_base::simd::{Kernel, Simd};
 
 /// A batch, its objective and the network.
 #[derive(Clone, Copy)]

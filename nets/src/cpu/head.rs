@@ -8,16 +8,16 @@
 //! reads, and theta_jk ~ N(0, sigma_jk^2). The variance of action k is sum_j phi_j^2 sigma_jk^2 + 1e-6. As in Stable-Baselines3, no
 //! derivative of this variance with respect to phi is computed.
 
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
 
 use super::aligned::Aligned;
 use super::layer::padded;
 use super::layout::{Head, Layout, Part};
 use super::pass::{Observed, TILE, Workspace};
-use super::product::{Product, Start};
-use super::simd::{Kernel, Simd, Square};
-use crate::math::{exp_inline, ln_inline};
+use super::product::{Product, Start, product};
 use crate::{ActionRows, PolicyOutput, Store, categorical, gaussian};
+use gradus_base::math::{exp_inline, ln_inline};
+use gradus_base::simd::{Kernel, Simd, Square};
 
 /// Added to the variances of gSDE so that they are never 0.
 const VARIANCE_FLOOR: f32 = 1e-6;
@@ -139,18 +139,21 @@ impl Kernel for Distributions<'_> {
                 let Workspace { input, trunk, actor, head: HeadSpace { log_stds, squares, variances, .. }, .. } = w;
                 let phi = features(input, trunk, actor);
                 squares[..rows * f_stride].iter_mut().zip(phi).for_each(|(square, phi)| *square = phi * phi);
-                simd.product(Product {
-                    m: rows,
-                    n: stride,
-                    k: layout.features(),
-                    a: squares,
-                    a_strides: (f_stride, 1),
-                    b: variances,
-                    b_stride: stride,
-                    c: log_stds,
-                    c_stride: stride,
-                    start: Start::Zero,
-                });
+                product(
+                    simd,
+                    Product {
+                        m: rows,
+                        n: stride,
+                        k: layout.features(),
+                        a: squares,
+                        a_strides: (f_stride, 1),
+                        b: variances,
+                        b_stride: stride,
+                        c: log_stds,
+                        c_stride: stride,
+                        start: Start::Zero,
+                    },
+                );
                 log_stds[..rows * stride].iter_mut().for_each(|x| *x = 0.5 * ln_inline(*x + VARIANCE_FLOOR));
             }
         }
@@ -396,18 +399,21 @@ impl<S: Simd> HeadPass<'_, S> {
             let row = self.row(row); // excludes the padding, which must stay 0
             d_log_stds[row.clone()].iter_mut().zip(&log_stds[row]).for_each(|(d, log_std)| *d *= exp_inline(-2.0 * log_std));
         }
-        self.simd.product(Product {
-            m: self.layout.features(),
-            n: stride,
-            k: rows,
-            a: squares,
-            a_strides: (1, padded(self.layout.features())),
-            b: d_log_stds,
-            b_stride: stride,
-            c: gradient,
-            c_stride: stride,
-            start,
-        });
+        product(
+            self.simd,
+            Product {
+                m: self.layout.features(),
+                n: stride,
+                k: rows,
+                a: squares,
+                a_strides: (1, padded(self.layout.features())),
+                b: d_log_stds,
+                b_stride: stride,
+                c: gradient,
+                c_stride: stride,
+                start,
+            },
+        );
     }
 
     /// Multiplies `delta`, the change of the outputs of the actor's last layer, by weight x Fisher information, in place. Adds the product

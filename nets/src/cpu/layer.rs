@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::layout::Part;
-use super::product::{Dots, Finish, Product, Start};
-use super::simd::{Kernel, Simd, Square};
+use super::product::{Dots, Finish, Product, Start, product, product_then};
+use gradus_base::simd::{Kernel, Simd, Square};
 
 /// Rounds a row's width up to a multiple of sixteen; the numbers in the padding are 0.
 pub(super) fn padded(width: usize) -> usize {
@@ -94,18 +94,21 @@ impl Layer {
     #[inline(always)]
     pub fn backward_bias<S: Simd>(&self, simd: S, rows: usize, dy: &[f32], gradient: &mut Part<'_>, start: Start<'_>) {
         let y_stride = padded(self.outputs);
-        simd.product(Product {
-            m: 1,
-            n: y_stride,
-            k: rows,
-            a: &[1.0],
-            a_strides: (0, 0),
-            b: dy,
-            b_stride: y_stride,
-            c: gradient.of(self.bias..self.bias + y_stride),
-            c_stride: y_stride,
-            start,
-        });
+        product(
+            simd,
+            Product {
+                m: 1,
+                n: y_stride,
+                k: rows,
+                a: &[1.0],
+                a_strides: (0, 0),
+                b: dy,
+                b_stride: y_stride,
+                c: gradient.of(self.bias..self.bias + y_stride),
+                c_stride: y_stride,
+                start,
+            },
+        );
     }
 
     /// Adds to the gradient of some rows of the weights as they are stored (or sets it, with `Start::Zero`). `gradient` has these rows.
@@ -122,18 +125,21 @@ impl Layer {
         let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
         // dW (output x input) = dy' x of a narrow layer; dW (input x output) = x' dy of a wide layer
         let (a, a_stride, b, b_stride) = if self.is_narrow() { (dy, y_stride, x, x_stride) } else { (x, x_stride, dy, y_stride) };
-        simd.product(Product {
-            m: stored.len(),
-            n: b_stride,
-            k: rows,
-            a: &a[stored.start..],
-            a_strides: (1, a_stride),
-            b,
-            b_stride,
-            c: gradient,
-            c_stride: b_stride,
-            start,
-        });
+        product(
+            simd,
+            Product {
+                m: stored.len(),
+                n: b_stride,
+                k: rows,
+                a: &a[stored.start..],
+                a_strides: (1, a_stride),
+                b,
+                b_stride,
+                c: gradient,
+                c_stride: b_stride,
+                start,
+            },
+        );
     }
 
     /// Computes dx = (start + dy W') times `finish`, the derivative of the activation that gave x, if any. A wide layer reads its transposed
@@ -165,7 +171,7 @@ impl Layer {
             c_stride: x_stride,
             start,
         };
-        simd.product_then(product, finish);
+        product_then(simd, product, finish);
     }
 
     /// End of the layer's transposed weights among those of its chain.
@@ -205,18 +211,21 @@ impl Layer {
         if let Start::Sum = start {
             transpose(simd, (dx, x_stride), (rows, self.inputs), (dx_columns, lanes));
         }
-        simd.product(Product {
-            m: self.inputs,
-            n: lanes,
-            k: self.outputs,
-            a: &parameters[self.weights..self.weights + self.weight_len()],
-            a_strides: (y_stride, 1),
-            b: dy_columns,
-            b_stride: lanes,
-            c: dx_columns,
-            c_stride: lanes,
-            start,
-        });
+        product(
+            simd,
+            Product {
+                m: self.inputs,
+                n: lanes,
+                k: self.outputs,
+                a: &parameters[self.weights..self.weights + self.weight_len()],
+                a_strides: (y_stride, 1),
+                b: dy_columns,
+                b_stride: lanes,
+                c: dx_columns,
+                c_stride: lanes,
+                start,
+            },
+        );
         transpose(simd, (dx_columns, lanes), (self.inputs, rows), (dx, x_stride));
         let n = rows * x_stride;
         finish.apply::<S>(&mut dx[..n], 0, (n, n));
@@ -294,7 +303,7 @@ impl Kernel for Multiply<'_> {
                 c_stride: y_stride,
                 start,
             };
-            return simd.product_then(product, finish);
+            return product_then(simd, product, finish);
         }
         let dots = Dots { rows, outputs: layer.outputs, x, weights, stride: x_stride };
         dots.run(simd, |row, output, sum| {

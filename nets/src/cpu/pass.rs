@@ -5,8 +5,8 @@ use super::head::HeadSpace;
 use super::layer::{Layer, padded};
 use super::layout::{Chain, Layout, Part};
 use super::product::{Finish, Start};
-use super::simd::{Kernel, Simd};
 use crate::{Activation, PolicyOutput, Sums};
+use gradus_base::simd::{Kernel, Simd};
 
 /// Rows per tile.
 pub(super) const TILE: usize = 64;

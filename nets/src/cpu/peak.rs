@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use super::simd::{Kernel, Level, Simd, dispatch};
+use gradus_base::simd::{Kernel, Level, Simd, dispatch};
 
 /// Number of independent chains of multiply-adds. It is at least latency x execution units, and at most the number of registers.
 const CHAINS: usize = 12;

@@ -1,9 +1,9 @@
 //! The matrix product that all passes use, and the dot products of layers that are too narrow for it.
 #![allow(unsafe_code)]
 
-use super::simd::{Simd, Square};
 use crate::Activation;
-use crate::math::tanh_inline;
+use gradus_base::math::tanh_inline;
+use gradus_base::simd::{Kernel, Level, Simd, Square};
 
 /// The initial value of a product.
 #[derive(Clone, Copy)]
@@ -92,9 +92,37 @@ pub struct Product<'a> {
     pub start: Start<'a>,
 }
 
+/// Computes a matrix product.
+#[inline(always)]
+pub fn product<S: Simd>(simd: S, product: Product<'_>) {
+    product_then(simd, product, Finish::Same);
+}
+
+/// Computes a matrix product, and a function of each of its elements.
+#[inline(always)]
+pub fn product_then<S: Simd>(simd: S, product: Product<'_>, finish: Finish<'_>) {
+    simd.call(Finished(product, finish));
+}
+
+/// A product and the function of its elements, which all kernels share.
+struct Finished<'a>(Product<'a>, Finish<'a>);
+
+impl Kernel for Finished<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        // as many rows and vectors as the registers hold
+        match S::LEVEL {
+            Level::Avx512 => run::<S, 6, 4>(self.0, self.1),
+            Level::Avx2 => run::<S, 6, 2>(self.0, self.1),
+            Level::Portable => run::<S, 4, 1>(self.0, self.1),
+        }
+    }
+}
+
 /// Computes C in blocks of at most `R` rows and `V` vectors, which stay in registers.
 #[inline(always)]
-pub(super) fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>, finish: Finish<'_>) {
+fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>, finish: Finish<'_>) {
     const { assert!(V <= 4 && R <= 6, "kernels exist for at most 4 vectors and 6 rows") };
     if p.m == 0 || p.n == 0 {
         return;

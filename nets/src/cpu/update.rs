@@ -1,10 +1,11 @@
 //! The optimiser: adds up the lanes' gradients and applies the update rules.
 
 use super::aligned::Aligned;
-use super::simd::{Kernel, Level, Simd, dispatch};
-use crate::math::sum16;
+use crate::Rule;
 use crate::optimiser::{BETA1, BETA2, Rectified};
-use crate::{Rule, threads};
+use gradus_base::simd::sum16;
+use gradus_base::simd::{Kernel, Level, Simd, dispatch};
+use gradus_base::threads;
 
 /// RMSprop's decay rate of the second moment.
 const ALPHA: f32 = 0.99;

@@ -1,12 +1,13 @@
 //! A policy's parameters in one flat vector: their names, their gradient, and the state of the optimiser.
 
 use super::aligned::Aligned;
-use super::simd::{Level, dispatch};
 use super::update::{Moments, Reduce, Squares, Update};
 use crate::clocks::{self, in_range};
 use crate::optimiser::{BETA1, BETA2};
-use crate::tensors::{Tensor, Tensors, TensorsError, get_f32};
-use crate::{Group, OptimiserStep, UpdatedGroups, threads};
+use crate::{Group, OptimiserStep, UpdatedGroups};
+use gradus_base::simd::{Level, dispatch};
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_f32};
+use gradus_base::threads;
 
 /// Number of parameters summed in one piece of work.
 const CHUNK: usize = 8192;
@@ -160,21 +161,21 @@ pub(super) fn norm<'a>(level: Level, parts: impl Iterator<Item = &'a [f32]>) -> 
 /// `parameters_changed`.
 macro_rules! behaviour_by_weights {
     () => {
-        fn save(&self) -> $crate::tensors::Tensors {
+        fn save(&self) -> gradus_base::tensors::Tensors {
             $crate::cpu::weights::Named::to_tensors(&self.layout, &self.weights.values, "")
         }
 
-        fn load(&mut self, tensors: &$crate::tensors::Tensors) -> Result<(), $crate::tensors::TensorsError> {
+        fn load(&mut self, tensors: &gradus_base::tensors::Tensors) -> Result<(), gradus_base::tensors::TensorsError> {
             self.weights.load(&self.layout, tensors)?;
             self.parameters_changed();
             Ok(())
         }
 
-        fn save_optimiser(&self) -> $crate::tensors::Tensors {
+        fn save_optimiser(&self) -> gradus_base::tensors::Tensors {
             self.weights.save_optimiser(&self.layout)
         }
 
-        fn load_optimiser(&mut self, tensors: &$crate::tensors::Tensors) -> Result<(), $crate::tensors::TensorsError> {
+        fn load_optimiser(&mut self, tensors: &gradus_base::tensors::Tensors) -> Result<(), gradus_base::tensors::TensorsError> {
             self.weights.load_optimiser(&self.layout, tensors)
         }
     };

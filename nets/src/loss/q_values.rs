@@ -1,7 +1,7 @@
 //! Several numbers of one decision, such as quantiles and critics.
 
 use super::{Of, Q};
-use crate::math::{exp, ln};
+use gradus_base::math::{exp, ln};
 
 /// Several numbers of one decision: the values, quantiles or logits of an action, or the values of several critics.
 ///

@@ -1,14 +1,14 @@
 //! Chooses actions for rows of observations: the device computes the distributions, and the host samples from them.
 
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
 use rand_distr::{Distribution as _, StandardNormal};
 use tch::{Kind, TchError, no_grad};
 
 use super::actor_critic::ActorCritic;
 use super::parameters::{Views, to_device, to_host};
-use crate::math::exp;
 use crate::policy::restore;
 use crate::{ActionRows, Actor, ActorState, Choice, categorical, gaussian};
+use gradus_base::math::exp;
 
 /// The actor of an [`ActorCritic`].
 pub(super) struct RowActor<'a> {

@@ -14,11 +14,11 @@ use super::library::{open, use_threads};
 use super::parameters::{Parameters, Views, to_device, to_host};
 use super::raw::Shared;
 use crate::network::Actions;
-use crate::tensors::Tensors;
 use crate::{
     ActionRows, Activation, Actor, Batch, Behaviour, Device, NetworkConfig, NetworkError, Objective, Policy, Store, UpdatedGroups,
 };
 use crate::{Precision, Sums, TorchConfig, cpu};
+use gradus_base::tensors::Tensors;
 
 /// Actor and critic on libtorch.
 pub struct ActorCritic {

@@ -3,11 +3,11 @@
 /// The shared methods of [`Behaviour`](crate::Behaviour).
 macro_rules! behaviour_by_parameters {
     () => {
-        fn save(&self) -> $crate::tensors::Tensors {
+        fn save(&self) -> gradus_base::tensors::Tensors {
             self.parameters.save()
         }
 
-        fn load(&mut self, tensors: &$crate::tensors::Tensors) -> Result<(), $crate::tensors::TensorsError> {
+        fn load(&mut self, tensors: &gradus_base::tensors::Tensors) -> Result<(), gradus_base::tensors::TensorsError> {
             self.parameters.load(tensors)
         }
 
@@ -19,11 +19,11 @@ macro_rules! behaviour_by_parameters {
             true
         }
 
-        fn save_optimiser(&self) -> $crate::tensors::Tensors {
+        fn save_optimiser(&self) -> gradus_base::tensors::Tensors {
             self.parameters.save_optimiser()
         }
 
-        fn load_optimiser(&mut self, tensors: &$crate::tensors::Tensors) -> Result<(), $crate::tensors::TensorsError> {
+        fn load_optimiser(&mut self, tensors: &gradus_base::tensors::Tensors) -> Result<(), gradus_base::tensors::TensorsError> {
             self.parameters.load_optimiser(tensors)
         }
     };

@@ -3,7 +3,8 @@
 use tch::{Kind, TchError, Tensor, no_grad};
 
 use super::parameters::{to_device, to_host};
-use crate::{Batch, Objective, PolicyOutput, Sums, threads};
+use crate::{Batch, Objective, PolicyOutput, Sums};
+use gradus_base::threads;
 
 /// Number of decisions in a slice. A slice is evaluated by one thread.
 const SLICE: usize = 512;

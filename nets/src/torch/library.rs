@@ -9,7 +9,8 @@ use super::fault::one_line;
 use super::parameters::{to_device, to_host};
 use super::raw;
 use super::trouble::{self, Trouble};
-use crate::{Device, Precision, threads};
+use crate::{Device, Precision};
+use gradus_base::threads;
 
 /// The version of libtorch that `tch` supports.
 pub const EXPECTED: &str = "2.11.0";

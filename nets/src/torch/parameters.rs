@@ -9,8 +9,8 @@ use super::fault::{Fault, one_line};
 use super::raw::Shared;
 use crate::clocks::{self, in_range};
 use crate::optimiser::{self, Rectified};
-use crate::tensors::{Tensor as Named, Tensors, TensorsError, get_f32};
 use crate::{Group, OptimiserStep, Rule, UpdatedGroups};
+use gradus_base::tensors::{Tensor as Named, Tensors, TensorsError, get_f32};
 
 // the f32 constants of the engine `cpu`, so that a checkpoint of one engine can be resumed on the other
 const BETA1: f64 = optimiser::BETA1 as f64;

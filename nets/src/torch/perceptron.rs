@@ -8,8 +8,8 @@ use super::fault::{Fault, one_line};
 use super::library::open;
 use super::parameters::{Parameters, Views, to_device};
 use super::raw::Shared;
-use crate::tensors::Tensors;
 use crate::{Activation, Device, NetworkConfig, NetworkError, Observations, Precision, Store, TorchConfig};
+use gradus_base::tensors::Tensors;
 
 /// Added to the variance of a row of a layer normalisation, as in the engine `cpu`.
 const EPSILON: f64 = 1e-5;

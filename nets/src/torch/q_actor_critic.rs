@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::ops::Range;
 
+use gradus_base::random::Stream;
 use gradus_envs::Space;
-use gradus_envs::random::Stream;
 use tch::{Kind, TchError, Tensor, no_grad};
 
 use super::common::{behaviour_by_parameters, impl_network};
@@ -15,11 +15,11 @@ use super::perceptron::{self, chain};
 use crate::policy::restore;
 use crate::q_actor_critic::ActorNoise;
 use crate::squashed::HALF_LN_2PI;
-use crate::tensors::Tensors;
 use crate::{
     ActionRows, ActionScale, Actor, ActorObjective, ActorState, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, LogStdBounds,
     NetworkConfig, NetworkError, Of, QActor, QActorHead, QValues, Store, Sums, TorchConfig, UpdatedGroups, ValueObjective, cpu,
 };
+use gradus_base::tensors::Tensors;
 
 /// Added to the variances of gSDE, as in the engine `cpu`.
 const VARIANCE_FLOOR: f64 = 1e-6;

@@ -12,11 +12,11 @@ use super::library::use_threads;
 use super::parameters::{Parameters, Views, to_device, to_host};
 use super::perceptron::{self, chain, rows};
 use crate::q_network::greedy;
-use crate::tensors::Tensors;
 use crate::{
     ActionRows, Actor, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, NetworkConfig, NetworkError, QHead, QValues, Store,
     TorchConfig, UpdatedGroups, ValueObjective, cpu,
 };
+use gradus_base::tensors::Tensors;
 
 /// A network of action values on libtorch.
 pub struct QNetwork {

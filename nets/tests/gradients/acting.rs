@@ -1,6 +1,6 @@
 //! The probability ratio of a new action is 1, and actions are sampled with their probabilities.
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::{ActionRows, Behaviour, Choice, Store};
 

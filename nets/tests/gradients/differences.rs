@@ -1,7 +1,7 @@
 //! The gradient equals central differences for several shapes of hidden layers, both activations, and separate and shared networks.
 
-use gradus_envs::random::{Purpose, Stream};
-use gradus_nets::tensors::Data;
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::tensors::Data;
 use gradus_nets::{Activation, Batch, Behaviour, Network, NetworkConfig, Policy};
 
 use super::{Curved, batch, network, store};

@@ -1,7 +1,7 @@
 //! The losses and gradients of a batch's parts add up, an empty batch has loss and gradient 0, and `values` agrees with the values
 //! that an objective receives. Declaring that an objective depends on values alone does not change the results.
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_nets::{ActionRows, Batch, Evaluation, Network, NetworkConfig, Objective, Outputs, Policy, Store, Sums, UpdatedGroups};
 
 use super::{Curved, WIDTH, batch, network, outputs, small_networks, store};

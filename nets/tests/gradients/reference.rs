@@ -1,6 +1,6 @@
 //! The actor-critic in f64, and the derivative of its loss by central differences.
 
-use gradus_nets::tensors::{Data, Tensors};
+use gradus_base::tensors::{Data, Tensors};
 use gradus_nets::{ActionRows, Activation, Store};
 
 use super::{Curved, WIDTH};

@@ -1,8 +1,8 @@
 //! Fisher-vector products equal differences of the divergence's gradient. The Fisher information is symmetric and positive semidefinite.
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::tensors::Data;
 use gradus_nets::cpu::ActorCritic;
-use gradus_nets::tensors::Data;
 use gradus_nets::{Batch, Behaviour, Network, Policy};
 
 use super::{Case, Curved, Divergence, KINDS, Kind, cases, uniform};

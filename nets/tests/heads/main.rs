@@ -7,11 +7,11 @@ mod reference;
 
 use std::sync::Mutex;
 
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::tensors::{Data, Tensor};
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::loss::Output;
-use gradus_nets::tensors::{Data, Tensor};
 use gradus_nets::{
     ActionRows, Activation, Batch, Behaviour, Evaluation, Loss, NetworkConfig, Objective, Of, Outputs, Policy, PolicyOutput, Store,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gradus_nets::tensors::{Data, Tensor, Tensors};
+use gradus_base::tensors::{Data, Tensor, Tensors};
 use gradus_nets::{ActionRows, Store};
 
 use super::Kind;

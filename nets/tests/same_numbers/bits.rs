@@ -1,8 +1,9 @@
 //! Results do not depend on instruction sets, threads, batch sizes or earlier computations.
 
+use gradus_base::simd::Level;
+use gradus_base::threads;
 use gradus_nets::cpu::ActorCritic;
-use gradus_nets::cpu::simd::Level;
-use gradus_nets::{Batch, Network, Policy, Rule, Store, threads};
+use gradus_nets::{Batch, Network, Policy, Rule, Store};
 
 use super::{Quadratic, WIDTH, assert_same, bits, history, policy, shapes, store};
 

@@ -4,10 +4,10 @@ mod bits;
 mod parameters;
 mod pinned;
 
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::simd::Level;
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
 use gradus_nets::cpu::ActorCritic;
-use gradus_nets::cpu::simd::Level;
 use gradus_nets::{
     ActionRows, Activation, Batch, Behaviour, Choice, Evaluation, Network, NetworkConfig, Objective, OptimiserStep, Outputs, Policy, Rule,
     Store,

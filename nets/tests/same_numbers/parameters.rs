@@ -1,7 +1,7 @@
 //! Parameters: derived copies, snapshots, padding, groups and initial values.
 
-use gradus_nets::cpu::simd::Level;
-use gradus_nets::tensors::{Data, Tensors};
+use gradus_base::simd::Level;
+use gradus_base::tensors::{Data, Tensors};
 use gradus_nets::{Batch, Behaviour, Network, NetworkConfig, OptimiserStep, Policy, Rule};
 
 use super::{Quadratic, bits, policy, shapes, step, store};

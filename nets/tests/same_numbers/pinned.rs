@@ -1,8 +1,8 @@
 //! Seed 1 gives the pinned numbers.
 
+use gradus_base::simd::Level;
+use gradus_base::tensors::Data;
 use gradus_envs::Space;
-use gradus_nets::cpu::simd::Level;
-use gradus_nets::tensors::Data;
 use gradus_nets::{Batch, Behaviour, Network, NetworkConfig, Policy, Rule};
 
 use super::{Quadratic, policy, step, store};

@@ -22,10 +22,11 @@ mod writer;
 use std::ops::Range;
 
 use gradus_agents::{Collection, Exploration, Rollout, Segment};
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
+use gradus_base::threads;
 use gradus_envs::{Autoreset, Ending, EnvError, EnvSpec, Space, Starts, VecEnv};
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64};
-use gradus_nets::{Behaviour, Prefix, threads};
+use gradus_nets::{Behaviour, Prefix};
 
 use crate::{Normaliser, PlayedEpisode, WrapperConfig, play_greedily, split};
 use assemble::assemble;

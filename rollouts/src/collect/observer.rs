@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use gradus_agents::{Collection, Exploration, Rollout};
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::tensors::{Tensors, TensorsError};
 use gradus_envs::{Actions, Finished, Outcome, Space, text};
-use gradus_nets::tensors::{Tensors, TensorsError};
 use gradus_nets::{ActorState, Behaviour, Sampling};
 
 use super::assemble::{EnvShape, assemble};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use gradus_envs::random::{Purpose, Stream};
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::{Autoreset, EnvError, EnvSpec, Space, Starts, VecEnv};
 
 use super::assemble::EnvShape;

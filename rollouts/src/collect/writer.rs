@@ -4,11 +4,12 @@
 //! environments, or as many as allowed, generate at the same time. The episodes of an environment are generated one after another.
 
 use gradus_agents::Collection;
-use gradus_envs::random::episode_seed;
+use gradus_base::random::episode_seed;
+use gradus_base::threads;
 use gradus_envs::text::{TextWorld, tokens};
 use gradus_envs::{EnvSpec, TensorEnvSpec};
+use gradus_nets::Behaviour;
 use gradus_nets::torch::StreamPosition;
-use gradus_nets::{Behaviour, threads};
 
 use super::NotThere;
 use super::on_device::transformer;

@@ -25,8 +25,9 @@
 use std::fmt;
 use std::path::Path;
 
+use gradus_base::panics;
 use gradus_envs::registry::without_folder;
-use gradus_envs::{Action, Ending, Env, EnvError, EnvSpec, panics};
+use gradus_envs::{Action, Ending, Env, EnvError, EnvSpec};
 use serde::Serialize;
 
 mod file;

@@ -13,10 +13,10 @@ use gradus_agents::process_reward::{self, StepQuality};
 use gradus_agents::reward_model::{self, Agreement, RewardModelConfig};
 use gradus_agents::{AgentError, OptimiserConfig, Report, UpdateContext};
 use gradus_agents::{Pair, registry};
-use gradus_envs::random::{Purpose, Stream, episode_seed};
+use gradus_base::random::{Purpose, Stream, episode_seed};
+use gradus_base::tensors::{Tensors, TensorsError, get_u64};
 use gradus_envs::text::{Split, TextWorld};
 use gradus_envs::{EnvError, EnvSpec};
-use gradus_nets::tensors::{Tensors, TensorsError, get_u64};
 use gradus_nets::{Behaviour, Policy, Sampling};
 use gradus_rollouts::generate;
 

@@ -1,10 +1,10 @@
 //! Preferences between completions: the task's verifier or another judge ranks the completions of each problem.
 
 use gradus_agents::reward_model::{Preferences, Ranking};
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_envs::EnvError;
 use gradus_envs::text::{Split, TextWorld};
 use gradus_nets::Behaviour;
-use gradus_nets::tensors::{Tensor, Tensors, TensorsError, get_u64};
 
 use super::{Completions, Judge, Questions};
 

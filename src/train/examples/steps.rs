@@ -1,10 +1,10 @@
 //! Labelled steps of completions. The label says whether the step is right, by the task's verifier or by completions that continue it.
 
 use gradus_agents::process_reward::{LabelledSteps, StepLabel};
+use gradus_base::random::{Purpose, Stream, episode_seed};
+use gradus_base::tensors::{Tensor, TensorsError};
 use gradus_envs::EnvError;
-use gradus_envs::random::{Purpose, Stream, episode_seed};
 use gradus_envs::text::{SolutionStep, Split, TextWorld};
-use gradus_nets::tensors::{Tensor, TensorsError};
 use gradus_nets::{Behaviour, Sampling};
 use gradus_rollouts::{Start, continue_from};
 

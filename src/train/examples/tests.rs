@@ -1,7 +1,7 @@
 use gradus_agents::process_reward::StepLabel;
+use gradus_base::tensors::Tensor;
 use gradus_envs::EnvSpec;
 use gradus_envs::text::{Division, Finish, Problem, Task, TextOptions, Verdict, Vocabulary};
-use gradus_nets::tensors::Tensor;
 use gradus_nets::{ActionRows, Observations, Store, Texts};
 
 use super::rankings::{draw, load, preferences, ranked, save};
@@ -55,7 +55,7 @@ fn rankings_are_saved_and_loaded() {
     let (rankings, world) = drawn(4);
     let (vocabulary, context) = (world.task.vocabulary().len() as u32, world.space().width() - 1);
     let words = |rankings: &[RankedTexts]| match save(rankings).remove("rankings").unwrap() {
-        Tensor { data: gradus_nets::tensors::Data::U64(words), .. } => words,
+        Tensor { data: gradus_base::tensors::Data::U64(words), .. } => words,
         other => panic!("expected whole numbers, got {other:?}"),
     };
     let of = |words: &[u64], prompts: Option<&[u64]>| {
@@ -200,7 +200,7 @@ fn rollouts_label_steps_with_their_success() {
 fn labelled_texts_are_saved_and_loaded() {
     let texts = labelled(StepLabels::Soft, 8);
     let words = |texts: &[LabelledText]| match steps::save(texts) {
-        Tensor { data: gradus_nets::tensors::Data::U64(words), .. } => words,
+        Tensor { data: gradus_base::tensors::Data::U64(words), .. } => words,
         other => panic!("expected whole numbers, got {other:?}"),
     };
     let saved = words(&texts);
@@ -282,7 +282,7 @@ fn preferences_are_read_from_lines() {
 /// The worth of a completion to a policy is the sum of its tokens' log-probabilities, for any number of completions at once.
 #[test]
 fn a_policy_judges_by_its_log_likelihood() {
-    let dir = crate::temporary::tempdir().unwrap();
+    let dir = gradus_testing::tempdir().unwrap();
     let config = Config::preset("grpo", "chain-sum", None).unwrap();
     let world = config.world().unwrap();
     let text = world.text.clone().unwrap();

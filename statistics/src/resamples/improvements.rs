@@ -1,6 +1,6 @@
 //! Probabilities of improvement.
 
-use gradus_envs::simd::{Kernel, Level, dispatch};
+use gradus_base::simd::{Kernel, Level, Simd, dispatch};
 
 use super::{Draws, LANES, Resampled};
 use crate::bootstrap::grouped;
@@ -113,8 +113,9 @@ struct Wins<'a> {
 }
 
 impl Kernel for Wins<'_> {
+    type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, _: S) {
         let Self { task: Task { runs, ranks }, seconds, x_counts, y_counts, together, wins } = self;
         // below[k]: how many copies of the k lowest scores of the second table are drawn
         let mut below = vec![Lanes([0; LANES]); y_counts.len() + 1];

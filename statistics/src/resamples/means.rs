@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use gradus_envs::simd::{Kernel, Level, dispatch};
+use gradus_base::simd::{Kernel, Level, Simd, dispatch};
 
 use super::{Draws, LANES, Resampled};
 use crate::{Aggregate, Scores, ascending, median_of, middle_of};
@@ -64,8 +64,9 @@ struct AddRows<'a> {
 }
 
 impl Kernel for AddRows<'_> {
+    type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, _: S) {
         let (mut all, mut part) = (*self.all, *self.part);
         for drawn in self.drawn {
             for lane in 0..TOGETHER {
@@ -110,8 +111,9 @@ struct Middle<'a> {
 }
 
 impl Kernel for Middle<'_> {
+    type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, _: S) {
         let (start, end) = (self.middle.start, self.middle.end);
         let (mut before, mut sums) = ([0_u32; LANES], [0.0; LANES]);
         for scores in self.sorted.chunks(8) {

@@ -7,7 +7,7 @@
 mod improvements;
 mod means;
 
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
 
 use super::{Scores, ascending};
 

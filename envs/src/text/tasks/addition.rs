@@ -10,8 +10,8 @@
 //! The denominator of the fraction is the length of the sum or of the answer, whichever is longer. An answer without EOS counts as one
 //! digit longer. So only a correct answer with EOS gets reward 1.
 
-use crate::random::Stream;
 use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
+use gradus_base::random::Stream;
 
 /// Addition of two numbers with the same number of digits.
 ///

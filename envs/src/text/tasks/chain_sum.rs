@@ -11,8 +11,8 @@
 //! A running total is correct if it equals the expected total at its position and ends with `;` or `#`. A total cut off by EOS or by the
 //! maximum length gets no reward, so stopping early does not pay. An extra total is a step with reward 0.
 
-use crate::random::Stream;
 use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
+use gradus_base::random::Stream;
 
 /// Chain sums of a fixed number of digits.
 ///

@@ -10,9 +10,9 @@
 //! Values are exact fractions: `7/2*4` is 14. An expression with a division by 0, or with an intermediate value beyond 64 bits, does not
 //! reach the target. A number above 4294967295 does not parse.
 
-use crate::random::Stream;
 use crate::text::expression::{Expression, Fraction};
 use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
+use gradus_base::random::Stream;
 
 /// The largest target of generated problems.
 const TARGET: u32 = 99;

@@ -33,11 +33,11 @@ use regex_lite::Regex;
 use serde_json::{Map, Value};
 
 use crate::EnvError;
-use crate::random::Stream;
 use crate::text::expression::{Expression, Fraction};
 use crate::text::json_lines::{self, at, known, short};
 use crate::text::machine::Machine;
 use crate::text::{Division, Finish, Problem, Split, Task, Verdict, Vocabulary};
+use gradus_base::random::Stream;
 
 /// The keys of a problem and of the settings.
 const KEYS: [&str; 5] = ["prompt", "answer", "verifier", "example", "split"];

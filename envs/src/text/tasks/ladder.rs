@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::files::expect_file;
 use crate::text::{Addition, ChainSum, Countdown, FileTask, Order, Preference, Program, Sequence, TargetSum};
 use crate::{EnvError, EnvSpec};
+use gradus_base::files::expect_file;
 
 /// A task and its levels.
 struct Ladder {

@@ -20,8 +20,8 @@
 //! texts. A policy that optimises the reward model writes ever more of them, and the true score falls below 0. This is a small example of
 //! over-optimisation (Gao, Schulman and Hilton, arXiv 2210.10760).
 
-use crate::random::Stream;
 use crate::text::{Finish, Problem, Split, Task, Verdict, Vocabulary};
+use gradus_base::random::Stream;
 
 const LETTERS: u32 = 8;
 

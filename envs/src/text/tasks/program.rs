@@ -11,9 +11,9 @@
 //! A test fails if the result is wrong or the program stops with an error ([`Halt`](crate::text::machine::Halt)). All tests fail if the
 //! answer is not a program or has no EOS.
 
-use crate::random::Stream;
 use crate::text::machine::Machine;
 use crate::text::{Answer, Division, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};
+use gradus_base::random::Stream;
 
 /// Number of shown values.
 const SHOWN: usize = 3;

@@ -12,8 +12,8 @@
 //! denominator of each fraction is the length of the correct or of the given answer, whichever is longer. An answer without EOS counts as
 //! one letter longer. The equality is 1 for the correct answer with EOS, and 0 for any other answer.
 
-use crate::random::Stream;
 use crate::text::{Answer, Finish, Problem, Rule, Rules, Split, Task, Verdict, Vocabulary};
+use gradus_base::random::Stream;
 
 const LETTERS: &str = "abcdefgh";
 

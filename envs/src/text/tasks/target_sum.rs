@@ -10,8 +10,8 @@
 //! There are no splits because a one-digit number is a single symbol: a policy cannot generalise to a symbol that it has never seen.
 
 use crate::TensorEnvSpec;
-use crate::random::Stream;
 use crate::text::{Division, Finish, Problem, Split, Task, Verdict, Vocabulary};
+use gradus_base::random::Stream;
 
 /// Target sum with numbers from 1 to a maximum.
 ///

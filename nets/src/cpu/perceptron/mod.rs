@@ -8,7 +8,7 @@ use super::layer::{Layer, padded};
 use super::weights::Visit;
 use crate::init::{orthogonal, uniform};
 use crate::{Activation, NetworkConfig};
-use gradus_envs::random::Stream;
+use gradus_base::random::Stream;
 pub(super) use tile::{ROWS, Tile, gradient};
 
 /// Parameters of a block: what one thread computes of the gradient at a time. Blocks are small, so that every thread gets its share.

@@ -7,12 +7,12 @@
 use super::super::aligned::Aligned;
 use super::super::layout::Part as Slice;
 use super::super::product::{Finish, Start};
-use super::super::simd::{Kernel, Level, Simd, dispatch};
 use super::super::update::squares;
 use super::super::weights::norm;
 use super::{Block, Dense, Part, Perceptron, padded};
-use crate::math::sum16;
-use crate::threads;
+use gradus_base::simd::sum16;
+use gradus_base::simd::{Kernel, Level, Simd, dispatch};
+use gradus_base::threads;
 
 /// Rows per tile.
 pub(in crate::cpu) const ROWS: usize = 32;

@@ -5,11 +5,11 @@
 
 use super::super::layer::padded;
 use super::super::perceptron::{ROWS, Tile};
-use super::super::simd::{Kernel, Level, Simd, dispatch};
 use super::layout::QActorLayout;
-use crate::math::{exp_inline, ln_inline, tanh_inline};
 use crate::squashed::{HALF_LN_2PI, log_prob, log_slope};
 use crate::{LogStdBounds, QActor};
+use gradus_base::math::{exp_inline, ln_inline, tanh_inline};
+use gradus_base::simd::{Kernel, Level, Simd, dispatch};
 
 /// Added to the variances of gSDE, as in Stable-Baselines3.
 const VARIANCE_FLOOR: f32 = 1e-6;

@@ -8,22 +8,23 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
 
 use super::aligned::Aligned;
 use super::perceptron::{ROWS, Tile, gradient};
-use super::simd::Level;
 use super::update::track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::footprint::Footprint;
 use crate::policy::restore;
 use crate::q_actor_critic::ActorNoise;
-use crate::tensors::Tensors;
 use crate::{
     ActionRows, ActionScale, Actor, ActorObjective, ActorState, Batch, Behaviour, Choice, Evaluated, NetworkConfig, NetworkError, QActor,
-    QActorHead, Store, Sums, UpdatedGroups, ValueObjective, threads,
+    QActorHead, Store, Sums, UpdatedGroups, ValueObjective,
 };
+use gradus_base::simd::Level;
+use gradus_base::tensors::Tensors;
+use gradus_base::threads;
 use head::{ActorTile, Noise};
 use layout::QActorLayout;
 use tile::{Decisions, QActorTile};

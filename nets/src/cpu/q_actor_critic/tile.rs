@@ -2,10 +2,10 @@
 
 use super::super::layer::padded;
 use super::super::perceptron::{ROWS, Tile};
-use super::super::simd::{Level, dispatch};
 use super::head::{ActorTile, Noise, ThroughActions};
 use super::layout::QActorLayout;
 use crate::{ActionRows, ActorObjective, Batch, Evaluated, Evaluation, Of, QValues, Store, ValueObjective};
+use gradus_base::simd::{Level, dispatch};
 
 /// The activations of some rows in all networks.
 pub(super) struct QActorTile {

@@ -7,20 +7,21 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use gradus_base::random::{Purpose, Stream};
 use gradus_envs::Space;
-use gradus_envs::random::{Purpose, Stream};
 
 use super::aligned::Aligned;
 use super::perceptron::{ROWS, gradient};
-use super::simd::Level;
 use super::update::track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::footprint::Footprint;
-use crate::tensors::Tensors;
 use crate::{
     ActionRows, Actor, Batch, Behaviour, Choice, Evaluated, Inspection, NetworkConfig, NetworkError, QHead, Store, UpdatedGroups,
-    ValueObjective, threads,
+    ValueObjective,
 };
+use gradus_base::simd::Level;
+use gradus_base::tensors::Tensors;
+use gradus_base::threads;
 use layout::QLayout;
 use tile::{QTile, Question};
 

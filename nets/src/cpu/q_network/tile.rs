@@ -1,9 +1,9 @@
 //! A network of action values over a tile of rows: Q from the output layers, and the objective.
 
 use super::super::perceptron::{ROWS, Tile};
-use super::super::simd::Level;
 use super::layout::QLayout;
 use crate::{ActionRows, Batch, Evaluated, Evaluation, QValues, Store, ValueObjective};
+use gradus_base::simd::Level;
 
 /// The activations of some rows and their action values.
 pub(super) struct QTile {

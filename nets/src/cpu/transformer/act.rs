@@ -13,9 +13,9 @@ use super::pass::Workspace;
 use super::plan::Sizes;
 use super::trunk::{Forward, Memory};
 use crate::cpu::layer::padded;
-use crate::cpu::simd::{Kernel, Simd, dispatch};
 use crate::policy::restore;
 use crate::{ActionRows, Actor, ActorState, Choice, categorical};
+use gradus_base::simd::{Kernel, Simd, dispatch};
 
 /// Maximum number of tokens that are read together; a row with more new tokens is read alone.
 const TILE_TOKENS: usize = 192;

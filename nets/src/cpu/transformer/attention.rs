@@ -6,9 +6,10 @@
 use super::layout::Layout;
 use super::rows::dot;
 use crate::cpu::layer::padded;
-use crate::cpu::product::{Product, Start};
-use crate::cpu::simd::Simd;
-use crate::math::{exp_inline, max16, sum16};
+use crate::cpu::product::{Product, Start, product};
+use gradus_base::math::exp_inline;
+use gradus_base::simd::Simd;
+use gradus_base::simd::{max16, sum16};
 
 /// Consecutive tokens of a sequence: rows `first .. first + new` of a tile. They follow `before` tokens, which are cached or are in the
 /// same tile, from row `shared` on.
@@ -126,35 +127,41 @@ impl<S: Simd> Attention<'_, S> {
         let (w, d, stride, scale) = (self.layout.width, self.layout.head_width(), span.stride(), self.scale());
         for head in 0..self.layout.heads {
             let p = &mut probabilities[span.probabilities + head * span.new * stride..][..span.new * stride];
-            self.simd.product(Product {
-                m: span.new,
-                n: stride,
-                k: d,
-                a: &self.qkv[span.first * 3 * w + head * d..],
-                a_strides: (3 * w, 1),
-                b: &keys[head * d * key_stride..],
-                b_stride: key_stride,
-                c: p,
-                c_stride: stride,
-                start: Start::Zero,
-            });
+            product(
+                self.simd,
+                Product {
+                    m: span.new,
+                    n: stride,
+                    k: d,
+                    a: &self.qkv[span.first * 3 * w + head * d..],
+                    a_strides: (3 * w, 1),
+                    b: &keys[head * d * key_stride..],
+                    b_stride: key_stride,
+                    c: p,
+                    c_stride: stride,
+                    start: Start::Zero,
+                },
+            );
             for (i, row) in p.chunks_exact_mut(stride).enumerate() {
                 softmax(row, span.before + i, scale);
             }
             let (mut place, mut start) = (0, Start::Zero);
             for (values, tokens) in values.into_iter().filter(|(_, tokens)| *tokens > 0) {
-                self.simd.product(Product {
-                    m: span.new,
-                    n: d,
-                    k: tokens,
-                    a: &p[place..],
-                    a_strides: (stride, 1),
-                    b: &values[head * d..],
-                    b_stride: value_stride,
-                    c: &mut out[span.first * w + head * d..],
-                    c_stride: w,
-                    start,
-                });
+                product(
+                    self.simd,
+                    Product {
+                        m: span.new,
+                        n: d,
+                        k: tokens,
+                        a: &p[place..],
+                        a_strides: (stride, 1),
+                        b: &values[head * d..],
+                        b_stride: value_stride,
+                        c: &mut out[span.first * w + head * d..],
+                        c_stride: w,
+                        start,
+                    },
+                );
                 (place, start) = (place + tokens, Start::Sum);
             }
         }
@@ -224,7 +231,7 @@ impl<S: Simd> Attention<'_, S> {
         (c, c_stride): (&mut [f32], usize),
         start: Start<'_>,
     ) {
-        self.simd.product(Product { m, n, k, a, a_strides, b, b_stride, c, c_stride, start });
+        product(self.simd, Product { m, n, k, a, a_strides, b, b_stride, c, c_stride, start });
     }
 }
 

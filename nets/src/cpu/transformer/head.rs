@@ -7,8 +7,8 @@ use crate::PolicyOutput;
 use crate::categorical;
 use crate::cpu::aligned::Aligned;
 use crate::cpu::layer::padded;
-use crate::cpu::product::{Product, Start};
-use crate::cpu::simd::{Kernel, Simd};
+use crate::cpu::product::{Product, Start, product};
+use gradus_base::simd::{Kernel, Simd};
 
 /// The final stream at the decisions of a tile, before (`x`) and after (`h`) the last norm, and the derivatives.
 pub(super) struct Ends {
@@ -83,18 +83,21 @@ impl Kernel for Distributions<'_> {
         let Self { layout, parameters, transposed, stream, rows, masks, space } = self;
         let (w, stride) = (layout.width, padded(layout.vocabulary));
         read(layout, &parameters[layout.policy.norm..][..w], stream, rows, &mut space.policy);
-        simd.product(Product {
-            m: rows.len(),
-            n: stride,
-            k: w,
-            a: &space.policy.h,
-            a_strides: (w, 1),
-            b: &transposed[layout.unembedding..],
-            b_stride: stride,
-            c: &mut space.log_probs,
-            c_stride: stride,
-            start: Start::Zero,
-        });
+        product(
+            simd,
+            Product {
+                m: rows.len(),
+                n: stride,
+                k: w,
+                a: &space.policy.h,
+                a_strides: (w, 1),
+                b: &transposed[layout.unembedding..],
+                b_stride: stride,
+                c: &mut space.log_probs,
+                c_stride: stride,
+                start: Start::Zero,
+            },
+        );
         for (row, logits) in space.log_probs.chunks_exact_mut(stride).take(rows.len()).enumerate() {
             let logits = &mut logits[..layout.vocabulary];
             logits.iter_mut().for_each(|z| *z /= layout.temperature);
@@ -213,30 +216,36 @@ impl Kernel for Back<'_> {
         let m = rows.len();
         let embeddings = layout.policy.embeddings..layout.policy.embeddings + n * w;
         // dE = dz' h, dh = dz E
-        simd.product(Product {
-            m: n,
-            n: w,
-            k: m,
-            a: d_logits,
-            a_strides: (1, stride),
-            b: &policy.h,
-            b_stride: w,
-            c: &mut gradient[embeddings.clone()],
-            c_stride: w,
-            start: Start::Sum,
-        });
-        simd.product(Product {
-            m,
-            n: w,
-            k: n,
-            a: d_logits,
-            a_strides: (stride, 1),
-            b: &parameters[embeddings],
-            b_stride: w,
-            c: &mut policy.d_h,
-            c_stride: w,
-            start: Start::Zero,
-        });
+        product(
+            simd,
+            Product {
+                m: n,
+                n: w,
+                k: m,
+                a: d_logits,
+                a_strides: (1, stride),
+                b: &policy.h,
+                b_stride: w,
+                c: &mut gradient[embeddings.clone()],
+                c_stride: w,
+                start: Start::Sum,
+            },
+        );
+        product(
+            simd,
+            Product {
+                m,
+                n: w,
+                k: n,
+                a: d_logits,
+                a_strides: (stride, 1),
+                b: &parameters[embeddings],
+                b_stride: w,
+                c: &mut policy.d_h,
+                c_stride: w,
+                start: Start::Zero,
+            },
+        );
         let head = &parameters[layout.value_head..][..w];
         let ends = if let Some(critic) = critic {
             critic.d_h[..m * w].fill(0.0);

@@ -1,7 +1,7 @@
 //! The parameters of a transformer: their positions in the flat vector, their names and their initial values.
 
-use gradus_envs::random::{Purpose, Stream};
-use gradus_envs::trig::sin_cos;
+use gradus_base::random::{Purpose, Stream};
+use gradus_base::trig::sin_cos;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::plan::{MAX_LANES, TILE_TOKENS};

@@ -23,11 +23,12 @@ use self::pass::{Answer, Lane, Question, Workspace};
 use self::plan::Plan;
 use super::aligned::Aligned;
 use super::layer::padded;
-use super::simd::Level;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::footprint::Footprint;
-use crate::tensors::Tensors;
-use crate::{ActionRows, Actor, Batch, Behaviour, NetworkError, Objective, Policy, Store, Sums, TransformerConfig, threads};
+use crate::{ActionRows, Actor, Batch, Behaviour, NetworkError, Objective, Policy, Store, Sums, TransformerConfig};
+use gradus_base::simd::Level;
+use gradus_base::tensors::Tensors;
+use gradus_base::threads;
 
 /// A transformer on the CPU.
 pub struct Transformer {

@@ -10,8 +10,8 @@ use super::plan::{Plan, Sizes};
 use super::trunk::{Backward, Forward, TrunkSpace};
 use crate::cpu::aligned::Aligned;
 use crate::cpu::layer::padded;
-use crate::cpu::simd::{Level, dispatch};
 use crate::{ActionRows, Batch, Objective, Store, Sums};
+use gradus_base::simd::{Level, dispatch};
 
 /// A tile's activations and derivatives.
 pub(super) struct Workspace {

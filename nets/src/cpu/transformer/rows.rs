@@ -1,7 +1,8 @@
 //! Operations on single rows: norms, activations, rotations.
 
 use super::layout::Layout;
-use crate::math::{exp_inline, sum16, tanh_inline};
+use gradus_base::math::{exp_inline, tanh_inline};
+use gradus_base::simd::sum16;
 
 /// The constant eps that [`norm`] adds to the mean square.
 const NORM_EPSILON: f32 = 1e-5;

@@ -9,8 +9,8 @@ use super::plan::Sizes;
 use super::rows::{activate, activate_backward, norm, norm_backward, rotate};
 use crate::cpu::aligned::Aligned;
 use crate::cpu::layer::padded;
-use crate::cpu::product::{Product, Start};
-use crate::cpu::simd::{Kernel, Simd};
+use crate::cpu::product::{Product, Start, product};
+use gradus_base::simd::{Kernel, Simd};
 
 /// The activations of a layer for a tile.
 pub(super) struct LayerSpace {
@@ -99,18 +99,21 @@ impl Memory {
 /// Computes y = start + x W.
 #[inline(always)]
 pub(super) fn multiply<S: Simd>(simd: S, linear: Linear, parameters: &[f32], rows: usize, x: &[f32], y: &mut [f32], start: Start<'_>) {
-    simd.product(Product {
-        m: rows,
-        n: linear.outputs,
-        k: linear.inputs,
-        a: x,
-        a_strides: (linear.inputs, 1),
-        b: &parameters[linear.at..linear.at + linear.len()],
-        b_stride: linear.outputs,
-        c: y,
-        c_stride: linear.outputs,
-        start,
-    });
+    product(
+        simd,
+        Product {
+            m: rows,
+            n: linear.outputs,
+            k: linear.inputs,
+            a: x,
+            a_strides: (linear.inputs, 1),
+            b: &parameters[linear.at..linear.at + linear.len()],
+            b_stride: linear.outputs,
+            c: y,
+            c_stride: linear.outputs,
+            start,
+        },
+    );
 }
 
 /// Computes dW += x' dy and dx = dy W'.
@@ -124,30 +127,36 @@ fn multiply_backward<S: Simd>(
     dx: &mut [f32],
     gradient: &mut [f32],
 ) {
-    simd.product(Product {
-        m: linear.inputs,
-        n: linear.outputs,
-        k: rows,
-        a: x,
-        a_strides: (1, linear.inputs),
-        b: dy,
-        b_stride: linear.outputs,
-        c: &mut gradient[linear.at..linear.at + linear.len()],
-        c_stride: linear.outputs,
-        start: Start::Sum,
-    });
-    simd.product(Product {
-        m: rows,
-        n: linear.inputs,
-        k: linear.outputs,
-        a: dy,
-        a_strides: (linear.outputs, 1),
-        b: &transposed[linear.transposed..linear.transposed + linear.len()],
-        b_stride: linear.inputs,
-        c: dx,
-        c_stride: linear.inputs,
-        start: Start::Zero,
-    });
+    product(
+        simd,
+        Product {
+            m: linear.inputs,
+            n: linear.outputs,
+            k: rows,
+            a: x,
+            a_strides: (1, linear.inputs),
+            b: dy,
+            b_stride: linear.outputs,
+            c: &mut gradient[linear.at..linear.at + linear.len()],
+            c_stride: linear.outputs,
+            start: Start::Sum,
+        },
+    );
+    product(
+        simd,
+        Product {
+            m: rows,
+            n: linear.inputs,
+            k: linear.outputs,
+            a: dy,
+            a_strides: (linear.outputs, 1),
+            b: &transposed[linear.transposed..linear.transposed + linear.len()],
+            b_stride: linear.inputs,
+            c: dx,
+            c_stride: linear.inputs,
+            start: Start::Zero,
+        },
+    );
 }
 
 /// The forward pass: computes the final stream of every token into `space.stream`.

@@ -23,13 +23,13 @@ use super::forward_backward::{Said, Slices, assert_batch, forward_backward, forw
 use super::library::{open, use_threads};
 use super::parameters::{Parameters, to_device, to_host};
 use super::raw::Shared;
-use crate::tensors::Tensors;
 use crate::texts::Asked;
 use crate::{
     ActionRows, Actor, Batch, Behaviour, Critic, Device, NetworkError, Objective, Observations, Policy, Store, Sums, TorchConfig,
     UpdatedGroups,
 };
 use crate::{TransformerConfig, cpu};
+use gradus_base::tensors::Tensors;
 
 /// A transformer on libtorch.
 pub struct Transformer {

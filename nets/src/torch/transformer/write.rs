@@ -3,7 +3,7 @@
 //! An actor copies the log-probabilities for each token to the host and samples there. Here the uniform numbers are computed on the device
 //! in advance, and are the same as those of the host's streams. The next pass reads a sampled token without a copy to the host.
 
-use gradus_envs::random::Purpose;
+use gradus_base::random::Purpose;
 use tch::{Kind, TchError, Tensor, no_grad};
 
 use super::Transformer;

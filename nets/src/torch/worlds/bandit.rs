@@ -1,8 +1,8 @@
 //! The bandits of [`gradus_envs::bandits`] as tensor programs. An episode is one pull of an arm. All its random numbers are drawn at its
 //! start.
 
+use gradus_base::random::Purpose;
 use gradus_envs::bandits::Payout;
-use gradus_envs::random::Purpose;
 use tch::{Device, Kind, TchError, Tensor};
 
 use super::normal::{self, Ziggurat};

@@ -6,7 +6,7 @@
 
 use std::f64::consts::PI;
 
-use gradus_envs::random::Purpose;
+use gradus_base::random::Purpose;
 use tch::{Kind, TchError, Tensor};
 
 use super::random::{unit, words};

@@ -7,7 +7,7 @@
 //! [`TextWorlds`] compute prompts, completions and verdicts on the device. Only log pi of the tokens and a few numbers per completion are
 //! copied to the host.
 //!
-//! The random numbers are those of the host: the keyed streams of [`gradus_envs::random`], word for word. So an environment's episodes have
+//! The random numbers are those of the host: the keyed streams of [`gradus_base::random`], word for word. So an environment's episodes have
 //! the same seeds, initial states and random numbers as on the host, and actions are sampled with the same uniform numbers. A checkpoint
 //! that is written on the device can be resumed on the host.
 

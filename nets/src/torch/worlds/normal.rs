@@ -9,7 +9,7 @@
 
 use std::convert::Infallible;
 
-use gradus_envs::random::Purpose;
+use gradus_base::random::Purpose;
 use rand::rand_core::TryRng;
 use rand_distr::{Distribution, StandardNormal};
 use tch::{Device, Kind, TchError, Tensor};

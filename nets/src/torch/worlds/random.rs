@@ -1,9 +1,9 @@
-//! The keyed streams of [`gradus_envs::random`] on a device: the same words, for thousands of keys and counters at once.
+//! The keyed streams of [`gradus_base::random`] on a device: the same words, for thousands of keys and counters at once.
 //!
 //! 32-bit words are stored in i64 tensors. Philox multiplies two words. The 64-bit product wraps around in i64 without losing bits, and
 //! shifts and masks split it into two words. There is no branch and no copy to the host.
 
-use gradus_envs::random::Purpose;
+use gradus_base::random::Purpose;
 use tch::{Kind, TchError, Tensor};
 
 const MULTIPLIERS: [i64; 2] = [0xD251_1F53, 0xCD9E_8D57];

@@ -1,7 +1,7 @@
 //! Rollouts on a device: the environments take steps with a policy's actions, and the recorded steps become a store.
 
+use gradus_base::random::Purpose;
 use gradus_envs::Ending;
-use gradus_envs::random::Purpose;
 use tch::{Kind, TchError, Tensor, no_grad};
 
 use super::random::{episode_seeds, halves, sample, unit_f32, words};

@@ -3,7 +3,7 @@
 //! The host supplies a table of the prompts of all target numbers. Sums are whole numbers. If the device supports f64, rewards are computed
 //! in f64 and have the same bits as on the host.
 
-use gradus_envs::random::Purpose;
+use gradus_base::random::Purpose;
 use gradus_envs::text::{TargetSum as Task, TextOptions, TextWorld};
 use tch::{Device, Kind, TchError, Tensor};
 
@@ -54,7 +54,7 @@ impl TargetSum {
     }
 
     /// Returns the target numbers of the episodes with these seeds, which are split into two words. A target number is the first unbiased
-    /// number of its episode's stream, as [`Stream::below`](gradus_envs::random::Stream::below) draws it, plus 1.
+    /// number of its episode's stream, as [`Stream::below`](gradus_base::random::Stream::below) draws it, plus 1.
     pub fn numbers(&self, seeds: &[Tensor; 2]) -> Result<Tensor, TchError> {
         let (whole, drawn) = ((Kind::Int64, seeds[0].device()), 4 * BLOCKS);
         let least = (1_i64 << 32) % self.largest;

@@ -4,7 +4,7 @@
 //! has the same words as a checkpoint of environments on the host.
 
 use gradus_agents::{Collection, End, GroupId, Rollout, Segment};
-use gradus_envs::random::episode_seed;
+use gradus_base::random::episode_seed;
 use gradus_envs::{EnvError, EnvSpec};
 use gradus_nets::Behaviour;
 use gradus_nets::torch::worlds::{Record, Standing, Worlds, knows};

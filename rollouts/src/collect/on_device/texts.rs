@@ -5,7 +5,7 @@
 //! the same words as a checkpoint of environments on the host. Loading computes these words again and checks that they are equal.
 
 use gradus_agents::{Collection, Completion, End, GroupId, Rollout, Segment};
-use gradus_envs::random::episode_seed;
+use gradus_base::random::episode_seed;
 use gradus_envs::text::TextWorld;
 use gradus_envs::{Ending, EnvError, EnvSpec, Starts};
 use gradus_nets::Behaviour;

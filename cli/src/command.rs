@@ -1,0 +1,173 @@
+//! The command line: its arguments, and the function that each command calls.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+use gradus::{Error, one_line, program_name};
+
+use crate::output::{complain, say, warn, written};
+use crate::{
+    advice, bandit, bench, check, compare, doctor, eval, explain, export, guide, inspect, list, new, pages, play, plot, probe, reproduce,
+    reward_model, sample, sft, signals, train, values, verify,
+};
+
+/// Reinforcement-learning toolkit for teaching and research.
+#[derive(Parser)]
+#[command(version, about, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train an agent and write a run folder.
+    Train(Box<train::Train>),
+    /// Evaluate trained policies.
+    Eval(eval::Eval),
+    /// Play an episode in the terminal, or write it as an animated GIF.
+    Play(play::Play),
+    /// Try an agent in probe worlds, the smallest ones there are, and say which properties it has. Exit code 1 if one is missing.
+    Probe(probe::Probe),
+    /// Draw the values and the greedy actions of a policy, in the terminal and as a figure.
+    Values(values::Values),
+    /// Say in words what looks sick in a run, and which page explains it.
+    Explain(explain::Explain),
+    /// Write a policy with a model card, its evaluation and an animation, to be published.
+    Export(export::Export),
+    /// Supervised warm start: train a fresh policy on the known answers of a text task.
+    Sft(sft::Sft),
+    /// Train a reward model of a text task from preferences.
+    RewardModel(reward_model::RewardModel),
+    /// Compare the advantages and gradients of all estimators on one set of rollouts.
+    Inspect(inspect::Inspect),
+    /// Complete a prompt and show every token's log-probability, entropy, value and advantage.
+    Sample(sample::Sample),
+    /// Compare agents on environments over several seeds, and write tables, figures and a report.
+    Compare(compare::Compare),
+    /// Draw the learning curves or other metrics of run folders, or the figures of a comparison from its results.csv, except its sheet of episodes. Runs that differ only
+    /// in their seed are drawn as one line with a band.
+    Plot(plot::Draw),
+    /// Compare bandit rules on many problems: rewards, regret and figures.
+    Bandit(bandit::Bandit),
+    /// Redraw a published figure and say whether it holds: `gradus reproduce list` lists them.
+    Reproduce(reproduce::Reproduce),
+    /// Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs.
+    Pages(pages::Pages),
+    /// Check that an environment implements its interface correctly. Exit code 1 if it does not.
+    Check {
+        /// Environment, such as cartpole.
+        env: String,
+        /// Instead, replay the episodes recorded in this file and compare the results with the recorded ones. The file has one JSON object
+        /// per line, from `gradus play --record` or from Gymnasium.
+        #[arg(long)]
+        trace: Option<PathBuf>,
+    },
+    /// Create a crate with an environment and an agent of its own, and with all of these commands.
+    New(new::New),
+    /// Check that the files of runs, policies and comparisons are as they were written. Exit code 1 if one is damaged.
+    Verify(verify::Verify),
+    /// List agents, environments and presets.
+    List {
+        /// What to list: agents, environments, presets or settings, or the name of an agent or an environment [default: all names]
+        what: Option<String>,
+        /// List the key, default and meaning of every setting instead, or of the settings of one agent.
+        #[arg(long, value_name = "AGENT", num_args = 0..=1)]
+        settings: Option<Option<String>>,
+        /// List the presets and where they are from instead.
+        #[arg(long, conflicts_with = "settings")]
+        presets: bool,
+    },
+    /// Write the completions of shells and the manual pages to a folder.
+    #[cfg(feature = "shell")]
+    #[command(hide = true)]
+    Shell(crate::shell::Shell),
+    /// Print a page of the documentation, such as metrics or ppo.
+    Guide(guide::Guide),
+    /// Show libtorch, CUDA and the available devices, and how to fix what does not work.
+    Doctor(doctor::Doctor),
+    /// Measure speed.
+    #[command(subcommand)]
+    Bench(bench::Bench),
+}
+
+/// Runs the command that the arguments of the process name, unless `prepared` is an error. Returns the exit code.
+pub(crate) fn main(prepared: Result<(), Error>, presets: Result<(), Error>) -> ExitCode {
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| {
+        if error.kind() == ErrorKind::DisplayVersion && program_name() != "gradus" {
+            say(format!("{}, with gradus {}", program_name(), env!("CARGO_PKG_VERSION")));
+            std::process::exit(0);
+        }
+        if !error.use_stderr() {
+            written(error.print());
+            std::process::exit(0);
+        }
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            error.exit();
+        }
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        let message = one_line(&in_one_line(&error.to_string()));
+        let message = match advice::advice(&error, &words) {
+            // the parser's own tip is a guess from letters
+            Some(advice) => format!("{}; {advice}", message.split("; tip:").next().unwrap_or(&message)),
+            None => message,
+        };
+        complain(message);
+        std::process::exit(2);
+    });
+    signals::survive_large_files();
+    gradus::program(|| {
+        prepared?;
+        let reads_presets = matches!(arguments.command, Command::Train(_) | Command::Compare(_) | Command::List { .. } | Command::Bench(_));
+        match presets {
+            Err(error) if !reads_presets => warn(&error.to_string()),
+            result => result?,
+        }
+        run(arguments).map(ExitCode::from)
+    })
+}
+
+/// Runs a command and returns the exit code.
+fn run(arguments: Arguments) -> Result<u8, Error> {
+    match arguments.command {
+        Command::Train(arguments) => train::run(&arguments),
+        Command::Eval(arguments) => eval::run(&arguments),
+        Command::Probe(arguments) => probe::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Values(arguments) => values::run(&arguments),
+        Command::Play(arguments) => play::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
+        Command::Sft(arguments) => sft::run(&arguments),
+        Command::RewardModel(arguments) => reward_model::run(&arguments),
+        Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Sample(arguments) => sample::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Bandit(arguments) => bandit::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::Pages(arguments) => pages::run(&arguments),
+        Command::Plot(arguments) => plot::run(arguments),
+        Command::Check { env, trace: Some(path) } => check::replay(&env, &path),
+        Command::Check { env, trace: None } => check::check(&env),
+        Command::New(arguments) => new::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+        Command::List { what, settings: Some(agent), .. } => list::settings(agent.or(what).as_deref()),
+        Command::List { what, presets: true, .. } => list::presets(what.as_deref()),
+        Command::List { what, .. } => list::run(what.as_deref()),
+        #[cfg(feature = "shell")]
+        Command::Shell(arguments) => crate::shell::run(&arguments),
+        Command::Guide(arguments) => guide::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Bench(arguments) => bench::run(arguments),
+    }
+}
+
+/// Returns an error message of the argument parser as one line, without the usage text.
+fn in_one_line(error: &str) -> String {
+    let lines = error.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    // the parser's tip to give an unknown option as a value helps nobody here
+    let lines = lines.filter(|line| !line.trim().starts_with("tip: to pass"));
+    let parts: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
+    parts.join("; ").replace(":; ", ": ")
+}

@@ -1,0 +1,7 @@
+//! The program `gradus`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    gradus_cli::app().run()
+}

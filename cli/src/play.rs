@@ -1,0 +1,93 @@
+//! `gradus play`: plays an episode in the terminal, writes it as a GIF, or records it.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::Args;
+use gradus::envs::random::episode_seed;
+use gradus::envs::text::Split;
+use gradus::evaluate::play::{Played, play, steps_per_second, write_gif};
+use gradus::evaluate::record::write_episode;
+use gradus::evaluate::trace::RecordedAction;
+use gradus::nets::{Behaviour, Inspection};
+use gradus::numbers::short;
+use gradus::saved::load_behaviour;
+use gradus::{Error, draw};
+
+use crate::arguments::number;
+use crate::output::{say, written};
+
+#[derive(Args)]
+pub(crate) struct Play {
+    /// Run folder.
+    dir: PathBuf,
+    /// Random seed of the episode.
+    #[arg(long, default_value = "1", allow_hyphen_values = true)]
+    seed: String,
+    /// Write an animated GIF instead of playing in the terminal.
+    #[arg(long, value_name = "FILE")]
+    gif: Option<PathBuf>,
+    /// Show the value, the action values or the probabilities of the actions at every step, slowly. If the output is no terminal, a line for every step.
+    #[arg(long, conflicts_with = "gif")]
+    values: bool,
+    /// Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+}
+
+/// Returns what the policy computes before each step, in words, with the action that it takes.
+fn notes(policy: &mut dyn Behaviour, played: &Played) -> Result<Vec<String>, Error> {
+    let looks = policy.inspect(&played.observations.concat());
+    if looks.is_empty() {
+        let (what, expected) = ("--values".into(), "a policy whose values or probabilities can be shown".into());
+        return Err(Error::Parse { what, expected, got: "another policy".into() });
+    }
+    let list = |numbers: &[f64]| {
+        let shown = numbers.iter().take(MOST_ACTIONS).map(|x| format!("{x:.2}")).collect::<Vec<_>>().join(" ");
+        if numbers.len() > MOST_ACTIONS { shown + " ..." } else { shown }
+    };
+    let note = |(look, action): (&Inspection, &RecordedAction)| {
+        let mut parts: Vec<String> = look.value.map(|value| format!("value {value:.2}")).into_iter().collect();
+        for (name, numbers) in [("action values", &look.action_values), ("probabilities", &look.probabilities)] {
+            parts.extend((!numbers.is_empty()).then(|| format!("{name} {}", list(numbers))));
+        }
+        parts.extend(match action {
+            RecordedAction::Discrete(action) => Some(format!("action {action}")),
+            RecordedAction::Continuous(_) => None,
+        });
+        parts.join("; ")
+    };
+    Ok(looks.iter().zip(&played.actions).map(note).collect())
+}
+
+/// Actions whose numbers are shown.
+const MOST_ACTIONS: usize = 8;
+
+pub(crate) fn run(arguments: &Play) -> Result<u8, Error> {
+    let (config, world, mut policy) = load_behaviour(&arguments.dir)?;
+    // an episode seed that no training or evaluation with the same `--seed` uses
+    let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
+    let world = world.on_split(Split::Test);
+    let played = match &arguments.gif {
+        Some(path) => write_gif(policy.as_ref(), &world, seed, path)?,
+        None => play(policy.as_ref(), &world, seed)?,
+    };
+    if let Some(path) = &arguments.record {
+        // records the unwrapped environment; the policy acts in the wrapped one
+        write_episode(&config.plain_world()?.on_split(Split::Test), seed, &played.actions, path)?;
+    }
+    if arguments.gif.is_none() {
+        // each text extends the one before it, so the last one is enough
+        played.texts.last().into_iter().for_each(say);
+        let notes = if arguments.values { notes(policy.as_mut(), &played)? } else { Vec::new() };
+        if !std::io::stdout().is_terminal() {
+            notes.iter().enumerate().for_each(|(step, note)| say(format!("step {step}: {note}")));
+        }
+        written(draw::play_with_notes(&played.frames, &notes, steps_per_second(&world)));
+    }
+    say(format!("{} on {}: return {} in {} steps", config.agent, world.title(), short(played.episode_return), played.steps));
+    for path in arguments.gif.iter().chain(&arguments.record) {
+        say(path.display().to_string());
+    }
+    Ok(0)
+}

@@ -1,0 +1,4 @@
+//! Numbers in pages, and tables with flipped bits.
+
+mod mutations;
+mod published;

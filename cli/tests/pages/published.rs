@@ -1,0 +1,107 @@
+//! The numbers on this repository's pages agree with the tables, and the tables of aggregates agree with the tables of evaluations.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gradus::compare;
+
+fn root() -> &'static Path {
+    gradus_testing::root()
+}
+
+/// Returns the README and every page of results.
+fn all_pages() -> Vec<PathBuf> {
+    let in_folders_of =
+        |folder: &str| fs::read_dir(root().join(folder)).into_iter().flatten().map(|entry| entry.unwrap().path().join("README.md"));
+    let folders = in_folders_of("results").chain(in_folders_of("results/reproductions"));
+    std::iter::once(root().join("README.md")).chain(folders).filter(|path| path.is_file()).collect()
+}
+
+#[test]
+fn pages_agree_with_their_tables() {
+    let output = Command::new(env!("CARGO_BIN_EXE_gradus")).arg("pages").args(all_pages()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let holds: u32 = text.lines().last().and_then(|line| line.split(' ').next()).and_then(|count| count.parse().ok()).unwrap();
+    assert!(holds > 200, "only {holds} numbers and claims were checked");
+}
+
+#[test]
+fn aggregates_agree_with_the_evaluations() {
+    let mut folders = vec![root().join("results")];
+    let mut compared = 0;
+    while let Some(folder) = folders.pop() {
+        folders.extend(fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()));
+        if !folder.join("comparison.toml").exists() {
+            continue;
+        }
+        let [csv, md] = compare::summaries(&folder).unwrap();
+        for (name, computed) in [("summary.csv", csv), ("summary.md", md)] {
+            let path = folder.join(name);
+            assert!(fs::read_to_string(&path).unwrap() == computed, "{} differs from the summary of results.csv", path.display());
+            compared += 1;
+        }
+    }
+    assert!(compared >= 10, "only {compared} tables were compared");
+}
+
+/// `gradus pages` fails on a planted wrong number, count and claim in a copy of a published page, and `--write` corrects wrong digits.
+#[test]
+fn planted_faults_are_found() {
+    let dir = gradus_testing::tempdir().unwrap();
+    let tables = |folder: &Path| -> Vec<PathBuf> {
+        let files = fs::read_dir(root().join("results/cartpole").join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|ending| ending == "csv" || ending == "md")).collect()
+    };
+    for folder in ["", "critic", "staleness", "values"] {
+        let to = dir.path().join(folder);
+        fs::create_dir_all(&to).unwrap();
+        tables(Path::new(folder)).iter().for_each(|file| _ = fs::copy(file, to.join(file.file_name().unwrap())).unwrap());
+    }
+    let page = dir.path().join("README.md");
+    let text = fs::read_to_string(&page).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir.path()).arg("pages").args(arguments).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(run(&["README.md"]).0, Some(0), "{}", run(&["README.md"]).1);
+    let planted = |marker: &str, plant: &dyn Fn(&str) -> String| {
+        let at = text.find(marker).unwrap();
+        let start = text[..at].rfind(|c: char| c.is_whitespace() || "(|".contains(c)).unwrap() + 1;
+        format!("{}{}{}", &text[..start], plant(&text[start..at]), &text[at..])
+    };
+    // a number with a decimal, a count, and a false claim
+    let number = planted("<!--= min mean_of_last_100", &|old| format!("{:.1}", old.parse::<f64>().unwrap() + 0.1));
+    let count = planted(" | 0 |\n| REINFORCE, mean |", &|old| (old.replace(' ', "").parse::<u32>().unwrap() + 1).to_string());
+    let claim = text.replacen("<!--? ", "<!--? 0 > 1 and ", 1);
+    for (what, fault) in [(number, "the tables say"), (count, "the tables say"), (claim, "the claim does not hold")] {
+        fs::write(&page, &what).unwrap();
+        let (code, printed) = run(&["README.md"]);
+        assert!(code == Some(1) && printed.lines().count() == 2 && printed.contains(fault), "{printed}");
+    }
+    // wrong digits are corrected
+    fs::write(&page, planted("<!--= min mean_of_last_100", &|_| "7.0".into())).unwrap();
+    assert_eq!(run(&["README.md", "--write"]).0, Some(0), "a corrected number is reported as wrong");
+    assert!(fs::read_to_string(&page).unwrap() == text);
+    let (code, printed) = run(&["none.md"]);
+    assert_eq!((code, printed.as_str()), (Some(2), ""));
+}
+
+/// The counts that the program states are those of the runs.
+#[test]
+fn what_defaults_reach_is_counted_from_their_runs() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).unwrap();
+    let rows = |text: &str| -> Vec<Vec<String>> { text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect() };
+    let runs = rows(&read("results/defaults/runs.csv"));
+    let counted = rows(&read("agents/presets/reached.csv"));
+    assert!(counted.len() >= 60, "{}", counted.len());
+    for row in counted {
+        let own: Vec<f64> = runs.iter().filter(|run| run[..3] == row[..3]).map(|run| run[5].parse().unwrap()).collect();
+        let level: f64 = row[4].parse().unwrap();
+        let reached = own.iter().filter(|value| **value >= level).count();
+        assert_eq!((own.len().to_string(), reached.to_string()), (row[6].clone(), row[7].clone()), "{row:?}");
+        let seeds: std::collections::BTreeSet<&String> = runs.iter().filter(|run| run[..3] == row[..3]).map(|run| &run[3]).collect();
+        assert_eq!(seeds.len(), own.len(), "{row:?}: each seed once");
+    }
+}

@@ -1,0 +1,133 @@
+//! The file of an experiment: what is reproduced, and with which settings.
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use gradus::Error;
+use gradus::compare::Comparison;
+
+/// Where a claim comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) enum Evidence {
+    /// It is a part of the publication's main sentence, which stands at this place.
+    Main(String),
+    /// The publication says it at this place.
+    Quoted(String),
+    /// It is ours.
+    Ours,
+    /// It is computed from the model, and is true of it whatever an agent learns.
+    Construction,
+}
+
+impl TryFrom<String> for Evidence {
+    type Error = String;
+
+    /// Reads `main: PLACE`, `quoted: PLACE`, `ours` or `construction`.
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.split_once(": ") {
+            Some(("main", place)) => Ok(Evidence::Main(place.into())),
+            Some(("quoted", place)) => Ok(Evidence::Quoted(place.into())),
+            None if text == "ours" => Ok(Evidence::Ours),
+            None if text == "construction" => Ok(Evidence::Construction),
+            _ => Err(format!("expected main: PLACE, quoted: PLACE, ours or construction, got {text}")),
+        }
+    }
+}
+
+impl Evidence {
+    /// Returns the kind in one word.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Evidence::Main(_) => "main",
+            Evidence::Quoted(_) => "quoted",
+            Evidence::Ours => "ours",
+            Evidence::Construction => "construction",
+        }
+    }
+
+    /// Returns the place in the publication; empty if it is not there.
+    pub(super) fn place(&self) -> &str {
+        match self {
+            Evidence::Main(place) | Evidence::Quoted(place) => place,
+            Evidence::Ours | Evidence::Construction => "",
+        }
+    }
+
+    /// Returns the kind and the place, as a page shows them.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Evidence::Main(place) => format!("main sentence, {place}"),
+            Evidence::Quoted(place) => place.clone(),
+            Evidence::Ours => "ours".into(),
+            Evidence::Construction => "by construction".into(),
+        }
+    }
+}
+
+/// An experiment file, in TOML.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Experiment {
+    /// Title of the page and the figure.
+    pub(super) title: String,
+    /// Publication, with its figure or table.
+    pub(super) source: String,
+    /// What the publication says, in one or two sentences.
+    pub(super) says: String,
+    /// The main sentence of the publication, which the verdict is about.
+    pub(super) main: String,
+    /// For each claim, where it comes from.
+    pub(super) evidence: Vec<Evidence>,
+    /// What of the publication is in the figure, and how it was read.
+    pub(super) published: String,
+    /// What differs from the publication: worlds, sizes, budgets.
+    pub(super) differs: String,
+    /// The settings; for trainings, those of a comparison file.
+    settings: Table,
+    /// Settings for `--quick`, in the place of those above.
+    #[serde(default)]
+    quick: Table,
+}
+
+impl Experiment {
+    /// Reads the text of the file called `name`. With `is_quick`, uses the settings for `--quick`.
+    pub(super) fn parse(name: &str, text: &str, is_quick: bool) -> Result<Self, Error> {
+        let mut experiment: Self = toml::from_str(text).map_err(|error| wrong(name, error.message()))?;
+        if is_quick {
+            merge(&mut experiment.settings, std::mem::take(&mut experiment.quick));
+        }
+        Ok(experiment)
+    }
+
+    /// Whether both have the same settings, so that one finds what the other found.
+    pub(super) fn has_settings_of(&self, other: &Self) -> bool {
+        self.settings == other.settings
+    }
+
+    /// Returns the settings of an experiment that is no comparison.
+    pub(super) fn settings<T: for<'a> Deserialize<'a>>(&self) -> Result<T, Error> {
+        Value::Table(self.settings.clone()).try_into().map_err(|error: toml::de::Error| wrong(&self.title, error.message()))
+    }
+
+    /// Returns the settings as a comparison of agents; the section `comparison`, if there are others beside it.
+    pub(super) fn comparison(&self) -> Result<Comparison, Error> {
+        let table = self.settings.get("comparison").and_then(Value::as_table).unwrap_or(&self.settings);
+        let text = toml::to_string(table).map_err(|error| wrong(&self.title, &error.to_string()))?;
+        Comparison::from_text(&text, &self.title).map_err(|problem| wrong(&self.title, &problem))
+    }
+}
+
+/// Replaces the values in `table` by those in `other`, section by section.
+fn merge(table: &mut Table, other: Table) {
+    for (key, value) in other {
+        match (table.get_mut(&key), value) {
+            (Some(Value::Table(inner)), Value::Table(value)) => merge(inner, value),
+            (_, value) => _ = table.insert(key, value),
+        }
+    }
+}
+
+fn wrong(name: &str, problem: &str) -> Error {
+    Error::Parse { what: format!("experiment `{name}`"), expected: "its settings".into(), got: problem.replace('\n', " ") }
+}

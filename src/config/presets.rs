@@ -1,0 +1,64 @@
+//! Presets in a folder, beside those of the agents.
+
+use std::path::{Path, PathBuf};
+
+use gradus_agents::Preset;
+use gradus_agents::registry as agents;
+use gradus_envs::registry;
+
+use super::{Config, inputs};
+use crate::Error;
+use crate::files::{self, read_named_to_string};
+
+/// Adds the presets in the files `DIR/AGENT/ENVIRONMENT/NAME.toml` and checks them. ENVIRONMENT may be `text` for all text tasks or `any`
+/// for all others. A relative path in a preset begins in the folder of its file.
+pub fn register_presets(dir: &Path) -> Result<(), Error> {
+    for agent in folders(dir)? {
+        agents::find(&name_of(&agent)).map_err(|error| Error::folder(&agent, error.to_string()))?;
+        for environment_folder in folders(&agent)? {
+            // a preset of several environments is checked in one of them
+            let world = match name_of(&environment_folder).as_str() {
+                "any" => "cartpole".into(),
+                "text" => "addition".into(),
+                name => registry::find(name).map_err(|error| Error::folder(&environment_folder, error.to_string()))?.name,
+            };
+            for file in entries(&environment_folder)?.into_iter().filter(|path| is_preset(path)) {
+                let leaked = |text: String| -> &'static str { text.leak() };
+                let [agent, environment, name] = [&agent, &environment_folder, &file].map(|path| leaked(name_of(path)));
+                let environment = if ["any", "text"].contains(&environment) { environment } else { leaked(world.clone()) };
+                // paths in it are relative to its folder
+                let text = inputs::resolved(&read_named_to_string(&file)?, &environment_folder);
+                agents::register_preset(Preset { agent, environment, name, text: leaked(text) })
+                    .map_err(Error::from)
+                    .and_then(|()| Config::preset(agent, &world, Some(name)))
+                    .map_err(|error| Error::folder(&file, error.to_string()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the paths in a folder, in the order of their names.
+fn entries(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let all = files::entries(dir).map_err(Error::io("read", dir))?;
+    Ok(all.into_iter().map(|entry| entry.path).collect())
+}
+
+/// Returns the folders in a folder of presets. A preset there is an error, because it would be ignored.
+fn folders(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let paths = entries(dir)?;
+    match paths.iter().find(|path| is_preset(path)) {
+        Some(path) => Err(Error::folder(path, "expected a preset in AGENT/ENVIRONMENT/NAME.toml")),
+        None => Ok(paths.into_iter().filter(|path| path.is_dir()).collect()),
+    }
+}
+
+fn is_preset(path: &Path) -> bool {
+    path.is_file() && path.extension().is_some_and(|extension| extension == "toml")
+}
+
+/// Returns the name of a folder, or of a file without its extension.
+fn name_of(path: &Path) -> String {
+    let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
+    name.unwrap_or_default().display().to_string()
+}

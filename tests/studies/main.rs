@@ -1,0 +1,5 @@
+//! Statistics against rliable, and the experiments of the textbook.
+
+mod rliable;
+mod tabular;
+mod testbed;

@@ -1,0 +1,5 @@
+//! Text tasks and their presets.
+
+mod copycat;
+mod text;
+mod text_presets;
