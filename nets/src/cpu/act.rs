@@ -6,11 +6,13 @@ use gradus_base::random::Stream;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::ActorCritic;
+use super::forward_backward::{Subnet, forward};
 use super::head::{Decisions, HeadPass};
 use super::layer::padded;
 use super::layout::{Head, Layout};
-use super::pass::{Observed, Pass, TILE, Workspace};
+use super::perceptron::Observed;
 use super::weights::Weights;
+use super::workspace::{TILE, Workspace};
 use crate::policy::restore;
 use crate::{ActionRows, Actor, ActorState, Choice, Store, categorical};
 use gradus_base::math::exp_inline;
@@ -34,12 +36,11 @@ impl Kernel for Values<'_> {
         let Self { layout, parameters, store, first, workspace: w, values } = self;
         for (tile, values) in values.chunks_mut(TILE).enumerate() {
             let begin = first + tile * TILE;
-            let observations = &store.all_observations()[begin * layout.width..(begin + values.len()) * layout.width];
-            let rows = w.read(layout.width, Observed::Block(observations));
-            Pass { simd, activation: layout.activation, parameters, rows }.forward_all(layout, false, true, w);
-            if let Some(heads) = w.critic.last() {
-                values.iter_mut().zip(heads.chunks_exact(padded(1))).for_each(|(value, head)| *value = head[0]);
-            }
+            let observations = &store.all_observations()[begin * layout.width()..(begin + values.len()) * layout.width()];
+            w.tile.read(layout.width(), Observed::Block(observations));
+            forward(simd, layout, parameters, Subnet::Critic, w);
+            let heads = w.tile.outputs(layout.critic_head()).chunks_exact(padded(1));
+            values.iter_mut().zip(heads).for_each(|(value, head)| *value = head[0]);
         }
     }
 }
@@ -79,8 +80,8 @@ impl Kernel for Describe<'_> {
         for begin in (first..end).step_by(TILE) {
             let indices: [u32; TILE] = std::array::from_fn(|row| (begin + row) as u32);
             let decisions = Decisions { store, indices: &indices[..TILE.min(end - begin)], old: None, reference: None };
-            let rows = w.read(layout.width, decisions.observations());
-            Pass { simd, activation: layout.activation, parameters, rows }.forward_all(layout, true, false, w);
+            let rows = w.tile.read(layout.width(), decisions.observations());
+            forward(simd, layout, parameters, Subnet::Actor, w);
             head.read(rows, decisions.masks(layout.actions), w);
             for row in 0..rows {
                 let place = begin - first + row;
@@ -120,10 +121,10 @@ impl Kernel for Act<'_, '_> {
         if is_first {
             head.prepare(w);
         }
-        for (tile, (block, log_probs)) in observations.chunks(TILE * layout.width).zip(log_probs.chunks_mut(TILE)).enumerate() {
+        for (tile, (block, log_probs)) in observations.chunks(TILE * layout.width()).zip(log_probs.chunks_mut(TILE)).enumerate() {
             let first = tile * TILE;
-            let rows = w.read(layout.width, Observed::Block(block));
-            Pass { simd, activation: layout.activation, parameters, rows }.forward_all(layout, true, false, w);
+            let rows = w.tile.read(layout.width(), Observed::Block(block));
+            forward(simd, layout, parameters, Subnet::Actor, w);
             let mask = masks.map(|masks| move |row: usize| &masks[(first + row) * n..(first + row + 1) * n]);
             if let (ActionRows::Discrete(actions), Choice::Sample(streams), true) = (&mut *actions, &mut choice, layout.is_narrow()) {
                 head.draw(mask, &mut streams[first..first + rows], (&mut actions[first..first + rows], log_probs), w);
@@ -250,8 +251,8 @@ impl Actor for CpuActor<'_> {
         log_probs: &mut [f32],
     ) {
         let ActorCritic { layout, level, weights: Weights { values: parameters, .. }, .. } = self.policy;
-        assert!(observations.len().is_multiple_of(layout.width), "observations: expected rows of {} numbers", layout.width);
-        let rows = observations.len() / layout.width;
+        assert!(observations.len().is_multiple_of(layout.width()), "observations: expected rows of {} numbers", layout.width());
+        let rows = observations.len() / layout.width();
         layout.assert_actions(actions);
         actions.resize(rows);
         assert_eq!(rows, log_probs.len(), "log-probabilities: expected room for {rows}");

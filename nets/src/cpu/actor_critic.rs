@@ -8,12 +8,12 @@ use gradus_envs::Space;
 use super::act::{Answer, CpuActor, Describe, Values};
 use super::aligned::Aligned;
 use super::forward_backward::{Ask, Fisher, ForwardBackward, Learn, Question, Subnet, Transpose};
-use super::layer::{Layer, padded};
-use super::layout::{Head, Layout, Part};
-use super::pass::{Lane, TILE, Workspace};
+use super::layer::{Part, padded};
+use super::layout::{Head, Layout};
+use super::perceptron::{Dense, Tile};
 use super::weights::{Named, Visit, Weights, behaviour_by_weights, network_by_weights, reduce};
+use super::workspace::{Lane, TILE, Workspace};
 use crate::footprint::Footprint;
-use crate::init::{orthogonal, uniform};
 use crate::network::Actions;
 use crate::{ActionRows, Actor, Batch, Behaviour, Inspection, NetworkConfig, NetworkError, Objective, Policy, PolicyOutput, Store, Sums};
 use gradus_base::math::exp;
@@ -56,28 +56,14 @@ impl ActorCritic {
     pub fn new(config: &NetworkConfig, observations: &Space, actions: &Space, seed: u64) -> Result<Self, NetworkError> {
         let (width, actions) = config.check(observations, actions)?;
         let layout = Layout::new(config, width, actions);
-        let mut parameters = Aligned::zeros(layout.parameters);
+        let mut parameters = Aligned::zeros(layout.parameters());
         let mut stream = Stream::new(seed, Purpose::Initialisation, 0);
-        for (name, chain) in layout.chains() {
-            for (i, layer) in chain.iter().enumerate() {
-                let gain = match name {
-                    "actor" if i + 1 == chain.len() => 0.01,
-                    "critic" if i + 1 == chain.len() => 1.0,
-                    _ => std::f64::consts::SQRT_2,
-                };
-                let reach = 1.0 / (layer.inputs as f64).sqrt();
-                let weights = match config.orthogonal {
-                    true => orthogonal(layer.outputs, layer.inputs, gain, &mut stream),
-                    false => uniform(layer.outputs * layer.inputs, reach, &mut stream),
-                };
-                for (i, weight) in weights.into_iter().enumerate() {
-                    parameters[layer.weight(i / layer.inputs, i % layer.inputs)] = weight;
-                }
-                if !config.orthogonal {
-                    parameters[layer.bias..layer.bias + layer.outputs].copy_from_slice(&uniform(layer.outputs, reach, &mut stream));
-                }
-            }
-        }
+        let gain = |dense: &Dense| match dense.layer.weights {
+            _ if dense.is_hidden => std::f64::consts::SQRT_2,
+            of_actor if of_actor < layout.critic_begin() => 0.01,
+            _ => 1.0,
+        };
+        layout.perceptron.initialise(config.orthogonal, gain, &mut parameters, &mut stream);
         for row in parameters[layout.log_std_range()].chunks_exact_mut(padded(layout.actions)) {
             row[..layout.actions].fill(config.log_std_init);
         }
@@ -85,7 +71,7 @@ impl ActorCritic {
             config: config.clone(),
             level: Level::best(),
             weights: Weights::new(parameters, layout.groups()),
-            copies: layout.chains().map(|(_, chain)| Aligned::zeros(chain.iter().filter_map(Layer::transposed_end).max().unwrap_or(0))),
+            copies: layout.transposed.map(Aligned::zeros),
             is_stale: true,
             lanes: Vec::new(),
             sides: Vec::new(),
@@ -98,12 +84,10 @@ impl ActorCritic {
     pub(crate) fn footprint(config: &NetworkConfig, width: usize, actions: Actions) -> Footprint {
         let layout = Layout::new(config, width, actions);
         let bytes = |numbers: usize| 4.0 * numbers as f64;
-        let chains = layout.chains().map(|(_, chain)| chain.iter().filter_map(Layer::transposed_end).max().unwrap_or(0));
-        let activations: usize = layout.chains().iter().flat_map(|(_, chain)| chain.iter()).map(|layer| padded(layer.outputs)).sum();
         Footprint {
-            parameters: bytes(layout.parameters),
-            transposed: bytes(chains.iter().sum()),
-            workspace: bytes(TILE * (padded(width) + activations)),
+            parameters: bytes(layout.parameters()),
+            transposed: bytes(layout.transposed.iter().sum()),
+            workspace: Tile::bytes(&layout.perceptron, TILE) as f64,
             row: 0.0,
             most_lanes: MAX_LANES,
             lane: LANE_TILES * TILE,
@@ -126,8 +110,10 @@ impl ActorCritic {
         if !std::mem::take(is_stale) {
             return;
         }
-        let mut chains: Vec<_> = layout.chains().into_iter().zip(copies).collect();
-        threads::for_each(&mut chains, |_, ((_, chain), copies)| dispatch(*level, Transpose { chain, parameters, copies }));
+        let mut parts: Vec<_> = layout.parts().into_iter().zip(copies).collect();
+        threads::for_each(&mut parts, |_, ((_, layers), copies)| {
+            dispatch(*level, Transpose { layout, layers: layers.clone(), parameters, copies });
+        });
     }
 
     /// Returns the number of lanes for a batch of `rows` decisions. It depends only on `rows`.
@@ -145,7 +131,7 @@ impl ActorCritic {
     /// Creates lanes until there are at least `n`; returns `n`.
     fn with_lanes(&mut self, n: usize) -> usize {
         while self.lanes.len() < n {
-            let gradient = Aligned::zeros(self.layout.parameters);
+            let gradient = Aligned::zeros(self.layout.parameters());
             self.lanes.push(Lane { workspace: Workspace::new(&self.layout), gradient, sums: Sums::default() });
         }
         n
@@ -153,7 +139,7 @@ impl ActorCritic {
 
     /// Panics unless the store and the batch fit this policy.
     fn assert_fits(&self, store: &Store, batch: Option<Batch<'_>>) {
-        let Layout { width, .. } = self.layout;
+        let width = self.layout.width();
         assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
         self.layout.assert_actions(&store.actions);
         if let Some(masks) = &store.masks {
@@ -258,14 +244,7 @@ impl ActorCritic {
 
 impl Named for Layout {
     fn for_each_tensor(&self, visit: Visit<'_>) {
-        for (name, chain) in self.chains() {
-            for (i, layer) in chain.iter().enumerate() {
-                // numbered as in PyTorch's `Sequential`, in which activations have numbers too
-                let (outputs, inputs) = (layer.outputs, layer.inputs);
-                visit(format!("{name}.{}.weight", 2 * i), &[outputs, inputs], &|i| layer.weight(i / inputs, i % inputs));
-                visit(format!("{name}.{}.bias", 2 * i), &[outputs], &|i| layer.bias + i);
-            }
-        }
+        self.perceptron.for_each_tensor(visit);
         let (rows, n, begin) = (self.log_std_rows(), self.actions, self.log_std_range().start);
         match self.head {
             Head::Categorical => {}
@@ -277,7 +256,7 @@ impl Named for Layout {
 
 impl Behaviour for ActorCritic {
     fn observation_width(&self) -> usize {
-        self.layout.width
+        self.layout.width()
     }
 
     fn actor(&self) -> Box<dyn Actor + '_> {
@@ -285,10 +264,10 @@ impl Behaviour for ActorCritic {
     }
 
     fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
-        let n = observations.len() / self.layout.width;
+        let n = observations.len() / self.layout.width();
         let is_discrete = matches!(self.layout.head, Head::Categorical);
         let decisions = ActionRows::Discrete(vec![0; if is_discrete { n } else { 0 }]);
-        let store = Store::new(self.layout.width, observations.to_vec(), decisions);
+        let store = Store::new(self.layout.width(), observations.to_vec(), decisions);
         let (mut values, mut logs) = (Vec::new(), Vec::new());
         self.values(&store, &mut values);
         if is_discrete {
@@ -312,7 +291,7 @@ network_by_weights!(ActorCritic);
 
 impl Policy for ActorCritic {
     fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
-        assert_eq!(store.width(), self.layout.width, "observations: expected rows of {}, got {}", self.layout.width, store.width());
+        assert_eq!(store.width(), self.layout.width(), "observations: expected rows of {}, got {}", self.layout.width(), store.width());
         values.resize(store.rows(), 0.0);
         let n = self.shares_for(store.rows());
         let share = store.rows().div_ceil(n).max(1);

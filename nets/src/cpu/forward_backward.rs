@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use super::head::{Decisions, HeadPass};
-use super::layer::{Layer, padded};
-use super::layout::{Layout, Part};
-use super::pass::{GradientOf, Lane, Pass, TILE, Workspace};
-use super::product::Start;
+use super::layer::{Part, padded};
+use super::layout::Layout;
+use super::perceptron::GradientOf;
+use super::product::{Finish, Start};
 use super::update::squares;
+use super::workspace::{Lane, TILE, Workspace};
 use crate::{Batch, Objective, PolicyOutput, Store, Sums, UpdatedGroups};
 use gradus_base::simd::{Kernel, Simd};
 
@@ -32,6 +33,20 @@ pub(super) enum Subnet {
     Both,
 }
 
+/// The forward pass of a tile through the shared layers, then of actor and critic as requested.
+#[inline(always)]
+pub(super) fn forward<S: Simd>(simd: S, layout: &Layout, parameters: &[f32], subnet: Subnet, w: &mut Workspace) {
+    let layers = match subnet {
+        Subnet::Actor => layout.actor.clone(),
+        Subnet::Critic => layout.critic.clone(),
+        Subnet::Both => layout.actor.start..layout.critic.end,
+    };
+    if !layout.trunk.is_empty() {
+        w.tile.forward_through(simd, &layout.perceptron, parameters, layout.trunk.clone());
+    }
+    w.tile.forward_through(simd, &layout.perceptron, parameters, layers);
+}
+
 impl<'a> Question<'a> {
     /// Returns `Critic` if the objective updates only the critic and the two networks share no layers; otherwise `Both`.
     pub fn subnet(&self) -> Subnet {
@@ -50,10 +65,6 @@ impl<'a> Question<'a> {
 
     fn head<S: Simd>(&self, simd: S) -> HeadPass<'a, S> {
         HeadPass { simd, layout: self.layout, parameters: self.parameters }
-    }
-
-    fn pass<S: Simd>(&self, simd: S, tile: usize) -> Pass<'a, S> {
-        Pass { simd, activation: self.layout.activation, parameters: self.parameters, rows: self.rows(tile).len() }
     }
 
     /// Evaluates the objective: adds to `sums`, and replaces the outputs and values by weight x derivative.
@@ -83,17 +94,50 @@ impl Kernel for AskTile<'_> {
         let Self { question, subnet, tile, w } = self;
         let layout = question.layout;
         let decisions = question.decisions(tile);
-        let rows = w.read(layout.width, decisions.observations());
-        question.pass(simd, tile).forward_all(layout, subnet != Subnet::Critic, subnet != Subnet::Actor, w);
+        let rows = w.tile.read(layout.width(), decisions.observations());
+        forward(simd, layout, question.parameters, subnet, w);
         if subnet != Subnet::Critic {
             let head = question.head(simd);
             head.read(rows, decisions.masks(layout.actions), w);
             head.outputs(decisions, w);
         }
-        if let (true, Some(values)) = (subnet != Subnet::Actor, w.critic.last()) {
-            w.values[..rows].iter_mut().zip(values.chunks_exact(padded(1))).for_each(|(value, head)| *value = head[0]);
+        if subnet != Subnet::Actor {
+            let values = w.tile.outputs(layout.critic_head()).chunks_exact(padded(1));
+            w.values[..rows].iter_mut().zip(values).for_each(|(value, head)| *value = head[0]);
         }
     }
+}
+
+/// The backward pass of the actor or of the critic, from the derivatives with respect to the outputs of its head.
+#[inline(always)]
+fn backward<S: Simd>(
+    simd: S,
+    (layout, parameters): (&Layout, &[f32]),
+    layers: &Range<usize>,
+    transposed: &[f32],
+    w: &mut Workspace,
+    gradient: &mut Part<'_>,
+    start: Start<'_>,
+) {
+    let gradient = GradientOf { gradient, start };
+    w.tile.backward_through(simd, &layout.perceptron, (parameters, transposed), layers.clone(), gradient);
+}
+
+/// The backward pass of the shared layers, from the derivatives with respect to their outputs.
+#[inline(always)]
+fn backward_shared<S: Simd>(
+    simd: S,
+    (layout, parameters): (&Layout, &[f32]),
+    transposed: &[f32],
+    w: &mut Workspace,
+    gradient: &mut Part<'_>,
+    start: Start<'_>,
+) {
+    let last = layout.trunk.end - 1;
+    let n = w.tile.rows() * layout.perceptron.layers[last].stride();
+    let (h, delta) = w.tile.outputs_and_derivatives(last);
+    Finish::Derivative(layout.perceptron.activation, h).apply::<S>(&mut delta[..n], 0, (n, n));
+    backward(simd, (layout, parameters), &layout.trunk, transposed, w, gradient, start);
 }
 
 /// The backward pass of one tile: adds to the gradient (or sets it, with `Start::Zero`).
@@ -113,47 +157,28 @@ impl Kernel for LearnTile<'_, '_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { question, subnet, copies, tile, w, gradient, start } = self;
-        let layout = question.layout;
-        let (pass, through) = (question.pass(simd, tile), !layout.trunk.is_empty());
+        let (layout, network) = (question.layout, (question.layout, question.parameters));
+        let is_shared = !layout.trunk.is_empty();
         if subnet != Subnet::Critic {
             question.head(simd).backward(question.decisions(tile), w, gradient, start);
+            backward(simd, network, &layout.actor, copies[1], w, gradient, start);
         }
-        let features = w.trunk.last().unwrap_or(&w.input);
-        if subnet != Subnet::Critic {
-            let actor = (&**features, w.actor.as_slice());
-            pass.backward(
-                &layout.actor,
-                (false, through),
-                actor,
-                (&mut w.delta, &mut w.scratch),
-                GradientOf { transposed: copies[1], gradient, start },
-            );
+        if is_shared {
+            w.tile.swap_derivatives(layout.trunk.end - 1, &mut w.of_actor);
         }
         if subnet != Subnet::Actor {
-            let deltas = w.other_delta.chunks_exact_mut(padded(1)).zip(&w.values);
-            deltas.take(pass.rows).for_each(|(delta, value)| {
+            let rows = w.tile.rows();
+            let deltas = w.tile.derivatives(layout.critic_head()).chunks_exact_mut(padded(1)).zip(&w.values);
+            deltas.take(rows).for_each(|(delta, value)| {
                 delta.fill(0.0);
                 delta[0] = *value;
             });
-            let critic = (&**features, w.critic.as_slice());
-            pass.backward(
-                &layout.critic,
-                (false, through),
-                critic,
-                (&mut w.other_delta, &mut w.scratch),
-                GradientOf { transposed: copies[2], gradient, start },
-            );
+            backward(simd, network, &layout.critic, copies[2], w, gradient, start);
         }
-        if through {
-            w.delta.iter_mut().zip(w.other_delta.iter()).for_each(|(a, c)| *a += c);
-            let trunk = (&*w.input, w.trunk.as_slice());
-            pass.backward(
-                &layout.trunk,
-                (true, false),
-                trunk,
-                (&mut w.delta, &mut w.scratch),
-                GradientOf { transposed: copies[0], gradient, start },
-            );
+        if is_shared {
+            let deltas = w.tile.derivatives(layout.trunk.end - 1).iter_mut();
+            deltas.zip(w.of_actor.iter()).for_each(|(delta, of_actor)| *delta += of_actor);
+            backward_shared(simd, network, copies[0], w, gradient, start);
         }
     }
 }
@@ -197,9 +222,10 @@ impl Kernel for ForwardBackward<'_> {
     }
 }
 
-/// Transposes the weights of a chain's wide layers into `copies`.
+/// Transposes the weights of some layers, those that keep them transposed, into `copies`.
 pub(super) struct Transpose<'a> {
-    pub chain: &'a [Layer],
+    pub layout: &'a Layout,
+    pub layers: Range<usize>,
     pub parameters: &'a [f32],
     pub copies: &'a mut [f32],
 }
@@ -209,7 +235,8 @@ impl Kernel for Transpose<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        self.chain.iter().for_each(|layer| layer.transpose(simd, self.parameters, self.copies));
+        let Self { layout, layers, parameters, copies } = self;
+        layout.perceptron.layers[layers].iter().for_each(|dense| dense.layer.transpose(simd, parameters, copies));
     }
 }
 
@@ -255,8 +282,8 @@ impl Kernel for Learn<'_> {
         let Self { question, subnet, tiles, copy, is_stale, mut gradient } = self;
         let layout = question.layout;
         if is_stale {
-            let chain = if subnet == Subnet::Critic { &layout.critic } else { &layout.actor };
-            chain.iter().for_each(|layer| layer.transpose(simd, question.parameters, copy));
+            let layers = if subnet == Subnet::Critic { &layout.critic } else { &layout.actor };
+            Transpose { layout, layers: layers.clone(), parameters: question.parameters, copies: &mut *copy }.run(simd);
         }
         let copies: Copies<'_> = if subnet == Subnet::Critic { [&[], &[], copy] } else { [&[], copy, &[]] };
         for (tile, w) in tiles.iter_mut().enumerate() {
@@ -298,40 +325,21 @@ impl Kernel for Fisher<'_> {
         let head = HeadPass { simd, layout, parameters };
         head.prepare(w);
         let first_tile = tiles.start;
-        let through = !layout.trunk.is_empty();
+        let network = (layout, parameters);
         for tile in tiles {
             let range = tile * TILE..batch.indices.len().min((tile + 1) * TILE);
             let decisions = Decisions { store, indices: &batch.indices[range.clone()], old: None, reference: None };
-            let rows = w.read(layout.width, decisions.observations());
-
-            let pass = Pass { simd, activation: layout.activation, parameters, rows };
-            pass.forward_all(layout, true, false, w);
-            let features = w.trunk.last().unwrap_or(&w.input);
-            let (trunk, actor) = ((&*w.input, w.trunk.as_slice()), (&**features, w.actor.as_slice()));
-            pass.tangent(&layout.trunk, (true, true), trunk, vector, (&mut w.delta, &mut w.scratch));
-            pass.tangent(&layout.actor, (false, !through), actor, vector, (&mut w.delta, &mut w.scratch));
+            let rows = w.tile.read(layout.width(), decisions.observations());
+            forward(simd, layout, parameters, Subnet::Actor, w);
+            w.tile.tangent_through(simd, &layout.perceptron, (parameters, vector), 0..layout.actor.end);
 
             let start = if tile == first_tile { Start::Zero } else { Start::Sum };
             head.read(rows, decisions.masks(layout.actions), w);
             head.fisher(&batch.weights[range], w, vector, gradient, start);
 
-            let features = w.trunk.last().unwrap_or(&w.input);
-            let (trunk, actor) = ((&*w.input, w.trunk.as_slice()), (&**features, w.actor.as_slice()));
-            pass.backward(
-                &layout.actor,
-                (false, through),
-                actor,
-                (&mut w.delta, &mut w.scratch),
-                GradientOf { transposed: copies[1], gradient, start },
-            );
-            if through {
-                pass.backward(
-                    &layout.trunk,
-                    (true, false),
-                    trunk,
-                    (&mut w.delta, &mut w.scratch),
-                    GradientOf { transposed: copies[0], gradient, start },
-                );
+            backward(simd, network, &layout.actor, copies[1], w, gradient, start);
+            if !layout.trunk.is_empty() {
+                backward_shared(simd, network, copies[0], w, gradient, start);
             }
         }
     }

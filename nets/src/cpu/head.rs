@@ -10,48 +10,17 @@
 
 use gradus_base::random::Stream;
 
-use super::aligned::Aligned;
-use super::layer::padded;
-use super::layout::{Head, Layout, Part};
-use super::pass::{Observed, TILE, Workspace};
+use super::layer::{Part, padded};
+use super::layout::{Head, Layout};
+use super::perceptron::Observed;
 use super::product::{Product, Start, product};
+use super::workspace::{HeadSpace, Workspace};
 use crate::{ActionRows, PolicyOutput, Store, categorical, gaussian};
 use gradus_base::math::{exp_inline, ln_inline};
-use gradus_base::simd::{Kernel, Simd, Square};
+use gradus_base::simd::{Kernel, Simd};
 
 /// Added to the variances of gSDE so that they are never 0.
 const VARIANCE_FLOOR: f32 = 1e-6;
-
-/// Buffers of the heads; a buffer that the head does not use is empty.
-pub(super) struct HeadSpace {
-    /// Entropies of the rows, which the backward pass reads again.
-    entropies: [f32; TILE],
-    /// For a narrow categorical head: log-probabilities and probabilities, actions x rows, sixteen rows at a time.
-    columns: Vec<[Square; 2]>,
-    /// Log standard deviations by row, and the derivatives with respect to them.
-    log_stds: Aligned,
-    d_log_stds: Aligned,
-    /// For gSDE: phi^2, by row.
-    squares: Aligned,
-    /// For gSDE: sigma^2, one row per feature.
-    variances: Aligned,
-}
-
-impl HeadSpace {
-    pub fn new(layout: &Layout) -> Self {
-        let stride = padded(layout.actions);
-        let rows = if layout.head == Head::Categorical { 0 } else { TILE };
-        let features = if matches!(layout.head, Head::Gsde { .. }) { layout.features() } else { 0 };
-        Self {
-            entropies: [0.0; TILE],
-            columns: if layout.is_narrow() { vec![[[[0.0; 16]; 16]; 2]; TILE / 16] } else { Vec::new() },
-            log_stds: Aligned::zeros(rows * stride),
-            d_log_stds: Aligned::zeros(rows * stride),
-            squares: Aligned::zeros(TILE * padded(features)),
-            variances: Aligned::zeros(features * stride),
-        }
-    }
-}
 
 /// The decisions of a tile, one per row, and the old and reference distributions of all decisions of the store.
 #[derive(Clone, Copy)]
@@ -77,13 +46,6 @@ impl<'a> Decisions<'a> {
             &masks[begin..begin + actions]
         })
     }
-}
-
-/// Returns phi, the inputs of the actor's last layer.
-#[inline(always)]
-fn features<'a>(input: &'a Aligned, trunk: &'a [Aligned], actor: &'a [Aligned]) -> &'a [f32] {
-    let own = actor.len().checked_sub(2).map(|i| &actor[i]);
-    own.or(trunk.last()).unwrap_or(input)
 }
 
 /// The head of a pass over tiles.
@@ -112,7 +74,7 @@ impl Kernel for Distributions<'_> {
         let stride = padded(layout.actions);
         match layout.head {
             Head::Categorical => {
-                let Some(logits) = w.actor.last_mut() else { return };
+                let logits = w.tile.outputs_mut(layout.actor_head());
                 if !layout.is_narrow() {
                     for row in 0..rows {
                         categorical::log_softmax(&mut logits[head.row(row)]);
@@ -136,8 +98,8 @@ impl Kernel for Distributions<'_> {
             Head::Gaussian { .. } => {}
             Head::Gsde { .. } => {
                 let f_stride = padded(layout.features());
-                let Workspace { input, trunk, actor, head: HeadSpace { log_stds, squares, variances, .. }, .. } = w;
-                let phi = features(input, trunk, actor);
+                let Workspace { tile, head: HeadSpace { log_stds, squares, variances, .. }, .. } = w;
+                let phi = tile.inputs_of(&layout.perceptron.layers[layout.actor_head()]);
                 squares[..rows * f_stride].iter_mut().zip(phi).for_each(|(square, phi)| *square = phi * phi);
                 product(
                     simd,
@@ -184,7 +146,8 @@ impl<S: Simd> HeadPass<'_, S> {
     /// Turns the outputs of the actor's last layer into distributions, in place. `mask` returns the allowed actions of a row.
     #[inline(always)]
     pub fn read<'m>(&self, rows: usize, mask: Option<impl Fn(usize) -> &'m [bool]>, w: &mut Workspace) {
-        if let (Head::Categorical, Some(mask), Some(logits)) = (self.layout.head, &mask, w.actor.last_mut()) {
+        if let (Head::Categorical, Some(mask)) = (self.layout.head, &mask) {
+            let logits = w.tile.outputs_mut(self.layout.actor_head());
             (0..rows).for_each(|row| categorical::mask(&mut logits[self.row(row)], mask(row)));
         }
         self.simd.call(Distributions { layout: self.layout, parameters: self.parameters, rows, workspace: w });
@@ -200,7 +163,7 @@ impl<S: Simd> HeadPass<'_, S> {
         (actions, log_probs): (&mut [u32], &mut [f32]),
         w: &mut Workspace,
     ) {
-        let Some(logits) = w.actor.last_mut() else { return };
+        let logits = w.tile.outputs_mut(self.layout.actor_head());
         if let Some(mask) = &mask {
             (0..streams.len()).for_each(|row| categorical::mask(&mut logits[self.row(row)], mask(row)));
         }
@@ -224,7 +187,7 @@ impl<S: Simd> HeadPass<'_, S> {
     /// The log-probabilities or means of row `row`.
     #[inline(always)]
     pub fn numbers<'w>(&self, row: usize, w: &'w Workspace) -> &'w [f32] {
-        w.actor.last().map_or(&[], |head| &head[self.row(row)])
+        &w.tile.outputs(self.layout.actor_head())[self.row(row)]
     }
 
     /// The log standard deviations of row `row`.
@@ -236,7 +199,8 @@ impl<S: Simd> HeadPass<'_, S> {
     /// Adds theta' phi to the action of row `row`.
     #[inline(always)]
     pub fn add_noise(&self, row: usize, theta: &[f32], w: &Workspace, action: &mut [f32]) {
-        let phi = &features(&w.input, &w.trunk, &w.actor)[row * padded(self.layout.features())..];
+        let head = &self.layout.perceptron.layers[self.layout.actor_head()];
+        let phi = &w.tile.inputs_of(head)[row * padded(self.layout.features())..];
         for (k, a) in action.iter_mut().enumerate() {
             let mut noise = 0.0_f32;
             for (phi, theta) in phi.iter().zip(theta.chunks_exact(self.layout.actions)) {
@@ -271,8 +235,8 @@ impl<S: Simd> HeadPass<'_, S> {
     /// Writes the actor's part of the objective's inputs into `outputs`.
     #[inline(always)]
     pub fn outputs(&self, decisions: Decisions<'_>, w: &mut Workspace) {
-        let Workspace { actor, head: space, outputs, .. } = w;
-        let Some(head) = actor.last() else { return };
+        let Workspace { tile, head: space, outputs, .. } = w;
+        let head = tile.outputs(self.layout.actor_head());
         let (actions, width) = (&decisions.store.actions, self.layout.distribution_width());
         match actions {
             ActionRows::Discrete(actions) => {
@@ -309,12 +273,11 @@ impl<S: Simd> HeadPass<'_, S> {
         }
     }
 
-    /// Computes, from the derivatives in `outputs`, the derivatives with respect to the outputs of the actor's last layer, and writes them
-    /// into `delta`. Adds the derivatives with respect to the log standard deviations to `gradient` (or sets it, with `Start::Zero`).
+    /// Computes, from the derivatives in `outputs`, the derivatives with respect to the outputs of the actor's last layer. Adds the derivatives with respect to the log standard deviations to `gradient` (or sets it, with `Start::Zero`).
     #[inline(always)]
     pub fn backward<'d>(&self, decisions: Decisions<'d>, w: &mut Workspace, gradient: &mut Part<'_>, start: Start<'_>) {
-        let Workspace { actor, head: space, outputs, delta, .. } = w;
-        let Some(head) = actor.last() else { return };
+        let Workspace { tile, head: space, outputs, .. } = w;
+        let (head, delta) = tile.outputs_and_derivatives(self.layout.actor_head());
         let (actions, row_width) = (&decisions.store.actions, self.layout.distribution_width());
         let stored = |of: Option<&'d [f32]>, index: u32| of.map(|of| &of[index as usize * row_width..(index as usize + 1) * row_width]);
         match actions {
@@ -416,13 +379,13 @@ impl<S: Simd> HeadPass<'_, S> {
         );
     }
 
-    /// Multiplies `delta`, the change of the outputs of the actor's last layer, by weight x Fisher information, in place. Adds the product
+    /// Multiplies the change of the outputs of the actor's last layer by weight x Fisher information, in place. Adds the product
     /// for the log standard deviations to `gradient` (or sets it, with `Start::Zero`). The Fisher information of a Gaussian is 1 / sigma^2
     /// for a mean and 2 for a log sigma.
     #[inline(always)]
     pub fn fisher(&self, weights: &[f32], w: &mut Workspace, vector: &[f32], gradient: &mut Part<'_>, start: Start<'_>) {
-        let Workspace { actor, head: space, delta, .. } = w;
-        let Some(head) = actor.last() else { return };
+        let Workspace { tile, head: space, .. } = w;
+        let (head, delta) = tile.outputs_and_derivatives(self.layout.actor_head());
         if self.layout.head == Head::Categorical {
             for (row, weight) in weights.iter().enumerate() {
                 categorical::fisher(&head[self.row(row)], *weight, &mut delta[self.row(row)]);

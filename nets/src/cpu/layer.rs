@@ -2,13 +2,31 @@
 
 use std::ops::Range;
 
-use super::layout::Part;
 use super::product::{Dots, Finish, Product, Start, product, product_then};
 use gradus_base::simd::{Kernel, Simd, Square};
 
 /// Rounds a row's width up to a multiple of sixteen; the numbers in the padding are 0.
 pub(super) fn padded(width: usize) -> usize {
     width.next_multiple_of(16)
+}
+
+/// A part of a flat vector with one number per parameter; it begins at index `begin`.
+pub(super) struct Part<'a> {
+    pub numbers: &'a mut [f32],
+    pub begin: usize,
+}
+
+impl<'a> Part<'a> {
+    /// The whole vector.
+    pub fn whole(numbers: &'a mut [f32]) -> Self {
+        Self { numbers, begin: 0 }
+    }
+
+    /// The numbers of a range of the flat vector.
+    #[inline(always)]
+    pub fn of(&mut self, range: Range<usize>) -> &mut [f32] {
+        &mut self.numbers[range.start - self.begin..range.end - self.begin]
+    }
 }
 
 /// A layer, and the positions of its parameters in the flat vector.
@@ -172,11 +190,6 @@ impl Layer {
             start,
         };
         product_then(simd, product, finish);
-    }
-
-    /// End of the layer's transposed weights among those of its chain.
-    pub fn transposed_end(&self) -> Option<usize> {
-        self.transposed.map(|begin| begin + self.transposed_len())
     }
 
     /// Length of the transposed weights of a wide layer: output x padded inputs.

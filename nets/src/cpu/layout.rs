@@ -1,13 +1,11 @@
-//! The layers of a network and the positions of their parameters.
+//! The layers of an actor and a critic, and the positions of their parameters.
 
 use std::ops::Range;
 
-use super::layer::{Layer, padded};
+use super::layer::padded;
+use super::perceptron::Perceptron;
 use crate::network::Actions;
-use crate::{ActionRows, Activation, Group, NetworkConfig};
-
-/// Consecutive layers.
-pub(super) type Chain = Vec<Layer>;
+use crate::{ActionRows, Group, NetworkConfig};
 
 /// The distribution that the actor's last layer parameterises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,17 +23,17 @@ pub(super) enum Head {
 /// The layers of a network and the positions of their parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    pub width: usize,
+    pub perceptron: Perceptron,
     pub actions: usize,
     pub head: Head,
-    pub activation: Activation,
-    /// The hidden layers that actor and critic share, each followed by the activation.
-    pub trunk: Chain,
+    /// The hidden layers that actor and critic share.
+    pub trunk: Range<usize>,
     /// The actor's own layers; the last one is its head.
-    pub actor: Chain,
+    pub actor: Range<usize>,
     /// The critic's own layers; the last one is its head.
-    pub critic: Chain,
-    pub parameters: usize,
+    pub critic: Range<usize>,
+    /// How many numbers the transposed weights of the trunk, the actor and the critic are.
+    pub transposed: [usize; 3],
 }
 
 impl Layout {
@@ -44,81 +42,71 @@ impl Layout {
             Actions::Discrete(n) => (n, false),
             Actions::Continuous(n) => (n, true),
         };
-        let mut layout = Layout {
-            width,
-            actions: n,
-            head: Head::Categorical,
-            activation: config.activation,
-            trunk: Vec::new(),
-            actor: Vec::new(),
-            critic: Vec::new(),
-            parameters: 0,
+        let mut perceptron = Perceptron::new(config.activation, width, 0);
+        let (shared, own) = if config.shared { (&config.hidden[..], &[][..]) } else { (&[][..], &config.hidden[..]) };
+        let features = perceptron.chain(config, "trunk", None, shared, None);
+        let trunk = 0..perceptron.layers.len();
+        perceptron.chain(config, "actor", features, own, Some(n));
+        let actor = trunk.end..perceptron.layers.len();
+        let log_std = perceptron.range.end;
+        let head = match (is_gaussian, config.gsde) {
+            (false, _) => Head::Categorical,
+            (true, false) => Head::Gaussian { log_std },
+            (true, true) => Head::Gsde { log_std },
         };
-        let hidden: Vec<usize> = std::iter::once(width).chain(config.hidden.iter().copied()).collect();
-        let features = *hidden.last().unwrap_or(&width);
-        if config.shared {
-            layout.trunk = layout.chain(&hidden, true);
-            layout.actor = layout.chain(&[features, n], config.hidden.is_empty());
-        } else {
-            layout.actor = layout.chain(&[&hidden[..], &[n]].concat(), true);
-        }
-        if is_gaussian {
-            let log_std = layout.parameters;
-            layout.head = if config.gsde { Head::Gsde { log_std } } else { Head::Gaussian { log_std } };
-            layout.parameters += layout.log_std_rows() * padded(n);
-        }
-        layout.critic = if config.shared {
-            layout.chain(&[features, 1], config.hidden.is_empty())
-        } else {
-            layout.chain(&[&hidden[..], &[1]].concat(), true)
-        };
+        let mut layout = Self { perceptron, actions: n, head, trunk, actor, critic: 0..0, transposed: [0; 3] };
+        layout.perceptron.range.end += layout.log_std_rows() * padded(n);
+        layout.perceptron.chain(config, "critic", features, own, Some(1));
+        layout.critic = layout.actor.end..layout.perceptron.layers.len();
+        layout.transposed = layout.parts().map(|(_, layers)| layout.perceptron.keep_transposed(layers));
         layout
     }
 
-    fn chain(&mut self, widths: &[usize], reads_observations: bool) -> Chain {
-        let (mut chain, mut transposed) = (Vec::new(), 0);
-        for (i, pair) in widths.windows(2).enumerate() {
-            let mut layer = Layer { inputs: pair[0], outputs: pair[1], weights: self.parameters, bias: 0, transposed: None };
-            layer.bias = layer.weights + layer.weight_len();
-            self.parameters = layer.bias + padded(layer.outputs);
-            let reads_activations = i > 0 || !reads_observations;
-            if reads_activations && !layer.is_narrow() {
-                layer.transposed = Some(transposed);
-                transposed += layer.transposed_len();
-            }
-            chain.push(layer);
-        }
-        chain
+    /// The parts of the network: their names and their layers.
+    pub fn parts(&self) -> [(&'static str, Range<usize>); 3] {
+        [("trunk", self.trunk.clone()), ("actor", self.actor.clone()), ("critic", self.critic.clone())]
     }
 
-    pub fn chains(&self) -> [(&'static str, &Chain); 3] {
-        [("trunk", &self.trunk), ("actor", &self.actor), ("critic", &self.critic)]
+    /// Numbers per observation.
+    pub fn width(&self) -> usize {
+        self.perceptron.width
+    }
+
+    /// Number of parameters.
+    pub fn parameters(&self) -> usize {
+        self.perceptron.range.end
+    }
+
+    /// The actor's last layer.
+    pub fn actor_head(&self) -> usize {
+        self.actor.end - 1
+    }
+
+    /// The critic's last layer.
+    pub fn critic_head(&self) -> usize {
+        self.critic.end - 1
     }
 
     /// Returns the parameter groups, in order.
     pub fn groups(&self) -> Vec<Group> {
-        let range = |chain: &Chain| match (chain.first(), chain.last()) {
-            (Some(first), Some(last)) => first.weights..last.bias + padded(last.outputs),
-            _ => 0..0,
-        };
-        let mut groups = self.chains().map(|(name, chain)| Group { name, range: range(chain) });
+        let mut groups = self.parts().map(|(name, layers)| Group { name, range: self.perceptron.parameters_of(layers) });
         groups[1].range.end += self.log_std_range().len(); // the log standard deviations follow the actor's head
         groups.into_iter().filter(|group| !group.range.is_empty()).collect()
     }
 
     /// Number of inputs of the actor's last layer.
     pub fn features(&self) -> usize {
-        self.actor.last().map_or(0, |head| head.inputs)
+        self.perceptron.layers[self.actor_head()].layer.inputs
     }
 
     /// Whether the actor's last layer is narrow.
     pub fn is_narrow(&self) -> bool {
-        self.actor.last().is_some_and(Layer::is_narrow)
+        self.perceptron.layers[self.actor_head()].layer.is_narrow()
     }
 
     /// Position of the first of the critic's own parameters. The parameters of trunk and actor precede it.
     pub fn critic_begin(&self) -> usize {
-        self.critic.first().map_or(self.parameters, |layer| layer.weights)
+        self.perceptron.layers[self.critic.start].layer.weights
     }
 
     /// Number of rows of log standard deviations among the parameters.
@@ -162,24 +150,5 @@ impl Layout {
         if let Some(row) = masks.chunks_exact(self.actions).position(|row| !row.contains(&true)) {
             panic!("masks: expected at least one action in every row, got none in row {row}");
         }
-    }
-}
-
-/// A part of a flat vector with one number per parameter; it begins at index `begin`.
-pub(super) struct Part<'a> {
-    pub numbers: &'a mut [f32],
-    pub begin: usize,
-}
-
-impl<'a> Part<'a> {
-    /// The whole vector.
-    pub fn whole(numbers: &'a mut [f32]) -> Self {
-        Self { numbers, begin: 0 }
-    }
-
-    /// The numbers of a range of the flat vector.
-    #[inline(always)]
-    pub fn of(&mut self, range: Range<usize>) -> &mut [f32] {
-        &mut self.numbers[range.start - self.begin..range.end - self.begin]
     }
 }

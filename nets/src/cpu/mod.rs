@@ -18,7 +18,6 @@ mod forward_backward;
 mod head;
 mod layer;
 mod layout;
-mod pass;
 mod peak;
 mod perceptron;
 mod product;
@@ -27,6 +26,7 @@ mod q_network;
 mod transformer;
 mod update;
 mod weights;
+mod workspace;
 
 pub use actor_critic::ActorCritic;
 pub use peak::multiply_rate;

@@ -1,5 +1,8 @@
-//! Multilayer perceptrons whose layers may branch, and the positions of their parameters.
+//! Multilayer perceptrons whose layers may branch, and the positions of their parameters. All networks on the CPU except the transformer
+//! consist of them.
 
+mod gradient;
+mod passes;
 mod tile;
 
 use std::ops::Range;
@@ -8,8 +11,10 @@ use super::layer::{Layer, padded};
 use super::weights::Visit;
 use crate::init::{orthogonal, uniform};
 use crate::{Activation, NetworkConfig};
+pub(super) use gradient::gradient;
 use gradus_base::random::Stream;
-pub(super) use tile::{ROWS, Tile, gradient};
+pub(super) use passes::GradientOf;
+pub(super) use tile::{Observed, ROWS, Tile};
 
 /// Parameters of a block: what one thread computes of the gradient at a time. Blocks are small, so that every thread gets its share.
 const BLOCK: usize = 3072;
@@ -44,6 +49,11 @@ impl Dense {
     /// Range of the gains.
     pub fn gains(&self, norm: usize) -> Range<usize> {
         norm..norm + self.stride()
+    }
+
+    /// End of the layer's parameters.
+    fn end(&self) -> usize {
+        self.norm.map_or(self.layer.bias + self.stride(), |norm| self.shifts(norm).end)
     }
 
     /// Range of the shifts.
@@ -86,6 +96,25 @@ pub(super) struct Perceptron {
 }
 
 impl Perceptron {
+    /// The range of the parameters of some consecutive layers.
+    pub fn parameters_of(&self, layers: Range<usize>) -> Range<usize> {
+        match self.layers[layers].split_last() {
+            Some((last, before)) => before.first().unwrap_or(last).layer.weights..last.end(),
+            None => 0..0,
+        }
+    }
+
+    /// Reserves room for the transposed weights of those of `layers` that are wide and read activations. Their backward pass then reads the
+    /// transposed weights. Returns how many numbers they are.
+    pub fn keep_transposed(&mut self, layers: Range<usize>) -> usize {
+        let mut end = 0;
+        for dense in self.layers[layers].iter_mut().filter(|dense| dense.reads.is_some() && !dense.layer.is_narrow()) {
+            dense.layer.transposed = Some(end);
+            end += dense.layer.transposed_len();
+        }
+        end
+    }
+
     /// Creates a perceptron without layers, whose parameters begin at `begin`.
     pub fn new(activation: Activation, width: usize, begin: usize) -> Self {
         Self { width, activation, layers: Vec::new(), blocks: Vec::new(), summed: Vec::new(), range: begin..begin }

@@ -4,7 +4,7 @@
 //! features is phi theta with theta_kj = sigma_kj epsilon_kj; its variance is v_j = sum of phi_k^2 sigma_kj^2.
 
 use super::super::layer::padded;
-use super::super::perceptron::{ROWS, Tile};
+use super::super::perceptron::{Observed, ROWS, Tile};
 use super::layout::QActorLayout;
 use crate::squashed::{HALF_LN_2PI, log_prob, log_slope};
 use crate::{LogStdBounds, QActor};
@@ -56,7 +56,7 @@ impl ActorTile {
         let numbers = || vec![0.0; ROWS * layout.actions()];
         let matrix = || vec![0.0; layout.log_stds.as_ref().map_or(0, |range| range.len())];
         Self {
-            tile: Tile::new(&layout.actor),
+            tile: Tile::new(&layout.actor, ROWS),
             log_stds: numbers(),
             slopes: numbers(),
             noise: numbers(),
@@ -75,13 +75,7 @@ impl ActorTile {
 impl ActorTile {
     /// Reads at most [`ROWS`] observations, and computes actions and log-probabilities.
     #[inline(never)] // once per program instead of once per caller
-    pub fn choose(
-        &mut self,
-        level: Level,
-        (layout, parameters): (&QActorLayout, &[f32]),
-        observations: &mut dyn Iterator<Item = &[f32]>,
-        noise: Noise<'_>,
-    ) {
+    pub fn choose(&mut self, level: Level, (layout, parameters): (&QActorLayout, &[f32]), observations: Observed<'_>, noise: Noise<'_>) {
         self.tile.read(layout.width(), observations);
         self.tile.forward(level, &layout.actor, parameters);
         dispatch(level, Choose { layout, parameters, noise, tile: self });

@@ -12,7 +12,7 @@ use gradus_base::random::{Purpose, Stream};
 use gradus_envs::Space;
 
 use super::aligned::Aligned;
-use super::perceptron::{ROWS, Tile, gradient};
+use super::perceptron::{Observed, ROWS, Tile, gradient};
 use super::update::track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::footprint::Footprint;
@@ -205,7 +205,7 @@ impl crate::QActorCritic for QActorCritic {
 
     fn actions(&mut self, store: &Store, rows: Range<usize>, noise: Option<&mut Stream>, actions: &mut Vec<f32>, log_probs: &mut Vec<f32>) {
         self.assert_width(store);
-        let d = self.layout.actions();
+        let (d, width) = (self.layout.actions(), self.layout.width());
         actions.resize(rows.len() * d, 0.0);
         log_probs.resize(rows.len(), 0.0);
         let epsilon = self.draw(rows.len(), noise);
@@ -217,9 +217,10 @@ impl crate::QActorCritic for QActorCritic {
             let mut tiles: Vec<_> = tiles.iter_mut().zip(outputs).collect();
             threads::for_each(&mut tiles, |number, (QActorTile { actor, .. }, (actions, log_probs))| {
                 let first = part * most + number * ROWS;
-                let some = rows.start + first..rows.start + first + log_probs.len();
+                let begin = rows.start + first;
+                let observations = &store.all_observations()[begin * width..(begin + log_probs.len()) * width];
                 let noise = noise_of(layout, &epsilon, first, log_probs.len());
-                actor.choose(*level, (layout, parameters), &mut some.map(|row| store.observation(row)), noise);
+                actor.choose(*level, (layout, parameters), Observed::Block(observations), noise);
                 actions.copy_from_slice(&actor.actions[..actions.len()]);
                 log_probs.copy_from_slice(&actor.log_probs[..log_probs.len()]);
             });
@@ -326,7 +327,7 @@ impl Actor for CpuActor<'_> {
                 Some(_) => Noise::Matrices { numbers: self.noise.of(first..first + n), is_shared: false },
                 None => Noise::Rows(self.noise.of(first..first + n)),
             };
-            tile.choose(*level, (layout, parameters), &mut observations.chunks_exact(width), noise);
+            tile.choose(*level, (layout, parameters), Observed::Block(observations), noise);
             actions.copy_from_slice(&tile.actions[..actions.len()]);
             layout.scale.unscale(actions);
             log_probs.copy_from_slice(&tile.log_probs[..n]);

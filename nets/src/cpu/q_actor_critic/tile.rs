@@ -1,7 +1,7 @@
 //! Actor and critics over a tile of rows.
 
 use super::super::layer::padded;
-use super::super::perceptron::{ROWS, Tile};
+use super::super::perceptron::{Observed, ROWS, Tile};
 use super::head::{ActorTile, Noise, ThroughActions};
 use super::layout::QActorLayout;
 use crate::{ActionRows, ActorObjective, Batch, Evaluated, Evaluation, Of, QValues, Store, ValueObjective};
@@ -32,7 +32,7 @@ impl QActorTile {
     pub fn new(layout: &QActorLayout) -> Self {
         Self {
             actor: ActorTile::new(layout),
-            critics: layout.critics.iter().map(|critic| Tile::new(critic).with_input_derivatives(critic)).collect(),
+            critics: layout.critics.iter().map(|critic| Tile::new(critic, ROWS).with_input_derivatives(critic)).collect(),
             actions: vec![0.0; ROWS * layout.actions()],
             q: vec![0.0; ROWS * layout.critics.len()],
             derivative: vec![0.0; layout.critics.len()],
@@ -42,7 +42,7 @@ impl QActorTile {
 
     /// Bytes of a tile.
     pub fn bytes(layout: &QActorLayout) -> usize {
-        Tile::bytes(&layout.actor) + layout.critics.iter().map(Tile::bytes).sum::<usize>()
+        Tile::bytes(&layout.actor, ROWS) + layout.critics.iter().map(|critic| Tile::bytes(critic, ROWS)).sum::<usize>()
     }
 
     /// Lets the first `critics` critics compute Q(s, a) of at most [`ROWS`] observations and actions. The result is in `q`.
@@ -119,7 +119,7 @@ impl QActorTile {
         let n = objective.critics(layout.critics.len()).min(layout.critics.len());
         let observations = indices.iter().map(|index| store.observation(*index as usize));
         let log_std_rows = layout.log_stds.clone();
-        self.actor.choose(level, (layout, parameters), &mut observations.clone(), noise);
+        self.actor.choose(level, (layout, parameters), Observed::Chosen(store.all_observations(), indices), noise);
         let actions = std::mem::take(&mut self.actor.actions);
         self.criticise(level, (layout, parameters), n, observations.zip(actions.chunks_exact(d)));
         self.actor.actions = actions;

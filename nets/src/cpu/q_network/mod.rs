@@ -11,7 +11,7 @@ use gradus_base::random::{Purpose, Stream};
 use gradus_envs::Space;
 
 use super::aligned::Aligned;
-use super::perceptron::{ROWS, gradient};
+use super::perceptron::{Observed, ROWS, gradient};
 use super::update::track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::footprint::Footprint;
@@ -175,7 +175,8 @@ impl crate::QNetwork for QNetwork {
             let mut tiles: Vec<_> = tiles[..n].iter_mut().zip(values.chunks_mut(ROWS * layout.q_width())).collect();
             threads::for_each(&mut tiles, |i, (tile, values)| {
                 let range = first + i * ROWS..rows.end.min(first + (i + 1) * ROWS);
-                tile.forward(*level, (layout, parameters), range.map(|row| store.observation(row)));
+                let observations = &store.all_observations()[range.start * width..range.end * width];
+                tile.forward(*level, (layout, parameters), Observed::Block(observations));
                 values.copy_from_slice(tile.q(layout));
             });
         }
@@ -229,7 +230,7 @@ impl Actor for QActor<'_> {
         let ActionRows::Discrete(actions) = actions else { panic!("actions: expected discrete actions, got {}", actions.kind()) };
         let blocks = observations.chunks(ROWS * layout.width()).zip(actions.chunks_mut(ROWS));
         for (first, (observations, actions)) in blocks.enumerate().map(|(i, block)| (i * ROWS, block)) {
-            tile.forward(*level, (layout, parameters), observations.chunks_exact(layout.width()));
+            tile.forward(*level, (layout, parameters), Observed::Block(observations));
             for (row, (action, q)) in actions.iter_mut().zip(tile.q(layout).chunks_exact(layout.q_width())).enumerate() {
                 let mask = masks.map(|masks| &masks[(first + row) * layout.actions..(first + row + 1) * layout.actions]);
                 *action = crate::q_network::greedy(q, layout.head.atoms, mask) as u32;

@@ -1,6 +1,6 @@
 //! A network of action values over a tile of rows: Q from the output layers, and the objective.
 
-use super::super::perceptron::{ROWS, Tile};
+use super::super::perceptron::{Observed, ROWS, Tile};
 use super::layout::QLayout;
 use crate::{ActionRows, Batch, Evaluated, Evaluation, QValues, Store, ValueObjective};
 use gradus_base::simd::Level;
@@ -17,7 +17,7 @@ pub(super) struct QTile {
 impl QTile {
     pub fn new(layout: &QLayout) -> Self {
         Self {
-            tile: Tile::new(&layout.perceptron),
+            tile: Tile::new(&layout.perceptron, ROWS),
             q: vec![0.0; ROWS * layout.q_width()],
             derivative: vec![0.0; layout.head.atoms],
             evaluated: Evaluated::default(),
@@ -26,7 +26,7 @@ impl QTile {
 
     /// Bytes of a tile.
     pub fn bytes(layout: &QLayout) -> usize {
-        Tile::bytes(&layout.perceptron) + 4 * ROWS * layout.q_width()
+        Tile::bytes(&layout.perceptron, ROWS) + 4 * ROWS * layout.q_width()
     }
 
     /// Q(s, .) of the tile's rows, without padding.
@@ -35,7 +35,7 @@ impl QTile {
     }
 
     /// Runs the forward pass over at most [`ROWS`] observations. The result is in [`QTile::q`].
-    pub fn forward<'a>(&mut self, level: Level, (layout, parameters): (&QLayout, &[f32]), observations: impl Iterator<Item = &'a [f32]>) {
+    pub fn forward(&mut self, level: Level, (layout, parameters): (&QLayout, &[f32]), observations: Observed<'_>) {
         self.tile.read(layout.width(), observations);
         self.tile.forward(level, &layout.perceptron, parameters);
         combine(layout, self);
@@ -80,7 +80,7 @@ impl Question<'_> {
         let Self { layout, parameters, store, batch, .. } = *self;
         let range = number * ROWS..batch.indices.len().min((number + 1) * ROWS);
         let indices = &batch.indices[range.clone()];
-        tile.forward(level, (layout, parameters), indices.iter().map(|index| store.observation(*index as usize)));
+        tile.forward(level, (layout, parameters), Observed::Chosen(store.all_observations(), indices));
 
         tile.evaluated.clear();
         layout.outputs.iter().for_each(|output| tile.tile.derivatives(*output).fill(0.0));

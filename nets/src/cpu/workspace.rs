@@ -1,0 +1,73 @@
+//! What a thread writes to while it computes a tile of rows of actor and critic.
+
+use super::aligned::Aligned;
+use super::layer::padded;
+use super::layout::{Head, Layout};
+use super::perceptron::Tile;
+use crate::{PolicyOutput, Sums};
+use gradus_base::simd::Square;
+
+/// Rows per tile.
+pub(super) const TILE: usize = 64;
+
+/// A tile's activations and derivatives.
+pub(super) struct Workspace {
+    pub tile: Tile,
+    /// With shared layers: the actor's derivative with respect to their outputs.
+    pub of_actor: Aligned,
+    /// The policy's outputs for each row, except the value, which is in `values`. The objective replaces them by weight x derivative.
+    pub outputs: [PolicyOutput; TILE],
+    pub values: [f32; TILE],
+    pub head: HeadSpace,
+}
+
+impl Workspace {
+    pub fn new(layout: &Layout) -> Self {
+        let shared = layout.trunk.end.checked_sub(1).map_or(0, |last| layout.perceptron.layers[last].stride());
+        Self {
+            tile: Tile::new(&layout.perceptron, TILE),
+            of_actor: Aligned::zeros(TILE * shared),
+            outputs: [PolicyOutput::default(); TILE],
+            values: [0.0; TILE],
+            head: HeadSpace::new(layout),
+        }
+    }
+}
+
+/// Buffers of the heads; a buffer that the head does not use is empty.
+pub(super) struct HeadSpace {
+    /// Entropies of the rows, which the backward pass reads again.
+    pub entropies: [f32; TILE],
+    /// For a narrow categorical head: log-probabilities and probabilities, actions x rows, sixteen rows at a time.
+    pub columns: Vec<[Square; 2]>,
+    /// Log standard deviations by row, and the derivatives with respect to them.
+    pub log_stds: Aligned,
+    pub d_log_stds: Aligned,
+    /// For gSDE: phi^2, by row.
+    pub squares: Aligned,
+    /// For gSDE: sigma^2, one row per feature.
+    pub variances: Aligned,
+}
+
+impl HeadSpace {
+    fn new(layout: &Layout) -> Self {
+        let stride = padded(layout.actions);
+        let rows = if layout.head == Head::Categorical { 0 } else { TILE };
+        let features = if matches!(layout.head, Head::Gsde { .. }) { layout.features() } else { 0 };
+        Self {
+            entropies: [0.0; TILE],
+            columns: if layout.is_narrow() { vec![[[[0.0; 16]; 16]; 2]; TILE / 16] } else { Vec::new() },
+            log_stds: Aligned::zeros(rows * stride),
+            d_log_stds: Aligned::zeros(rows * stride),
+            squares: Aligned::zeros(TILE * padded(features)),
+            variances: Aligned::zeros(features * stride),
+        }
+    }
+}
+
+/// A part of a batch with its own activations and gradient.
+pub(super) struct Lane {
+    pub workspace: Workspace,
+    pub gradient: Aligned,
+    pub sums: Sums,
+}
