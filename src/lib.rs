@@ -75,6 +75,7 @@ pub use config::Config;
 pub use error::Error;
 pub use evaluate::{Evaluation, Mode};
 pub use gradus_agents as agents;
+pub use gradus_base as base;
 pub use gradus_envs::make;
 pub use gradus_nets as nets;
 pub use gradus_rollouts as rollouts;

@@ -171,7 +171,7 @@ impl Policy {
 
     /// Evaluates the policy on `episodes` episodes with other seeds than in training; on a text task, on problems of the test split.
     pub fn evaluate(&self, episodes: usize, mode: Mode) -> Result<Evaluation, Error> {
-        ConfigError::unless_at_least_one("episodes", episodes)?;
+        ConfigError::unless(episodes > 0, "episodes", "at least 1", episodes)?;
         let world = self.normalised_world().on_split(gradus_envs::text::Split::Test);
         evaluate(self.behaviour(), &world, episodes, self.seed, mode)
     }

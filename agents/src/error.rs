@@ -1,5 +1,7 @@
 //! Errors of settings and of updates.
 
+use gradus_base::range::OutOfRange;
+
 /// Maximum number of decisions in a rollout. A rollout of this size takes a few gigabytes of memory.
 const MAX_DECISIONS: usize = 1 << 27;
 
@@ -21,38 +23,19 @@ impl ConfigError {
         if holds { Ok(()) } else { Err(Self { key: key.into(), expected: expected.into(), got: got.to_string() }) }
     }
 
-    /// Checks that `x` is above 0. Infinity is accepted: it turns a limit off.
-    pub fn unless_above_zero_or_inf(key: &str, x: f32) -> Result<(), Self> {
-        Self::unless(x > 0.0, key, "a number above 0, or inf", x)
-    }
-
-    /// Checks that `x` is above 0 and finite.
-    pub fn unless_above_zero(key: &str, x: f32) -> Result<(), Self> {
-        Self::unless(x > 0.0 && x.is_finite(), key, "a number above 0", x)
-    }
-
-    /// Checks that `x` is at least 0 and finite.
-    pub fn unless_not_negative(key: &str, x: f32) -> Result<(), Self> {
-        Self::unless(x >= 0.0 && x.is_finite(), key, "a number from 0 up", x)
-    }
-
-    /// Checks that `x` is between 0 and 1, both included.
-    pub fn unless_fraction(key: &str, x: f32) -> Result<(), Self> {
-        Self::unless((0.0..=1.0).contains(&x), key, "a number from 0 to 1", x)
-    }
-
-    /// Checks that `x` is at least 1.
-    pub fn unless_at_least_one(key: &str, x: usize) -> Result<(), Self> {
-        Self::unless(x > 0, key, "at least 1", x)
-    }
-
     /// Checks that `steps`, the number of steps or of episodes of each environment in a rollout, is at least 1, and that `steps` times
     /// `envs` is at most 2^27.
     pub fn unless_rollout(key: &str, steps: usize, envs: usize) -> Result<(), Self> {
-        Self::unless_at_least_one(key, steps)?;
+        Self::unless(steps > 0, key, "at least 1", steps)?;
         let most = MAX_DECISIONS / envs.max(1);
         let expected = format!("at most {most}, because {envs} environments have at most 2^27 decisions in a rollout");
         Self::unless(steps <= most, key, &expected, steps)
+    }
+}
+
+impl From<OutOfRange> for ConfigError {
+    fn from(OutOfRange { key, expected, got }: OutOfRange) -> Self {
+        Self { key, expected, got }
     }
 }
 

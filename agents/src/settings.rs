@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 
 use gradus_base::Visit;
+use gradus_base::range::Range;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Serialize, Serializer};
 use toml::{Table, Value};
@@ -30,6 +31,8 @@ pub struct Entry {
     pub meanings: &'static [&'static str],
     /// Names of the settings, each with its help text.
     pub help: &'static [(&'static str, &'static str)],
+    /// Names of the settings that accept only some numbers, each with these.
+    pub ranges: &'static [(&'static str, Range)],
     defaults: fn() -> Box<dyn AnyConfig>,
     parse: fn(Table) -> Result<Box<dyn AnyConfig>, toml::de::Error>,
 }
@@ -52,6 +55,7 @@ impl Entry {
             pairs: C::PAIRS,
             meanings: C::MEANINGS,
             help: C::HELP,
+            ranges: C::RANGES,
             defaults: || Box::new(C::default()),
             parse: |table| Ok(Box::new(read::<C>(table)?)),
         }
@@ -81,6 +85,7 @@ trait AnyConfig: Any + fmt::Debug + Send + Sync {
 
 impl<C: AgentConfig> AnyConfig for C {
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
+        self.check_ranges(C::NAME)?;
         AgentConfig::build(self, setup)
     }
 

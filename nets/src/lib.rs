@@ -56,7 +56,7 @@ mod texts;
 pub mod torch;
 mod transformer;
 
-pub use gradus_base::{Settings, Visit, math, settings, tensors, threads};
+pub use gradus_base::{Settings, Visit, math, range, settings, tensors, threads};
 
 pub use device::{Device, Precision, TorchConfig, UnknownDevice, Worlds};
 pub use footprint::Footprint;

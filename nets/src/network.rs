@@ -1,7 +1,8 @@
 //! Configuration of multilayer perceptrons.
 
 use crate::{ActionScale, QActor, QActorHead, QHead};
-use gradus_base::settings;
+use gradus_base::range::{OutOfRange, from};
+use gradus_base::{Settings, settings};
 use gradus_envs::Space;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +33,7 @@ settings! {
         #[serde(default)]
         pub layer_norm: bool = false,
         /// Initial log standard deviations of a Gaussian head; unused for discrete actions.
-        pub log_std_init: f32 = 0.0,
+        pub log_std_init: f32 = 0.0 => from(-20.0).to(20.0),
         /// Whether continuous actions use state-dependent noise (gSDE).
         pub gsde: bool = false,
         /// Number of steps between two draws of the gSDE noise; 0 draws it once per rollout.
@@ -49,9 +50,9 @@ pub enum NetworkError {
     /// Too many weights between the observations and the actions.
     #[error("network.hidden: expected at most 2^28 weights in the actor, got {0}")]
     Size(usize),
-    /// An initial log standard deviation outside -20 to 20, or NaN.
-    #[error("network.log_std_init: expected -20 to 20, got {0}")]
-    LogStd(String),
+    /// A setting whose number is out of range.
+    #[error(transparent)]
+    Range(OutOfRange),
     /// Layer normalisation in a network of actor and critic.
     #[error("network.layer_norm: expected false, because only networks of action values have it, got true")]
     LayerNorm,
@@ -120,9 +121,7 @@ impl NetworkConfig {
         if self.layer_norm {
             return Err(NetworkError::LayerNorm);
         }
-        if !(-20.0..=20.0).contains(&self.log_std_init) {
-            return Err(NetworkError::LogStd(self.log_std_init.to_string()));
-        }
+        self.check_ranges("network").map_err(NetworkError::Range)?;
         match actions {
             Space::Discrete(_) if self.gsde => Err(NetworkError::Gsde(actions.to_string())),
             Space::Discrete(n) if *n > 0 => Ok((width, Actions::Discrete(*n as usize))),
@@ -157,9 +156,7 @@ impl NetworkConfig {
         if self.gsde && head.actor == QActor::Deterministic {
             return Err(NetworkError::DeterministicGsde);
         }
-        if !(-20.0..=20.0).contains(&self.log_std_init) {
-            return Err(NetworkError::LogStd(self.log_std_init.to_string()));
-        }
+        self.check_ranges("network").map_err(NetworkError::Range)?;
         Ok((self.check_layers(observations, 2 * scale.width())?, scale))
     }
 

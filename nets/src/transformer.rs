@@ -1,6 +1,7 @@
 //! Configuration of transformers.
 
-use gradus_base::settings;
+use gradus_base::range::{above, at_least};
+use gradus_base::{Settings, settings};
 use gradus_envs::Space;
 use serde::{Deserialize, Serialize};
 
@@ -42,11 +43,11 @@ settings! {
     #[serde(deny_unknown_fields)]
     pub struct TransformerConfig {
         /// Number of layers; each layer has an attention and a feed-forward part.
-        pub layers: usize = 2,
+        pub layers: usize = 2 => at_least(1).up_to(64),
         /// Numbers per token in the residual stream, a multiple of 16 times the number of heads.
         pub width: usize = 64,
         /// Number of attention heads per layer.
-        pub heads: usize = 4,
+        pub heads: usize = 4 => at_least(1).up_to(64),
         /// The feed-forward part: gelu or swiglu.
         pub feed_forward: FeedForward = FeedForward::Swiglu,
         /// Hidden width of the feed-forward part, a multiple of 16.
@@ -58,7 +59,7 @@ settings! {
         /// Whether a separate critic uses the policy's embeddings instead of its own.
         pub shared_embeddings: bool = false,
         /// Divides the logits of the policy, both in sampling and in learning.
-        pub temperature: f32 = 1.0,
+        pub temperature: f32 = 1.0 => above(0.0),
     }
 }
 
@@ -68,12 +69,7 @@ impl TransformerConfig {
         let out_of_range = |key: &'static str, expected: &str, got: &dyn ToString| {
             Err(NetworkError::Transformer { key, expected: expected.into(), got: got.to_string() })
         };
-        if !(1..=64).contains(&self.layers) {
-            return out_of_range("layers", "1 to 64", &self.layers);
-        }
-        if !(1..=64).contains(&self.heads) {
-            return out_of_range("heads", "1 to 64", &self.heads);
-        }
+        self.check_ranges("transformer").map_err(NetworkError::Range)?;
         let head_group = 16 * self.heads;
         if self.width == 0 || self.width > 8192 || !self.width.is_multiple_of(head_group) {
             let expected = format!("a multiple of {head_group} (16 for each of {} heads), up to 8192", self.heads);
@@ -82,9 +78,6 @@ impl TransformerConfig {
         let hidden = self.feed_forward_width;
         if hidden == 0 || hidden > 32_768 || !hidden.is_multiple_of(16) {
             return out_of_range("feed_forward_width", "a multiple of 16, up to 32768", &hidden);
-        }
-        if !(self.temperature > 0.0 && self.temperature.is_finite()) {
-            return out_of_range("temperature", "a number above 0", &self.temperature);
         }
         match (observations, actions) {
             (Space::Text { vocabulary, context }, Space::Discrete(n)) if vocabulary == n && *n > 0 && *context > 0 => {

@@ -1,5 +1,6 @@
 //! The settings of the wrappers between environment and agent.
 
+use gradus_base::range::{above, at_least, from};
 use gradus_base::settings;
 use serde::{Deserialize, Serialize};
 
@@ -12,14 +13,14 @@ settings! {
         pub normalise_observations: bool = false,
         /// Whether to divide rewards by the standard deviation of discounted returns; reported returns are not affected.
         pub normalise_rewards: bool = false,
-        /// Discount of the returns in `normalise_rewards`, 0 to 1.
-        pub reward_discount: f64 = 0.99,
+        /// Discount of the returns in `normalise_rewards`.
+        pub reward_discount: f64 = 0.99 => from(0.0).to(1.0),
         /// Rewards are multiplied by this number before they are clipped and normalised; reported returns are not affected.
-        pub reward_scale: f32 = 1.0,
+        pub reward_scale: f32 = 1.0 => above(0.0),
         /// Rewards are clipped to plus or minus this value before normalisation; `inf`: no clipping.
-        pub clip_reward: f32 = f32::INFINITY,
+        pub clip_reward: f32 = f32::INFINITY => above(0.0).or_inf(),
         /// Number of latest observations that are stacked; 1: no stacking.
-        pub frame_stack: usize = 1,
+        pub frame_stack: usize = 1 => at_least(1).up_to(1024),
         /// Whether to append the elapsed time to the observation.
         pub time_aware: bool = false,
     }

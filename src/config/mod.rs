@@ -9,7 +9,8 @@ mod reward;
 pub mod settings;
 mod text;
 
-use gradus_base::settings;
+use gradus_base::range::at_least;
+use gradus_base::{Settings, settings};
 use std::path::Path;
 
 use gradus_agents::dpo::Pair;
@@ -43,16 +44,16 @@ settings! {
         /// Name of the environment.
         pub environment: String = "cartpole".into(),
         /// Total environment steps, rounded up to whole rollouts; on text tasks, generated tokens.
-        pub steps: u64 = 100_000,
+        pub steps: u64 = 100_000 => at_least(1),
         /// Earlier values of `steps`, with the step until which each was the plan; empty if the plan has not changed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub earlier_steps: Vec<EarlierSteps> = Vec::new(),
         /// Random seed.
         pub seed: u64 = 1,
         /// Number of environments in lockstep.
-        pub envs: usize = 8,
+        pub envs: usize = 8 => at_least(1).up_to(MOST as u64),
         /// Text tasks: number of environments that act at once, at least one per thread; 0: all. Affects only time and memory.
-        pub max_concurrent: usize = 0,
+        pub max_concurrent: usize = 0 => at_least(0).up_to(MOST as u64),
         /// Device: cpu (the built-in engine), or torch-cpu, cuda, cuda:N or mps (libtorch).
         #[serde(default)]
         pub device: Device = Device::Cpu,
@@ -64,7 +65,7 @@ settings! {
         /// Approximate number of steps between greedy evaluations; 0: no evaluations.
         pub evaluate_every: u64 = 0,
         /// Episodes per evaluation; on text tasks, problems of the validation split (all of them if there are fewer).
-        pub evaluate_episodes: usize = 20,
+        pub evaluate_episodes: usize = 20 => at_least(1).up_to(MOST as u64),
         /// Stop training when an evaluation reaches this mean return; `inf`: train for all steps.
         pub stop_at: f64 = f64::INFINITY,
         /// Network of actor and critic.
@@ -134,12 +135,12 @@ impl Config {
         let config = Config { agent: agent.into(), environment, algorithm: entry.defaults(), ..others };
         // the one that an environment without presets has
         if let Some(preset) = common.iter().find(|preset| wanted == "any" && preset.name == "default") {
-            return config.with_toml(preset.text);
+            return config.with_preset(preset);
         }
         let common = common.into_iter().filter(|preset| own.iter().all(|other| other.name != preset.name));
         let presets: Vec<&Preset> = own.iter().copied().chain(common).collect();
         match presets.iter().find(|preset| preset.name == wanted) {
-            Some(preset) => config.with_toml(preset.text),
+            Some(preset) => config.with_preset(preset),
             None if name.is_none() => Ok(config),
             None => {
                 let known: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
@@ -148,6 +149,26 @@ impl Config {
                 Err(Error::Unknown { what: "preset", name: wanted.into(), hint })
             }
         }
+    }
+
+    /// Applies a preset, after the one that it inherits from: `inherits = "NAME"`, or `inherits = "ENVIRONMENT/NAME"` of another environment.
+    fn with_preset(self, preset: &Preset) -> Result<Self, Error> {
+        let all = agents::presets();
+        let (mut preset, mut texts) = (*preset, Vec::new());
+        loop {
+            let mut table: Table = preset.text.parse().unwrap_or_default(); // a syntax error is reported below
+            let Some(Value::String(parent)) = table.remove(INHERITS) else { break };
+            texts.push(table.to_string());
+            let (environment, name) = parent.split_once('/').unwrap_or((preset.environment, &parent));
+            let is_meant = |other: &&Preset| (other.agent, other.environment, other.name) == (preset.agent, environment, name);
+            let meant = all.iter().find(is_meant).filter(|_| texts.len() <= all.len());
+            preset = *meant.ok_or_else(|| {
+                let expected =
+                    format!("another preset of {}, as NAME or ENVIRONMENT/NAME, that does not inherit from this one", preset.agent);
+                Error::Parse { what: INHERITS.into(), expected, got: parent.clone() }
+            })?;
+        }
+        texts.iter().rev().try_fold(self.with_toml(preset.text)?, |config, text| config.with_toml(text))
     }
 
     /// Applies the settings in a TOML text.
@@ -172,9 +193,14 @@ impl Config {
         inputs::resolve(&mut table, dir);
         let mut settings = Vec::new();
         flatten("", &table, &mut settings);
-        // first the keys that determine which other settings exist
-        settings.sort_by_key(|(key, _)| (key != "agent", key != "environment", key.starts_with("inputs.")));
-        settings.into_iter().try_fold(self, |config, (key, value)| config.with_value(&key, value))
+        // first the keys that determine which other settings exist, at the end those that the table of all settings need not have
+        settings.sort_by_key(|(key, _)| (key != "agent", key != "environment", key.starts_with("inputs.") || key == "earlier_steps"));
+        let is_usual = |key: &str| !["agent", "environment", "earlier_steps"].contains(&key) && !key.starts_with("inputs.");
+        let (usual, special): (Vec<_>, Vec<_>) = settings.into_iter().partition(|(key, _)| is_usual(key));
+        let (first, last): (Vec<_>, Vec<_>) = special.into_iter().partition(|(key, _)| key == "agent" || key == "environment");
+        let one = |config: Self, (key, value): (String, Value)| config.with_value(&key, value);
+        let config = first.into_iter().try_fold(self, one)?.with_values(usual)?;
+        last.into_iter().try_fold(config, one)
     }
 
     /// Applies the settings in a TOML file.
@@ -241,26 +267,42 @@ impl Config {
             return Ok(Config { inputs, ..self });
         }
         let mut table = self.to_table();
-        let mut known = Vec::new();
-        flatten("", &table, &mut known);
-        if !known.iter().any(|(name, _)| name == key) {
-            let foreign = self.world().map(|world| self.foreign(&world)).unwrap_or_default();
-            let is_read = |name: &&str| !foreign.iter().any(|(own, _)| effect::covers(own, name));
-            let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).filter(is_read).collect();
-            return Err(Error::Unknown { what: "setting", name: key.into(), hint: names::hint(key, &self.agent, &names) });
+        let (kind, got) = (self.insert(&mut table, key, value.clone())?, value.to_string());
+        let names = if kind == "a name" { choices(table.clone(), key) } else { None };
+        let kind =
+            if key.ends_with(".ent_coef") && got == "\"auto\"" { "a number; sac.auto_ent_coef says whether it is learned" } else { kind };
+        table.try_into().map_err(|error: toml::de::Error| Error::Parse {
+            what: key.into(),
+            expected: names_in(error.message()).or(names.as_deref()).map_or(kind.into(), |names| names.replace('`', "").replace('\n', " ")),
+            got,
+        })
+    }
+
+    /// Changes many settings, which the table of all settings has. All of them are parsed at once.
+    fn with_values(self, settings: Vec<(String, Value)>) -> Result<Self, Error> {
+        let mut table = self.to_table();
+        settings.iter().try_for_each(|(key, value)| self.insert(&mut table, key, value.clone()).map(|_| ()))?;
+        match table.try_into() {
+            Ok(config) => Ok(config),
+            // one after the other, which finds the wrong one and says what it accepts
+            Err(_) => settings.into_iter().try_fold(self, |config, (key, value)| config.with_value(&key, value)),
         }
-        let got = value.to_string();
+    }
+
+    /// Writes a value into `table`, the table of all settings. Returns what kind of value the setting accepts, in words.
+    fn insert(&self, table: &mut Table, key: &str, value: Value) -> Result<&'static str, Error> {
+        let mut parts: Vec<&str> = key.split('.').collect();
+        let last = parts.pop().unwrap_or(key);
+        let inner = parts.into_iter().try_fold(&mut *table, |table, part| table.get_mut(part).and_then(Value::as_table_mut));
+        let Some(inner) = inner.filter(|inner| inner.get(last).is_some_and(|value| !value.is_table())) else {
+            return Err(self.unknown(key));
+        };
         if let Value::Float(x) = value
             && x.is_finite()
             && !(x as f32).is_finite()
         {
             return Err(Error::Parse { what: key.into(), expected: "a number from -3.4e38 to 3.4e38".into(), got: format!("{x:e}") });
         }
-        let mut parts: Vec<&str> = key.split('.').collect();
-        let last = parts.pop().unwrap_or(key);
-        let inner = parts.into_iter().fold(&mut table, |table, part| {
-            table.get_mut(part).and_then(Value::as_table_mut).expect("the key was found among this table's keys")
-        });
         // accepts 1 for 1.0
         let value = match (&inner[last], value) {
             (Value::Float(_), Value::Integer(whole)) => Value::Float(whole as f64),
@@ -282,14 +324,16 @@ impl Config {
         if let Some(Value::Table(inputs)) = table.get_mut("inputs") {
             inputs.remove(key);
         }
-        let names = if kind == "a name" { choices(table.clone(), key) } else { None };
-        let kind =
-            if key.ends_with(".ent_coef") && got == "\"auto\"" { "a number; sac.auto_ent_coef says whether it is learned" } else { kind };
-        table.try_into().map_err(|error: toml::de::Error| Error::Parse {
-            what: key.into(),
-            expected: names_in(error.message()).or(names.as_deref()).map_or(kind.into(), |names| names.replace('`', "").replace('\n', " ")),
-            got,
-        })
+        Ok(kind)
+    }
+
+    /// The error for a setting that does not exist, with the nearest one that does.
+    fn unknown(&self, key: &str) -> Error {
+        let known = self.settings();
+        let foreign = self.world().map(|world| self.foreign(&world)).unwrap_or_default();
+        let is_read = |name: &&str| !foreign.iter().any(|(own, _)| effect::covers(own, name));
+        let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).filter(is_read).collect();
+        Error::Unknown { what: "setting", name: key.into(), hint: names::hint(key, &self.agent, &names) }
     }
 
     /// Changes the environment. A change between a text task and another kind of environment resets the network, `[text]` and
@@ -408,7 +452,7 @@ impl Config {
             let world = self.text.as_ref().map_or(Ok(world.clone()), |text| text.apply(world))?;
             return Ok(world);
         }
-        ConfigError::unless((1..=1024).contains(&frame_stack), "wrappers.frame_stack", "1 to 1024", frame_stack)?;
+        self.wrappers.check_ranges("wrappers").map_err(ConfigError::from)?;
         if let Space::Discrete(_) = world.env().observation_space() {
             world = world.one_hot();
         }
@@ -426,7 +470,8 @@ impl Config {
 
     /// Checks the ranges of the settings that all agents share.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        ConfigError::unless(self.steps > 0, "steps", "at least 1", self.steps)?;
+        self.check_ranges("")?;
+        self.wrappers.check_ranges("wrappers")?;
         let mut before = 0;
         for EarlierSteps { steps, until } in &self.earlier_steps {
             ConfigError::unless(*steps > 0, "earlier_steps.steps", "at least 1", steps)?;
@@ -435,23 +480,13 @@ impl Config {
             before = *until;
         }
         ConfigError::unless(self.seed <= i64::MAX as u64, "seed", "0 to 9223372036854775807", self.seed)?;
-        ConfigError::unless((1..=MOST).contains(&self.envs), "envs", "1 to 16777216", self.envs)?;
-        ConfigError::unless(self.max_concurrent <= MOST, "max_concurrent", "0 to 16777216", self.max_concurrent)?;
-        let episodes = self.evaluate_episodes;
-        ConfigError::unless((1..=MOST).contains(&episodes), "evaluate_episodes", "1 to 16777216", episodes)?;
         ConfigError::unless(!self.stop_at.is_nan(), "stop_at", "a mean return, or inf", self.stop_at)?;
         let can_stop = self.stop_at == f64::INFINITY || self.evaluate_every > 0;
         ConfigError::unless(can_stop, "stop_at", "evaluate_every above 0", "evaluate_every = 0")?;
         self.reward_model.as_ref().map_or(Ok(()), RewardConfig::check)?;
         let is_ours = self.device == Device::Cpu && self.torch.precision != Precision::F32;
         let precision = format!("{:?}", self.torch.precision).to_lowercase();
-        ConfigError::unless(!is_ours, "torch.precision", "f32 on cpu, because other precisions need libtorch", precision)?;
-        let WrapperConfig { reward_discount, reward_scale, clip_reward, .. } = self.wrappers;
-        let is_fraction = (0.0..=1.0).contains(&reward_discount);
-        ConfigError::unless(is_fraction, "wrappers.reward_discount", "a number from 0 to 1", reward_discount)?;
-        let is_scale = reward_scale > 0.0 && reward_scale.is_finite();
-        ConfigError::unless(is_scale, "wrappers.reward_scale", "a number above 0", reward_scale)?;
-        ConfigError::unless(clip_reward > 0.0, "wrappers.clip_reward", "a number above 0, or inf", clip_reward)
+        ConfigError::unless(!is_ours, "torch.precision", "f32 on cpu, because other precisions need libtorch", precision)
     }
 
     /// Returns warnings of settings that are allowed but hardly meant.
@@ -554,6 +589,9 @@ impl Config {
         })
     }
 }
+
+/// The key of the preset that a preset inherits from.
+const INHERITS: &str = "inherits";
 
 /// The beginning of the error for a run whose agent this program does not have.
 pub(crate) const UNKNOWN_AGENT: &str = "unknown agent";

@@ -13,6 +13,7 @@ use crate::files::{self, read_named_to_string};
 /// Adds the presets in the files `DIR/AGENT/ENVIRONMENT/NAME.toml` and checks them. ENVIRONMENT may be `text` for all text tasks or `any`
 /// for all others. A relative path in a preset begins in the folder of its file.
 pub fn register_presets(dir: &Path) -> Result<(), Error> {
+    let mut added = Vec::new();
     for agent in folders(dir)? {
         agents::find(&name_of(&agent)).map_err(|error| Error::folder(&agent, error.to_string()))?;
         for environment_folder in folders(&agent)? {
@@ -28,12 +29,16 @@ pub fn register_presets(dir: &Path) -> Result<(), Error> {
                 let environment = if ["any", "text"].contains(&environment) { environment } else { leaked(world.clone()) };
                 // paths in it are relative to its folder
                 let text = inputs::resolved(&read_named_to_string(&file)?, &environment_folder);
+                let wrong = |error: String| Error::folder(&file, error);
                 agents::register_preset(Preset { agent, environment, name, text: leaked(text) })
-                    .map_err(Error::from)
-                    .and_then(|()| Config::preset(agent, &world, Some(name)))
-                    .map_err(|error| Error::folder(&file, error.to_string()))?;
+                    .map_err(|error| wrong(error.to_string()))?;
+                added.push((agent, world.clone(), name, file));
             }
         }
+    }
+    // at the end, because a preset may inherit from a later one
+    for (agent, world, name, file) in added {
+        Config::preset(agent, &world, Some(name)).map_err(|error| Error::folder(&file, error.to_string()))?;
     }
     Ok(())
 }

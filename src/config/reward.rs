@@ -4,7 +4,8 @@ use gradus_agents::ConfigError;
 use gradus_agents::groups::Supervision;
 use gradus_agents::reward_model::RewardModelConfig;
 use gradus_base::random::{Purpose, Stream};
-use gradus_base::settings;
+use gradus_base::range::{above, at_least};
+use gradus_base::{Settings, settings};
 use gradus_envs::text::{Split, TextWorld};
 use serde::{Deserialize, Serialize};
 
@@ -85,13 +86,13 @@ settings! {
         pub folder: String = String::new(),
         /// Number of problems whose completions are sampled from the policy, and ranked by the environment's reward or labelled, each time the
         /// model is trained; 0: the model is not trained.
-        pub pairs: usize = 0,
+        pub pairs: usize = 0 => at_least(0).up_to(super::MOST as u64),
         /// Completions per problem. For a ranking, two make a pair, and of completions with equal rewards only the first is used.
-        pub completions: usize = 2,
+        pub completions: usize = 2 => at_least(2).up_to(MOST_COMPLETIONS as u64),
         /// Number of updates between trainings of the model; the first training is before the first update; 0: no further training.
         pub retrain_every: u64 = 0,
         /// Learning rate of the reward model; its other optimiser settings are the policy's.
-        pub learning_rate: f32 = 1e-3,
+        pub learning_rate: f32 = 1e-3 => above(0.0),
         /// What the model scores: outcome (whole texts; it learns from ranked completions) or process (the steps of a solution; it learns
         /// from completions whose steps have labels).
         pub supervision: Supervision = Supervision::Outcome,
@@ -133,9 +134,7 @@ impl RewardConfig {
 
     /// Checks that every setting is in range.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        ConfigError::unless(self.pairs <= super::MOST, "reward_model.pairs", "0 to 16777216", self.pairs)?;
-        let is_ranking = (2..=MOST_COMPLETIONS).contains(&self.completions);
-        ConfigError::unless(is_ranking, "reward_model.completions", "2 to 1024", self.completions)?;
+        self.check_ranges("reward_model")?;
         let is_trained = self.retrain_every == 0 || self.pairs > 0;
         ConfigError::unless(is_trained, "reward_model.pairs", "above 0, because reward_model.retrain_every is set", self.pairs)?;
         self.label_settings().check()?;
@@ -143,8 +142,6 @@ impl RewardConfig {
         let is_of_rankings = self.training.ranked == ranked && self.training.centring == centring;
         let expected = "the defaults of ranked and centring, because a process reward model learns from labels";
         ConfigError::unless(self.supervision == Supervision::Outcome || is_of_rankings, "reward_model", expected, "other settings")?;
-        let is_rate = self.learning_rate > 0.0 && self.learning_rate.is_finite();
-        ConfigError::unless(is_rate, "reward_model.learning_rate", "a number above 0", self.learning_rate)?;
         self.training.check()
     }
 }

@@ -4,41 +4,49 @@ use gradus_agents::registry;
 use gradus_agents::reward_model::RewardModelConfig;
 use gradus_agents::{OptimiserConfig, ReferenceConfig};
 use gradus_base::Settings;
+use gradus_base::range::Range;
 use gradus_nets::{NetworkConfig, TorchConfig, TransformerConfig};
 
 use crate::config::{Config, Network, RewardConfig, TextConfig, WrapperConfig};
 
-/// Names and help texts of fields.
-type Help = &'static [(&'static str, &'static str)];
+/// Names and help texts of fields, and what those accept that do not accept every number.
+type Help = (&'static [(&'static str, &'static str)], &'static [(&'static str, Range)]);
 
-/// Returns the key, the value in `config` and the help text of every setting that has a value.
+/// The help of a struct of settings.
+const fn help<S: Settings>() -> Help {
+    (S::HELP, S::RANGES)
+}
+
+/// Returns the key, the value in `config` and the help text of every setting that has a value. The text ends with the numbers that are accepted.
 pub fn explain(config: &Config) -> Vec<(String, String, String)> {
     let name = config.algorithm.name();
-    let of_agent = registry::find(name).map_or(&[][..], |entry| entry.help);
+    let of_agent = registry::find(name).map_or((&[][..], &[][..]), |entry| (entry.help, entry.ranges));
     let of_network = match config.network {
-        Network::Perceptron(_) => NetworkConfig::HELP,
-        Network::Transformer(_) => TransformerConfig::HELP,
+        Network::Perceptron(_) => help::<NetworkConfig>(),
+        Network::Transformer(_) => help::<TransformerConfig>(),
     };
     let sections: [(&str, Help); 10] = [
-        ("", Config::HELP),
+        ("", help::<Config>()),
         (name, of_agent),
-        ("optimiser", OptimiserConfig::HELP),
-        ("torch", TorchConfig::HELP),
-        ("reference", ReferenceConfig::HELP),
+        ("optimiser", help::<OptimiserConfig>()),
+        ("torch", help::<TorchConfig>()),
+        ("reference", help::<ReferenceConfig>()),
         (config.network.name(), of_network),
-        ("wrappers", WrapperConfig::HELP),
-        ("text", TextConfig::HELP),
-        ("reward_model", RewardConfig::HELP),
-        ("reward_model", RewardModelConfig::HELP),
+        ("wrappers", help::<WrapperConfig>()),
+        ("text", help::<TextConfig>()),
+        ("reward_model", help::<RewardConfig>()),
+        ("reward_model", help::<RewardModelConfig>()),
     ];
     let values = config.settings();
     let mut explained = Vec::new();
-    for (section, help) in sections {
+    for (section, (help, ranges)) in sections {
         for (field, about) in help {
             let key = if section.is_empty() { (*field).to_string() } else { format!("{section}.{field}") };
             // fields that are sections have no value
             if let Some((_, value)) = values.iter().find(|(name, _)| *name == key) {
-                explained.push((key, value.clone(), about.trim().to_string()));
+                let range = ranges.iter().find(|(name, _)| name == field);
+                let accepted = range.map_or_else(String::new, |(_, range)| format!(" Accepts {range}."));
+                explained.push((key, value.clone(), format!("{}{accepted}", about.trim())));
             }
         }
     }

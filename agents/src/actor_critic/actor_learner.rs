@@ -1,7 +1,8 @@
 //! The parts that agents with a replay buffer, an actor of continuous actions and critics Q_k(s, a) share.
 
 use gradus_base::random::{Purpose, Stream};
-use gradus_base::settings;
+use gradus_base::range::above;
+use gradus_base::{Settings, settings};
 use gradus_nets::{ActorObjective, Batch, Evaluated, Evaluation, QActorCritic, QActorHead, QValues, Sums, ValueObjective};
 
 use crate::agent::UpdateContext;
@@ -16,8 +17,8 @@ settings! {
     /// The settings that agents with a replay buffer, an actor and critics share. Most names are those of Stable-Baselines3.
     #[derive(Clone, Debug, PartialEq)]
     pub struct ActorLearnerConfig {
-        /// Rate of the soft update of the target networks, above 0, to 1.
-        pub tau: f32 = 0.005,
+        /// Rate of the soft update of the target networks.
+        pub tau: f32 = 0.005 => above(0.0).to(1.0),
         ..
         /// The settings that agents with a replay buffer share.
         pub off_policy: OffPolicyConfig,
@@ -30,8 +31,8 @@ pub type ActorLearner = OffPolicyLearner<dyn QActorCritic>;
 impl ActorLearnerConfig {
     /// Checks that every setting of `agent` is in range.
     pub fn check(&self, agent: &str, setup: &Setup<'_>) -> Result<(), ConfigError> {
-        self.off_policy.check(agent, setup)?;
-        ConfigError::unless(self.tau > 0.0 && self.tau <= 1.0, &format!("{agent}.tau"), "a number above 0 and at most 1", self.tau)
+        self.check_ranges(agent)?;
+        self.off_policy.check(agent, setup)
     }
 
     /// Returns the agent with this update rule, which explores like this and learns with a network of these parts.

@@ -12,6 +12,7 @@
 //!
 //! Left out: batch normalisation and the weight decay of the critic, which the paper has and later implementations do not.
 
+use gradus_base::range::from;
 use gradus_base::settings;
 use gradus_nets::loss::LogProb;
 use gradus_nets::{ActorObjective, Evaluated, Evaluation, Of, QActor, QActorCritic, QActorHead, QValues};
@@ -31,7 +32,7 @@ settings! {
         /// Noise added to the actions: normal, ornstein-uhlenbeck or none.
         pub action_noise: ActionNoise = ActionNoise::Normal,
         /// Standard deviation of the noise, for actions scaled to -1 to 1.
-        pub action_noise_std: f32 = 0.1,
+        pub action_noise_std: f32 = 0.1 => from(0.0),
         ..
         /// The settings that agents with a replay buffer, an actor and critics share.
         pub learner: ActorLearnerConfig,
@@ -47,7 +48,6 @@ impl AgentConfig for DdpgConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        ConfigError::unless_not_negative("ddpg.action_noise_std", self.action_noise_std)?;
         self.learner.check(Self::NAME, setup)?;
         let (noise, std) = (self.action_noise, self.action_noise_std);
         let exploration = Exploration::Noisy(Noisy { random_steps: self.learner.off_policy.learning_starts, noise, std });

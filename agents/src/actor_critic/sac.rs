@@ -14,6 +14,7 @@
 //!
 //! log pi is the density of actions that are scaled to -1 to 1, as in Stable-Baselines3.
 
+use gradus_base::range::{above, at_least, finite};
 use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_u64, named};
 use gradus_base::{math, settings};
 use gradus_nets::loss::LogProb;
@@ -32,13 +33,13 @@ settings! {
     #[derive(Clone, Debug, PartialEq)]
     pub struct SacConfig {
         /// Number of critics, 1 to 16.
-        pub n_critics: usize = 2,
+        pub n_critics: usize = 2 => at_least(1).up_to(16),
         /// Temperature alpha: fixed, or the initial one if it is learned.
-        pub ent_coef: f32 = 1.0,
+        pub ent_coef: f32 = 1.0 => above(0.0),
         /// Whether alpha is learned.
         pub auto_ent_coef: bool = true,
         /// Entropy towards which alpha is learned, for each dimension of actions that are scaled to -1 to 1.
-        pub target_entropy: f32 = -1.0,
+        pub target_entropy: f32 = -1.0 => finite(),
         /// How the log standard deviation is kept within bounds: clamp (-20 to 2) or tanh (-5 to 2); unused with gSDE.
         pub log_std_bounds: LogStdBounds = LogStdBounds::Clamp,
         ..
@@ -57,9 +58,6 @@ impl AgentConfig for SacConfig {
     const MEANINGS: &'static [&'static str] = &["log_std_bounds"];
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        ConfigError::unless((1..=16).contains(&self.n_critics), "sac.n_critics", "1 to 16", self.n_critics)?;
-        ConfigError::unless_above_zero("sac.ent_coef", self.ent_coef)?;
-        ConfigError::unless(self.target_entropy.is_finite(), "sac.target_entropy", "a finite number", self.target_entropy)?;
         self.learner.check(Self::NAME, setup)?;
         // after the random actions at the beginning, the policy explores by itself
         let random_steps = self.learner.off_policy.learning_starts;

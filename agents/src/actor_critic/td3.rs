@@ -10,6 +10,7 @@
 //!
 //! The names of the settings are those of Stable-Baselines3.
 
+use gradus_base::range::{at_least, from};
 use gradus_base::settings;
 use gradus_nets::{Evaluated, QActor, QActorCritic, QActorHead};
 
@@ -27,17 +28,17 @@ settings! {
     #[derive(Clone, Debug, PartialEq)]
     pub struct Td3Config {
         /// Number of critics, 1 to 16.
-        pub n_critics: usize = 2,
+        pub n_critics: usize = 2 => at_least(1).up_to(16),
         /// Updates of the critics for each update of the actor and of the target networks.
-        pub policy_delay: u64 = 2,
+        pub policy_delay: u64 = 2 => at_least(1),
         /// Standard deviation of the noise added to the target's actions, which are scaled to -1 to 1.
-        pub target_policy_noise: f32 = 0.2,
+        pub target_policy_noise: f32 = 0.2 => from(0.0),
         /// Largest absolute value of this noise.
-        pub target_noise_clip: f32 = 0.5,
+        pub target_noise_clip: f32 = 0.5 => from(0.0),
         /// Noise added to the actions: normal, ornstein-uhlenbeck or none.
         pub action_noise: ActionNoise = ActionNoise::Normal,
         /// Standard deviation of the noise, for actions scaled to -1 to 1.
-        pub action_noise_std: f32 = 0.1,
+        pub action_noise_std: f32 = 0.1 => from(0.0),
         ..
         /// The settings that agents with a replay buffer, an actor and critics share.
         pub learner: ActorLearnerConfig,
@@ -53,11 +54,6 @@ impl AgentConfig for Td3Config {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        ConfigError::unless((1..=16).contains(&self.n_critics), "td3.n_critics", "1 to 16", self.n_critics)?;
-        ConfigError::unless(self.policy_delay > 0, "td3.policy_delay", "at least 1", self.policy_delay)?;
-        ConfigError::unless_not_negative("td3.target_policy_noise", self.target_policy_noise)?;
-        ConfigError::unless_not_negative("td3.target_noise_clip", self.target_noise_clip)?;
-        ConfigError::unless_not_negative("td3.action_noise_std", self.action_noise_std)?;
         self.learner.check(Self::NAME, setup)?;
         let (noise, std) = (self.action_noise, self.action_noise_std);
         let exploration = Exploration::Noisy(Noisy { random_steps: self.learner.off_policy.learning_starts, noise, std });

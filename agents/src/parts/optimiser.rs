@@ -1,6 +1,7 @@
 //! The settings of the optimiser, which all agents share.
 
-use gradus_base::settings;
+use gradus_base::range::{above, from};
+use gradus_base::{Settings, settings};
 use gradus_nets::{OptimiserStep, Rule, Schedule};
 use serde::{Deserialize, Serialize};
 
@@ -20,17 +21,17 @@ settings! {
         /// Update rule: adam, radam or rmsprop.
         pub rule: Rule = Rule::Adam,
         /// Constant added to the denominator of the update rule.
-        pub epsilon: f32 = 1e-5,
+        pub epsilon: f32 = 1e-5 => above(0.0),
         /// Learning rate.
-        pub learning_rate: f32 = 2.5e-4,
+        pub learning_rate: f32 = 2.5e-4 => above(0.0),
         /// Learning rate of the critic, as a multiple of `learning_rate`.
-        pub critic_learning_rate_ratio: f32 = 1.0,
+        pub critic_learning_rate_ratio: f32 = 1.0 => above(0.0),
         /// Schedule of the learning rate: constant or linear (to 0).
         pub schedule: Schedule = Schedule::Linear,
         /// Decoupled weight decay, as in AdamW: each step subtracts learning rate x decay x weight; 0: none.
-        pub weight_decay: f32 = 0.0,
+        pub weight_decay: f32 = 0.0 => from(0.0),
         /// Maximum norm of the gradient; a larger gradient is clipped; `inf`: off.
-        pub max_grad_norm: f32 = 0.5,
+        pub max_grad_norm: f32 = 0.5 => above(0.0).or_inf(),
         /// Whether the gradient of each parameter group (actor, critic, trunk) is clipped separately. Otherwise all groups share one norm,
         /// and a large gradient in one group shortens the steps of the others.
         #[serde(default)]
@@ -41,11 +42,7 @@ settings! {
 impl OptimiserConfig {
     /// Checks that every setting is in range.
     pub fn check(&self) -> Result<(), ConfigError> {
-        ConfigError::unless_above_zero("optimiser.epsilon", self.epsilon)?;
-        ConfigError::unless_above_zero("optimiser.learning_rate", self.learning_rate)?;
-        ConfigError::unless_above_zero("optimiser.critic_learning_rate_ratio", self.critic_learning_rate_ratio)?;
-        ConfigError::unless_not_negative("optimiser.weight_decay", self.weight_decay)?;
-        ConfigError::unless_above_zero_or_inf("optimiser.max_grad_norm", self.max_grad_norm)
+        Ok(self.check_ranges("optimiser")?)
     }
 
     /// Returns the settings of an optimiser step when the fraction `progress` of the training is done. The schedule scales the learning

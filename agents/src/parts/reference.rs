@@ -11,8 +11,9 @@
 //! The coefficient beta may adapt to the measured divergence, as in lm-human-preferences (Ziegler et al., section 2.2). The reference may
 //! be refreshed every few updates, as in iterative GRPO (Shao et al., arXiv 2402.03300, algorithm 1).
 
-use gradus_base::settings;
+use gradus_base::range::{above, from};
 use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64, with_prefix, without_prefix};
+use gradus_base::{Settings, settings};
 use gradus_nets::{Outputs, Policy};
 use serde::{Deserialize, Serialize};
 
@@ -52,21 +53,21 @@ settings! {
     #[serde(deny_unknown_fields)]
     pub struct ReferenceConfig {
         /// Coefficient beta of the divergence from the reference policy; 0: no penalty.
-        pub coefficient: f32 = 0.0,
+        pub coefficient: f32 = 0.0 => from(0.0),
         /// Place of the penalty: loss (by the estimator) or reward (by k1, for each decision).
         pub place: KlPlace = KlPlace::Loss,
         /// Estimator in the loss: k1 (gradient is noise), k2 (gradient of KL(pi || pi_ref)), k3 (gradient of KL(pi_ref || pi)) or exact.
         pub estimator: Estimator = Estimator::K3,
         /// Target of the divergence; after each update beta changes so that the divergence approaches the target; `inf`: beta is constant.
-        pub adaptive_target: f32 = f32::INFINITY,
+        pub adaptive_target: f32 = f32::INFINITY => above(0.0).or_inf(),
         /// Divergence compared with the target: token (mean over decisions) or sequence (mean over episodes of the sum over decisions).
         pub unit: KlUnit = KlUnit::Sequence,
         /// Number of episodes over which beta changes by at most 20 %.
-        pub horizon: f32 = 10_000.0,
+        pub horizon: f32 = 10_000.0 => above(0.0),
         /// Number n: after every n-th update the current policy becomes the reference; 0: never.
         pub refresh_every: u64 = 0,
         /// Limit of the divergence (exact with the exact estimator, else k3) above which the update stops; `inf`: none.
-        pub stop_kl: f32 = f32::INFINITY,
+        pub stop_kl: f32 = f32::INFINITY => above(0.0).or_inf(),
         /// Whether the divergence is measured even without a penalty and without `stop_kl`.
         pub measure: bool = false,
     }
@@ -75,13 +76,10 @@ settings! {
 impl ReferenceConfig {
     /// Checks that every setting is in range.
     pub fn check(&self) -> Result<(), ConfigError> {
-        ConfigError::unless_not_negative("reference.coefficient", self.coefficient)?;
-        ConfigError::unless_above_zero_or_inf("reference.adaptive_target", self.adaptive_target)?;
+        self.check_ranges("reference")?;
         let adapts = self.adaptive_target < f32::INFINITY;
         let expected = "a number above 0 with adaptive_target";
-        ConfigError::unless(!adapts || self.coefficient > 0.0, "reference.coefficient", expected, self.coefficient)?;
-        ConfigError::unless_above_zero("reference.horizon", self.horizon)?;
-        ConfigError::unless_above_zero_or_inf("reference.stop_kl", self.stop_kl)
+        ConfigError::unless(!adapts || self.coefficient > 0.0, "reference.coefficient", expected, self.coefficient)
     }
 
     /// Whether a reference policy is needed.

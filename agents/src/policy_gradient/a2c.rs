@@ -13,7 +13,8 @@
 //!
 //! Left out: the asynchronous workers, see [`a3c`](crate::policy_gradient::a3c).
 
-use gradus_base::settings;
+use gradus_base::range::from;
+use gradus_base::{Settings, settings};
 use gradus_nets::{Evaluation, Objective, Outputs, Policy};
 
 use crate::agent::{Agent, Collection, Report, UpdateContext};
@@ -32,30 +33,27 @@ settings! {
     pub struct A2cConfig {
         /// Steps of each environment in a rollout.
         pub rollout_steps: usize = 5,
-        /// Discount factor gamma, 0 to 1.
-        pub gamma: f32 = 0.99,
-        /// Lambda of GAE, 0 to 1. With 1, the targets are n-step returns.
-        pub gae_lambda: f32 = 1.0,
+        /// Discount factor gamma.
+        pub gamma: f32 = 0.99 => from(0.0).to(1.0),
+        /// Lambda of GAE. With 1, the targets are n-step returns.
+        pub gae_lambda: f32 = 1.0 => from(0.0).to(1.0),
         /// Return of a truncated episode: bootstraps (adds the value of the final observation) or ends (adds 0; wrong, but common).
         pub truncated: Truncated = Truncated::Bootstraps,
         /// Whether the advantages of each rollout are normalised (mean 0, sample standard deviation 1).
         pub normalise_advantages: bool = false,
         /// Coefficient c_e of the entropy bonus.
-        pub entropy_coefficient: f32 = 0.0,
+        pub entropy_coefficient: f32 = 0.0 => from(0.0),
         /// Coefficient c_v of the value loss, which is half the squared error. A coefficient 0.5 of the plain squared error is 1.0 here.
-        pub value_coefficient: f32 = 1.0,
+        pub value_coefficient: f32 = 1.0 => from(0.0),
     }
 }
 
 impl A2cConfig {
     /// Checks that every setting of `agent` is in range for `envs` environments.
     pub fn check(&self, agent: &str, envs: usize) -> Result<(), ConfigError> {
+        self.check_ranges(agent)?;
         let key = |name: &str| format!("{agent}.{name}");
-        ConfigError::unless_rollout(&key("rollout_steps"), self.rollout_steps, envs)?;
-        ConfigError::unless_fraction(&key("gamma"), self.gamma)?;
-        ConfigError::unless_fraction(&key("gae_lambda"), self.gae_lambda)?;
-        ConfigError::unless_not_negative(&key("entropy_coefficient"), self.entropy_coefficient)?;
-        ConfigError::unless_not_negative(&key("value_coefficient"), self.value_coefficient)
+        ConfigError::unless_rollout(&key("rollout_steps"), self.rollout_steps, envs)
     }
 }
 

@@ -13,6 +13,7 @@
 //! Left out: updates that overwrite parts of each other (the paper's Hogwild updates take no locks); the recurrent network.
 
 use gradus_base::random::{Purpose, Stream};
+use gradus_base::range::from;
 use gradus_base::settings;
 use gradus_base::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, without_prefix};
 use gradus_nets::{Behaviour, Policy};
@@ -30,9 +31,9 @@ settings! {
     pub struct A3cConfig {
         /// Number of workers, which divides the number of environments; 0: one for each environment.
         pub workers: usize = 0,
-        /// How much the simulated times of rollouts differ: uniformly between 1 - spread and 1 + spread, from 0 to 1. With 0, the workers take
+        /// How much the simulated times of rollouts differ: uniformly between 1 - spread and 1 + spread. With 0, the workers take
         /// turns.
-        pub spread: f64 = 0.5,
+        pub spread: f64 = 0.5 => from(0.0).to(1.0),
         ..
         /// The settings of A2C.
         pub a2c: A2cConfig,
@@ -86,7 +87,6 @@ impl A3c {
         let workers = if config.workers == 0 { envs } else { config.workers };
         let expected = format!("a number that divides the number of environments, {envs}");
         ConfigError::unless(envs.is_multiple_of(workers), "a3c.workers", &expected, workers)?;
-        ConfigError::unless((0.0..=1.0).contains(&config.spread), "a3c.spread", "a number from 0 to 1", config.spread)?;
         config.a2c.check("a3c", envs)?;
         optimiser.check()?;
         let workers = vec![Worker::default(); workers];

@@ -38,8 +38,9 @@
 //! and nothing is clipped. Left out: the paper's outer iterations, which retrain the reward model. The training loop of the crate
 //! `gradus` runs these iterations.
 
-use gradus_base::settings;
+use gradus_base::range::{above, at_least, from};
 use gradus_base::tensors::{Tensors, TensorsError};
+use gradus_base::{Settings, settings};
 use gradus_nets::loss::LogProb;
 use gradus_nets::{Evaluation, Objective, Of, Outputs, Policy, PolicyOutput, Sums, UpdatedGroups};
 use serde::{Deserialize, Serialize};
@@ -80,15 +81,15 @@ settings! {
         pub episodes_per_env: usize = 1,
         /// Maximum number of collection rounds per update. Above 1, groups that do not pass `group_filter` are dropped, and rounds are added until as
         /// many groups are left as one round collects; groups beyond these are dropped, too. 1: one round; no group is dropped.
-        pub sampling_rounds: usize = 1,
+        pub sampling_rounds: usize = 1 => at_least(1),
         /// Groups kept with `sampling_rounds` above 1: spread (returns differ) or correct (some answers are correct and some are not, as in DAPO; texts only).
         pub group_filter: GroupFilter = GroupFilter::Spread,
         /// Whether truncated completions have no loss (texts only); they still count in the statistics of their group.
         pub mask_truncated_completions: bool = false,
         /// Passes over each rollout.
-        pub epochs: usize = 2,
+        pub epochs: usize = 2 => at_least(1),
         /// Minibatches in each pass.
-        pub minibatches: usize = 4,
+        pub minibatches: usize = 4 => at_least(1),
         /// Quantity compared within a group: outcome (returns of episodes) or process (rewards of steps; the environment marks step ends).
         pub supervision: Supervision = Supervision::Outcome,
         /// Divisor of a group's centred returns: population or sample (standard deviation), batch (that of all groups together) or none.
@@ -102,37 +103,31 @@ settings! {
         /// What the clip limits: objective (no derivative beyond the clip range, as in PPO) or weight (only the ratio, as in CISPO).
         pub clipped: Clipped = Clipped::Objective,
         /// Clip range eps of the ratio, below and above 1.
-        pub clip: f32 = 0.2,
+        pub clip: f32 = 0.2 => above(0.0).or_inf(),
         /// Clip range above 1, if it differs from the range below 1 (0.28 in DAPO); 0: use `clip`.
-        pub clip_high: f32 = 0.0,
+        pub clip_high: f32 = 0.0 => from(0.0).or_inf(),
         /// Dual clip c, above 1: if A < 0, the loss is at most -c A; `inf`: off.
-        pub dual_clip: f32 = f32::INFINITY,
+        pub dual_clip: f32 = f32::INFINITY => above(1.0).or_inf(),
         /// Coefficient of the entropy bonus.
-        pub entropy_coefficient: f32 = 0.0,
+        pub entropy_coefficient: f32 = 0.0 => from(0.0),
     }
 }
 
 impl GrpoConfig {
     /// Checks that every setting is in range for `envs` environments.
     pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
+        self.check_ranges(Self::NAME)?;
         let size = self.group_size;
         ConfigError::unless(size >= 2, "grpo.group_size", "at least 2 (a group of one has nothing to compare)", size)?;
         let expected = format!("a divisor of {envs}, the number of environments");
         ConfigError::unless(envs.is_multiple_of(size), "grpo.group_size", &expected, size)?;
         ConfigError::unless_rollout("grpo.episodes_per_env", self.episodes_per_env, envs)?;
-        ConfigError::unless_at_least_one("grpo.sampling_rounds", self.sampling_rounds)?;
-        ConfigError::unless_at_least_one("grpo.epochs", self.epochs)?;
-        ConfigError::unless_at_least_one("grpo.minibatches", self.minibatches)?;
         let fits = self.ratio == Ratio::Token || self.supervision == Supervision::Outcome;
         ConfigError::unless(fits, "grpo.ratio", "token with process supervision (a sequence ratio needs one advantage)", "sequence")?;
-        ConfigError::unless_above_zero_or_inf("grpo.clip", self.clip)?;
-        ConfigError::unless(self.clip_high >= 0.0, "grpo.clip_high", "a number from 0 up", self.clip_high)?;
-        ConfigError::unless(self.dual_clip > 1.0, "grpo.dual_clip", "a number above 1, or inf", self.dual_clip)?;
         let is_weight = self.clipped == Clipped::Weight;
         ConfigError::unless(!is_weight || self.ratio == Ratio::Token, "grpo.ratio", "token with clipped = \"weight\"", "sequence")?;
         let has_dual = self.dual_clip < f32::INFINITY;
-        ConfigError::unless(!is_weight || !has_dual, "grpo.dual_clip", "inf with clipped = \"weight\"", self.dual_clip)?;
-        ConfigError::unless_not_negative("grpo.entropy_coefficient", self.entropy_coefficient)
+        ConfigError::unless(!is_weight || !has_dual, "grpo.dual_clip", "inf with clipped = \"weight\"", self.dual_clip)
     }
 
     /// Returns the clip range of the ratio.

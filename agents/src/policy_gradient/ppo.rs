@@ -24,8 +24,9 @@
 //!
 //! Left out: recurrent policies.
 
-use gradus_base::settings;
+use gradus_base::range::{above, at_least, from};
 use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_f32};
+use gradus_base::{Settings, settings};
 use gradus_nets::{Evaluation, Outputs, Pointwise, Policy, Schedule};
 use serde::{Deserialize, Serialize};
 
@@ -62,33 +63,33 @@ settings! {
         /// Whole episodes of each environment in a rollout; 0: use `rollout_steps`.
         pub episodes_per_env: usize = 0,
         /// Passes over each rollout.
-        pub epochs: usize = 4,
+        pub epochs: usize = 4 => at_least(1),
         /// Decisions in a minibatch. The last minibatch of an epoch may be smaller. Texts are not split.
-        pub minibatch_size: usize = 128,
-        /// Discount factor gamma, 0 to 1.
-        pub gamma: f32 = 0.99,
-        /// Lambda of GAE, 0 to 1.
-        pub gae_lambda: f32 = 0.95,
+        pub minibatch_size: usize = 128 => at_least(1),
+        /// Discount factor gamma.
+        pub gamma: f32 = 0.99 => from(0.0).to(1.0),
+        /// Lambda of GAE.
+        pub gae_lambda: f32 = 0.95 => from(0.0).to(1.0),
         /// Return of a truncated episode: bootstraps (adds the value of the final observation) or ends (adds 0; wrong, but as in CleanRL).
         pub truncated: Truncated = Truncated::Bootstraps,
         /// Clip range eps of the ratio.
-        pub clip: f32 = 0.2,
+        pub clip: f32 = 0.2 => above(0.0).or_inf(),
         /// Schedule of the clip range: constant or linear (to 0).
         pub clip_schedule: Schedule = Schedule::Constant,
         /// Dual clip c, above 1: if A < 0, the loss is at most -c A; `inf`: off.
-        pub dual_clip: f32 = f32::INFINITY,
+        pub dual_clip: f32 = f32::INFINITY => above(1.0).or_inf(),
         /// Coefficient beta of the divergence KL(pi_old || pi), for the penalty variant; 0: none.
-        pub kl_coefficient: f32 = 0.0,
+        pub kl_coefficient: f32 = 0.0 => from(0.0),
         /// Target of the divergence; after each update beta changes so that the divergence approaches the target; `inf`: beta is constant.
-        pub adaptive_kl_target: f32 = f32::INFINITY,
+        pub adaptive_kl_target: f32 = f32::INFINITY => above(0.0).or_inf(),
         /// Clip range of the new value around the old value; `inf`: off.
-        pub clip_value: f32 = f32::INFINITY,
+        pub clip_value: f32 = f32::INFINITY => above(0.0).or_inf(),
         /// Error above which the value loss is linear (Huber); `inf`: quadratic everywhere.
-        pub huber: f32 = f32::INFINITY,
+        pub huber: f32 = f32::INFINITY => above(0.0).or_inf(),
         /// Coefficient c_e of the entropy bonus.
-        pub entropy_coefficient: f32 = 0.0,
+        pub entropy_coefficient: f32 = 0.0 => from(0.0),
         /// Coefficient c_v of the value loss, which is half the squared error. A coefficient 0.5 of the plain squared error is 1.0 here.
-        pub value_coefficient: f32 = 0.5,
+        pub value_coefficient: f32 = 0.5 => from(0.0),
         /// Whether advantages are normalised (mean 0, sample standard deviation 1).
         pub normalise_advantages: bool = true,
         /// Scope of the normalisation: minibatch or rollout.
@@ -98,7 +99,7 @@ settings! {
         /// Whether values and advantages are recomputed before every epoch, not only before the first.
         pub recompute_advantages: bool = false,
         /// Limit of approx_kl above which the update stops early; `inf`: none.
-        pub target_kl: f32 = f32::INFINITY,
+        pub target_kl: f32 = f32::INFINITY => above(0.0).or_inf(),
         /// When approx_kl is checked: epoch (after each epoch) or minibatch (before each step, against 1.5 target_kl).
         pub kl_stop: KlStop = KlStop::Epoch,
     }
@@ -107,30 +108,18 @@ settings! {
 impl PpoConfig {
     /// Checks that every setting is in range for `envs` environments.
     pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
-        ConfigError::unless_at_least_one("ppo.epochs", self.epochs)?;
+        self.check_ranges(Self::NAME)?;
         if self.episodes_per_env > 0 {
             ConfigError::unless_rollout("ppo.episodes_per_env", self.episodes_per_env, envs)?;
-            ConfigError::unless_at_least_one("ppo.minibatch_size", self.minibatch_size)?;
         } else {
             ConfigError::unless_rollout("ppo.rollout_steps", self.rollout_steps, envs)?;
             let decisions = self.rollout_steps.saturating_mul(envs);
             let expected = format!("1 to {decisions}, the decisions of a rollout ({envs} environments x {} steps)", self.rollout_steps);
             ConfigError::unless((1..=decisions).contains(&self.minibatch_size), "ppo.minibatch_size", &expected, self.minibatch_size)?;
         }
-        ConfigError::unless_fraction("ppo.gamma", self.gamma)?;
-        ConfigError::unless_fraction("ppo.gae_lambda", self.gae_lambda)?;
-        ConfigError::unless_above_zero_or_inf("ppo.clip", self.clip)?;
-        ConfigError::unless(self.dual_clip > 1.0, "ppo.dual_clip", "a number above 1, or inf", self.dual_clip)?;
-        ConfigError::unless_not_negative("ppo.kl_coefficient", self.kl_coefficient)?;
-        ConfigError::unless_above_zero_or_inf("ppo.adaptive_kl_target", self.adaptive_kl_target)?;
         let (beta, adapts) = (self.kl_coefficient, self.adaptive_kl_target < f32::INFINITY);
         let expected = "1e-6 to 1e6 with adaptive_kl_target";
-        ConfigError::unless(!adapts || (1e-6..=1e6).contains(&beta), "ppo.kl_coefficient", expected, beta)?;
-        ConfigError::unless_above_zero_or_inf("ppo.clip_value", self.clip_value)?;
-        ConfigError::unless_above_zero_or_inf("ppo.huber", self.huber)?;
-        ConfigError::unless_not_negative("ppo.entropy_coefficient", self.entropy_coefficient)?;
-        ConfigError::unless_not_negative("ppo.value_coefficient", self.value_coefficient)?;
-        ConfigError::unless_above_zero_or_inf("ppo.target_kl", self.target_kl)
+        ConfigError::unless(!adapts || (1e-6..=1e6).contains(&beta), "ppo.kl_coefficient", expected, beta)
     }
 }
 

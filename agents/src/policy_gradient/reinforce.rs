@@ -39,8 +39,9 @@
 //! Left out, as is common: the factor gamma^t of the book's algorithm. It belongs to the discounted start-state objective and would give
 //! late steps almost no weight.
 
-use gradus_base::settings;
+use gradus_base::range::{above, at_least, from};
 use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_base::{Settings, settings};
 use gradus_nets::{Evaluation, Objective, Outputs, Policy, UpdatedGroups};
 use serde::{Deserialize, Serialize};
 
@@ -82,56 +83,48 @@ settings! {
         pub episodes_per_env: usize = 1,
         /// Number of episodes in a group (episodes with the same start); a divisor of the number of environments, at least 2 for
         /// leave-one-out.
-        pub group_size: usize = 1,
-        /// Discount factor gamma, 0 to 1.
-        pub gamma: f32 = 0.99,
+        pub group_size: usize = 1 => at_least(1),
+        /// Discount factor gamma.
+        pub gamma: f32 = 0.99 => from(0.0).to(1.0),
         /// Baseline subtracted from the return: none, mean (running mean), value (critic), greedy (greedy episode) or leave-one-out (mean
         /// return of the rest of the group).
         pub baseline: Baseline = Baseline::Value,
-        /// Weight of the newest update in the running mean, above 0 and at most 1.
-        pub baseline_step: f32 = 0.1,
+        /// Weight of the newest update in the running mean.
+        pub baseline_step: f32 = 0.1 => above(0.0).to(1.0),
         /// Return of a truncated episode: bootstraps (adds the critic's value of the final observation, if there is a critic) or ends (adds
         /// 0).
         pub truncated: Truncated = Truncated::Bootstraps,
         /// Whether the returns minus the baseline are normalised over each rollout (mean 0, sample standard deviation 1).
         pub normalise_returns: bool = false,
         /// Passes over each rollout; above 1 only with `clip`.
-        pub epochs: usize = 1,
+        pub epochs: usize = 1 => at_least(1),
         /// Minibatches in each pass; above 1 only with `clip`.
-        pub minibatches: usize = 1,
+        pub minibatches: usize = 1 => at_least(1),
         /// Clip range eps of the ratio pi / pi_old, as in PPO; `inf`: no ratio, the policy gradient itself.
-        pub clip: f32 = f32::INFINITY,
+        pub clip: f32 = f32::INFINITY => above(0.0).or_inf(),
         /// Aggregation of decision losses: token-mean, sequence-mean, sequence-sum or constant-length.
         pub aggregation: Aggregation = Aggregation::TokenMean,
         /// Constant L of constant-length; 0: the number of decisions of the longest possible episode.
         pub constant_length: usize = 0,
         /// Coefficient c_e of the entropy bonus.
-        pub entropy_coefficient: f32 = 0.0,
+        pub entropy_coefficient: f32 = 0.0 => from(0.0),
         /// Coefficient c_v of the value loss, which is half the squared error.
-        pub value_coefficient: f32 = 0.5,
+        pub value_coefficient: f32 = 0.5 => from(0.0),
     }
 }
 
 impl ReinforceConfig {
     /// Checks that every setting is in range for `envs` environments.
     pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
+        self.check_ranges(Self::NAME)?;
         ConfigError::unless_rollout("reinforce.episodes_per_env", self.episodes_per_env, envs)?;
         let (size, has_groups) = (self.group_size, self.baseline == Baseline::LeaveOneOut);
-        ConfigError::unless_at_least_one("reinforce.group_size", size)?;
         ConfigError::unless(size > 1 || !has_groups, "reinforce.group_size", "at least 2 with leave-one-out", size)?;
         let expected = format!("a divisor of {envs}, the number of environments");
         ConfigError::unless(envs.is_multiple_of(size), "reinforce.group_size", &expected, size)?;
-        ConfigError::unless_fraction("reinforce.gamma", self.gamma)?;
-        ConfigError::unless_at_least_one("reinforce.epochs", self.epochs)?;
-        ConfigError::unless_at_least_one("reinforce.minibatches", self.minibatches)?;
-        ConfigError::unless_above_zero_or_inf("reinforce.clip", self.clip)?;
         let is_one_step = self.epochs == 1 && self.minibatches == 1;
         let expected = "a number above 0 with several epochs or minibatches";
-        ConfigError::unless(is_one_step || self.clip < f32::INFINITY, "reinforce.clip", expected, self.clip)?;
-        let step = self.baseline_step;
-        ConfigError::unless(step > 0.0 && step <= 1.0, "reinforce.baseline_step", "a number above 0 and up to 1", step)?;
-        ConfigError::unless_not_negative("reinforce.entropy_coefficient", self.entropy_coefficient)?;
-        ConfigError::unless_not_negative("reinforce.value_coefficient", self.value_coefficient)
+        ConfigError::unless(is_one_step || self.clip < f32::INFINITY, "reinforce.clip", expected, self.clip)
     }
 }
 

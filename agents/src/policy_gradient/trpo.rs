@@ -13,7 +13,8 @@
 //! Left out: the paper's "vine" sampling, which needs a simulator that can be set to an earlier state.
 
 use gradus_base::random::{Purpose, Stream};
-use gradus_base::settings;
+use gradus_base::range::{above, at_least, from};
+use gradus_base::{Settings, settings};
 use gradus_nets::{Batch, DIAGNOSTICS, Evaluation, Objective, Outputs, Policy, Store, UpdatedGroups};
 
 use serde::{Deserialize, Serialize};
@@ -47,10 +48,10 @@ settings! {
     pub struct TrpoConfig {
         /// Steps of each environment in a rollout.
         pub rollout_steps: usize = 256,
-        /// Discount factor gamma, 0 to 1.
-        pub gamma: f32 = 0.99,
-        /// Lambda of GAE, 0 to 1.
-        pub gae_lambda: f32 = 0.95,
+        /// Discount factor gamma.
+        pub gamma: f32 = 0.99 => from(0.0).to(1.0),
+        /// Lambda of GAE.
+        pub gae_lambda: f32 = 0.95 => from(0.0).to(1.0),
         /// Return of a truncated episode: bootstraps (adds the value of the final observation) or ends (adds 0; wrong, but common).
         pub truncated: Truncated = Truncated::Bootstraps,
         /// Whether the advantages of each rollout are normalised (mean 0, sample standard deviation 1).
@@ -58,42 +59,33 @@ settings! {
         /// Rule of the policy's step: trust-region, or for comparisons natural (a fixed multiple of the natural gradient) or vanilla (of the gradient).
         pub step: PolicyStep = PolicyStep::TrustRegion,
         /// Multiple of the gradient for the rules natural and vanilla.
-        pub step_size: f32 = 0.1,
+        pub step_size: f32 = 0.1 => above(0.0),
         /// Trust region delta: limit of the mean divergence in one update.
-        pub max_kl: f32 = 0.01,
+        pub max_kl: f32 = 0.01 => above(0.0),
         /// Iterations of conjugate gradients.
-        pub cg_iterations: usize = 15,
+        pub cg_iterations: usize = 15 => at_least(1),
         /// Multiple of the identity that is added to the Fisher information, so that it is invertible.
-        pub cg_damping: f32 = 0.1,
+        pub cg_damping: f32 = 0.1 => from(0.0),
         /// Number n: every n-th decision is used for the Fisher information; 1: all decisions.
-        pub fisher_stride: usize = 1,
+        pub fisher_stride: usize = 1 => at_least(1),
         /// Maximum number of candidates in the line search.
-        pub line_search_steps: usize = 10,
+        pub line_search_steps: usize = 10 => at_least(1),
         /// Ratio between the lengths of successive candidates in the line search, between 0 and 1.
         pub line_search_shrink: f32 = 0.8,
         /// Passes of the critic over each rollout.
-        pub critic_epochs: usize = 10,
+        pub critic_epochs: usize = 10 => at_least(1),
         /// Decisions in a minibatch of the critic; the last minibatch of an epoch may be smaller.
-        pub critic_minibatch_size: usize = 128,
+        pub critic_minibatch_size: usize = 128 => at_least(1),
     }
 }
 
 impl TrpoConfig {
     /// Checks that every setting is in range for `envs` environments.
     pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
+        self.check_ranges(Self::NAME)?;
         ConfigError::unless_rollout("trpo.rollout_steps", self.rollout_steps, envs)?;
-        ConfigError::unless_fraction("trpo.gamma", self.gamma)?;
-        ConfigError::unless_fraction("trpo.gae_lambda", self.gae_lambda)?;
-        ConfigError::unless_above_zero("trpo.step_size", self.step_size)?;
-        ConfigError::unless_above_zero("trpo.max_kl", self.max_kl)?;
-        ConfigError::unless_at_least_one("trpo.cg_iterations", self.cg_iterations)?;
-        ConfigError::unless_not_negative("trpo.cg_damping", self.cg_damping)?;
-        ConfigError::unless_at_least_one("trpo.fisher_stride", self.fisher_stride)?;
-        ConfigError::unless_at_least_one("trpo.line_search_steps", self.line_search_steps)?;
         let shrink = self.line_search_shrink;
-        ConfigError::unless(shrink > 0.0 && shrink < 1.0, "trpo.line_search_shrink", "a number above 0 and below 1", shrink)?;
-        ConfigError::unless_at_least_one("trpo.critic_epochs", self.critic_epochs)?;
-        ConfigError::unless_at_least_one("trpo.critic_minibatch_size", self.critic_minibatch_size)
+        ConfigError::unless(shrink > 0.0 && shrink < 1.0, "trpo.line_search_shrink", "a number above 0 and below 1", shrink)
     }
 }
 

@@ -26,8 +26,9 @@
 //! hands the derivatives to the engine.
 
 use gradus_base::random::{Purpose, Stream};
-use gradus_base::settings;
+use gradus_base::range::{above, at_least, from};
 use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_u64};
+use gradus_base::{Settings, settings};
 use gradus_nets::{ActionRows, Batch, Observations, Of, Policy, Store, Texts, UpdatedGroups};
 use serde::{Deserialize, Serialize};
 
@@ -57,36 +58,32 @@ settings! {
         /// File of pairs in JSON Lines, or folder of `gradus reward-model`; empty: the best and the worst completion of each group.
         pub pairs: String = String::new(),
         /// Coefficient beta of the divergence from the reference policy; `reference.coefficient` is not used.
-        pub beta: f32 = 0.1,
+        pub beta: f32 = 0.1 => above(0.0),
         /// Completions per prompt; at least 2, and a divisor of the number of environments. A file gives as many pairs per update as there
         /// are groups.
         pub group_size: usize = 8,
         /// Completions of each environment per update.
         pub episodes_per_env: usize = 1,
         /// Passes over the pairs of an update.
-        pub epochs: usize = 1,
+        pub epochs: usize = 1 => at_least(1),
         /// Minibatches in each pass; fewer if there are fewer pairs.
-        pub minibatches: usize = 1,
+        pub minibatches: usize = 1 => at_least(1),
         /// Loss of a pair: sigmoid (DPO) or ipo (a squared distance, which is not minimised by ever larger differences).
         pub loss: PairLoss = PairLoss::Sigmoid,
         /// Probability that a label is wrong, below 0.5, for the loss sigmoid.
-        pub label_smoothing: f32 = 0.0,
+        pub label_smoothing: f32 = 0.0 => from(0.0).below(0.5),
     }
 }
 
 impl DpoConfig {
     /// Checks that every setting is in range for `envs` environments.
     pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
+        self.check_ranges(Self::NAME)?;
         let size = self.group_size;
         ConfigError::unless(size >= 2, "dpo.group_size", "at least 2 (a pair has two completions)", size)?;
         let expected = format!("a divisor of {envs}, the number of environments");
         ConfigError::unless(envs.is_multiple_of(size), "dpo.group_size", &expected, size)?;
         ConfigError::unless_rollout("dpo.episodes_per_env", self.episodes_per_env, envs)?;
-        ConfigError::unless_at_least_one("dpo.epochs", self.epochs)?;
-        ConfigError::unless_at_least_one("dpo.minibatches", self.minibatches)?;
-        ConfigError::unless_above_zero("dpo.beta", self.beta)?;
-        let is_label = (0.0..0.5).contains(&self.label_smoothing);
-        ConfigError::unless(is_label, "dpo.label_smoothing", "a number from 0 to below 0.5", self.label_smoothing)?;
         let fits = self.loss == PairLoss::Sigmoid || self.label_smoothing == 0.0;
         ConfigError::unless(fits, "dpo.label_smoothing", "0 with loss = \"ipo\"", self.label_smoothing)
     }

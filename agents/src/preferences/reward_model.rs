@@ -14,7 +14,8 @@
 //! the formula are then passed to the engine as an objective over single observations.
 
 use gradus_base::random::{Purpose, Stream};
-use gradus_base::settings;
+use gradus_base::range::{at_least, from};
+use gradus_base::{Settings, settings};
 use gradus_nets::{ActionRows, Batch, Observations, Of, Policy, QValues, Store, Texts, UpdatedGroups};
 use serde::{Deserialize, Serialize};
 
@@ -39,25 +40,22 @@ settings! {
     #[serde(deny_unknown_fields)]
     pub struct RewardModelConfig {
         /// Passes over the rankings.
-        pub epochs: usize = 1,
+        pub epochs: usize = 1 => at_least(1),
         /// Rankings in a minibatch.
-        pub minibatch_size: usize = 32,
+        pub minibatch_size: usize = 32 => at_least(1),
         /// Loss of a ranking of more than two completions: pairs (mean over all pairs) or plackett-luce.
         pub ranked: Ranked = Ranked::Pairs,
         /// Coefficient c of the term that keeps scores around 0; 0: none.
-        pub centring: f32 = 0.0,
+        pub centring: f32 = 0.0 => from(0.0),
         /// Fraction of the earlier rankings that is replayed when the model is trained further.
-        pub replay: f32 = 0.1,
+        pub replay: f32 = 0.1 => from(0.0),
     }
 }
 
 impl RewardModelConfig {
     /// Checks that every setting is in range.
     pub fn check(&self) -> Result<(), ConfigError> {
-        ConfigError::unless_at_least_one("reward_model.epochs", self.epochs)?;
-        ConfigError::unless_at_least_one("reward_model.minibatch_size", self.minibatch_size)?;
-        ConfigError::unless_not_negative("reward_model.centring", self.centring)?;
-        ConfigError::unless_not_negative("reward_model.replay", self.replay)
+        Ok(self.check_ranges("reward_model")?)
     }
 }
 

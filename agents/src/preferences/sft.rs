@@ -5,6 +5,8 @@
 //! It prepares a policy for reinforcement learning, which needs some successes to reinforce. The decisions are the tokens of completions.
 //! Prompts belong to the states and have no loss.
 
+use gradus_base::range::at_least;
+use gradus_base::{Settings, settings};
 use gradus_nets::{Evaluation, Objective, Outputs, Policy, UpdatedGroups};
 use serde::{Deserialize, Serialize};
 
@@ -16,29 +18,24 @@ use crate::parts::minibatches::Minibatches;
 use crate::parts::optimiser::OptimiserConfig;
 use crate::rollout::{End, GroupId, Rollout, Segment};
 
-/// The settings of supervised fine-tuning.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SftConfig {
-    /// Passes over the decisions.
-    pub epochs: usize,
-    /// Decisions in a minibatch; texts are not split.
-    pub minibatch_size: usize,
-    /// Aggregation of decision losses: token-mean, sequence-mean or sequence-sum.
-    pub aggregation: Aggregation,
-}
-
-impl Default for SftConfig {
-    fn default() -> Self {
-        Self { epochs: 1, minibatch_size: 128, aggregation: Aggregation::TokenMean }
+settings! {
+    /// The settings of supervised fine-tuning.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct SftConfig {
+        /// Passes over the decisions.
+        pub epochs: usize = 1 => at_least(1),
+        /// Decisions in a minibatch; texts are not split.
+        pub minibatch_size: usize = 128 => at_least(1),
+        /// Aggregation of decision losses: token-mean, sequence-mean or sequence-sum.
+        pub aggregation: Aggregation = Aggregation::TokenMean,
     }
 }
 
 impl SftConfig {
     /// Checks that every setting is in range.
     pub fn check(&self) -> Result<(), ConfigError> {
-        ConfigError::unless_at_least_one("sft.epochs", self.epochs)?;
-        ConfigError::unless_at_least_one("sft.minibatch_size", self.minibatch_size)?;
+        self.check_ranges("sft")?;
         let has_length = self.aggregation != Aggregation::ConstantLength;
         ConfigError::unless(has_length, "sft.aggregation", "token-mean, sequence-mean or sequence-sum", "constant-length")
     }

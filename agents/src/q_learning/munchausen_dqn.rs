@@ -13,6 +13,7 @@
 //! Left out: M-IQN, the same change to implicit quantile networks.
 
 use gradus_base::math::{exp, ln};
+use gradus_base::range::{above, from};
 use gradus_base::settings;
 use gradus_nets::{Evaluated, QHead, QNetwork};
 
@@ -28,10 +29,10 @@ settings! {
     /// The settings of Munchausen-DQN.
     #[derive(Clone, Debug, PartialEq)]
     pub struct MunchausenDqnConfig {
-        /// Share alpha of the log-policy in the reward, 0 to 1.
-        pub alpha: f32 = 0.9,
+        /// Share alpha of the log-policy in the reward.
+        pub alpha: f32 = 0.9 => from(0.0).to(1.0),
         /// Temperature tau of the softmax policy, above 0, in the units of the values.
-        pub temperature: f32 = 0.03,
+        pub temperature: f32 = 0.03 => above(0.0),
         /// Lower limit l_0 of the temperature times the log-policy, at most 0; `-inf`: none.
         pub log_policy_min: f32 = -1.0,
         /// Loss of the error: huber or squared.
@@ -52,8 +53,6 @@ impl AgentConfig for MunchausenDqnConfig {
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let key = |name: &str| format!("{}.{name}", Self::NAME);
-        ConfigError::unless_fraction(&key("alpha"), self.alpha)?;
-        ConfigError::unless_above_zero(&key("temperature"), self.temperature)?;
         ConfigError::unless(self.log_policy_min <= 0.0, &key("log_policy_min"), "a number up to 0, or -inf", self.log_policy_min)?;
         self.learner.check(Self::NAME, setup)?;
         let head = QHead { atoms: 1, dueling: self.dueling };

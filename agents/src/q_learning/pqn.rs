@@ -11,8 +11,9 @@
 //! Left out: the recurrent network of the paper's experiments with partial observations.
 
 use gradus_base::random::{Purpose, Stream};
-use gradus_base::settings;
+use gradus_base::range::{at_least, from};
 use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_u64, named};
+use gradus_base::{Settings, settings};
 use gradus_nets::{Batch, Behaviour, Evaluated, QHead, QNetwork, Store, Sums, greedy};
 
 use crate::agent::{Collection, Report, UpdateContext};
@@ -35,34 +36,27 @@ settings! {
         /// Steps of each environment in a rollout.
         pub rollout_steps: usize = 32,
         /// Passes over the rollout in each update.
-        pub epochs: usize = 4,
+        pub epochs: usize = 4 => at_least(1),
         /// Minibatches in each pass.
-        pub minibatches: usize = 4,
-        /// Discount factor gamma, 0 to 1.
-        pub gamma: f32 = 0.99,
-        /// Lambda of the targets, 0 to 1.
-        pub q_lambda: f32 = 0.65,
-        /// Fraction of the training in which epsilon, the probability of a random action, changes linearly, 0 to 1.
-        pub exploration_fraction: f64 = 0.5,
-        /// Epsilon at the beginning, 0 to 1.
-        pub exploration_initial_eps: f64 = 1.0,
-        /// Epsilon after `exploration_fraction`, 0 to 1.
-        pub exploration_final_eps: f64 = 0.05,
+        pub minibatches: usize = 4 => at_least(1),
+        /// Discount factor gamma.
+        pub gamma: f32 = 0.99 => from(0.0).to(1.0),
+        /// Lambda of the targets.
+        pub q_lambda: f32 = 0.65 => from(0.0).to(1.0),
+        /// Fraction of the training in which epsilon, the probability of a random action, changes linearly.
+        pub exploration_fraction: f64 = 0.5 => from(0.0).to(1.0),
+        /// Epsilon at the beginning.
+        pub exploration_initial_eps: f64 = 1.0 => from(0.0).to(1.0),
+        /// Epsilon after `exploration_fraction`.
+        pub exploration_final_eps: f64 = 0.05 => from(0.0).to(1.0),
     }
 }
 
 impl PqnConfig {
     /// Checks that every setting is in range for `envs` environments.
     pub fn check(&self, envs: usize) -> Result<(), ConfigError> {
-        let fraction = |key: &str, x: f64| ConfigError::unless((0.0..=1.0).contains(&x), key, "a number from 0 to 1", x);
-        ConfigError::unless_rollout("pqn.rollout_steps", self.rollout_steps, envs)?;
-        ConfigError::unless_at_least_one("pqn.epochs", self.epochs)?;
-        ConfigError::unless_at_least_one("pqn.minibatches", self.minibatches)?;
-        ConfigError::unless_fraction("pqn.gamma", self.gamma)?;
-        ConfigError::unless_fraction("pqn.q_lambda", self.q_lambda)?;
-        fraction("pqn.exploration_fraction", self.exploration_fraction)?;
-        fraction("pqn.exploration_initial_eps", self.exploration_initial_eps)?;
-        fraction("pqn.exploration_final_eps", self.exploration_final_eps)
+        self.check_ranges(Self::NAME)?;
+        ConfigError::unless_rollout("pqn.rollout_steps", self.rollout_steps, envs)
     }
 
     /// How the agent explores in a training of `steps` environment steps.

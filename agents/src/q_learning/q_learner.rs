@@ -1,6 +1,7 @@
 //! The parts that agents with a replay buffer and a network of action values share.
 
-use gradus_base::settings;
+use gradus_base::range::{above, at_least, from};
+use gradus_base::{Settings, settings};
 use gradus_nets::{Batch, Evaluated, QHead, QNetwork, Store, ValueObjective, greedy};
 
 use crate::agent::UpdateContext;
@@ -18,15 +19,15 @@ settings! {
     #[derive(Clone, Debug, PartialEq)]
     pub struct QLearnerConfig {
         /// Environment steps between two updates of the target network.
-        pub target_update_interval: u64 = 500,
+        pub target_update_interval: u64 = 500 => at_least(1),
         /// Rate of the soft update of the target network, above 0, to 1; 1 is a copy.
-        pub tau: f32 = 1.0,
-        /// Fraction of the training in which epsilon, the probability of a random action, changes linearly, 0 to 1.
-        pub exploration_fraction: f64 = 0.2,
-        /// Epsilon at the beginning, 0 to 1.
-        pub exploration_initial_eps: f64 = 1.0,
-        /// Epsilon after `exploration_fraction`, 0 to 1.
-        pub exploration_final_eps: f64 = 0.05,
+        pub tau: f32 = 1.0 => above(0.0).to(1.0),
+        /// Fraction of the training in which epsilon, the probability of a random action, changes linearly.
+        pub exploration_fraction: f64 = 0.2 => from(0.0).to(1.0),
+        /// Epsilon at the beginning.
+        pub exploration_initial_eps: f64 = 1.0 => from(0.0).to(1.0),
+        /// Epsilon after `exploration_fraction`.
+        pub exploration_final_eps: f64 = 0.05 => from(0.0).to(1.0),
         ..
         /// The settings that agents with a replay buffer share.
         pub off_policy: OffPolicyConfig,
@@ -39,14 +40,8 @@ pub type QLearner = OffPolicyLearner<dyn QNetwork>;
 impl QLearnerConfig {
     /// Checks that every setting of `agent` is in range.
     pub fn check(&self, agent: &str, setup: &Setup<'_>) -> Result<(), ConfigError> {
-        self.off_policy.check(agent, setup)?;
-        let key = |name: &str| format!("{agent}.{name}");
-        let fraction = |name: &str, x: f64| ConfigError::unless((0.0..=1.0).contains(&x), &key(name), "a number from 0 to 1", x);
-        ConfigError::unless(self.target_update_interval > 0, &key("target_update_interval"), "at least 1", self.target_update_interval)?;
-        ConfigError::unless(self.tau > 0.0 && self.tau <= 1.0, &key("tau"), "a number above 0 and at most 1", self.tau)?;
-        fraction("exploration_fraction", self.exploration_fraction)?;
-        fraction("exploration_initial_eps", self.exploration_initial_eps)?;
-        fraction("exploration_final_eps", self.exploration_final_eps)
+        self.check_ranges(agent)?;
+        self.off_policy.check(agent, setup)
     }
 
     /// Returns the agent with this update rule, which learns with a network of these outputs.

@@ -11,6 +11,7 @@
 //!
 //! Everything else is as in [`dqn`](crate::q_learning::dqn). Left out: implicit quantiles (IQN), which sample the fractions tau.
 
+use gradus_base::range::at_least;
 use gradus_base::settings;
 use gradus_nets::{Evaluated, Evaluation, QHead, QNetwork, QValues, ValueObjective};
 
@@ -26,7 +27,7 @@ settings! {
     #[derive(Clone, Debug, PartialEq)]
     pub struct QrDqnConfig {
         /// Number of quantiles N of each action's return, 1 to 1024.
-        pub quantiles: usize = 50,
+        pub quantiles: usize = 50 => at_least(1).up_to(1024),
         /// Whether the network chooses the next action whose quantiles the target network gives (double Q-learning).
         pub double: bool = false,
         /// Whether the network has the dueling architecture.
@@ -45,7 +46,6 @@ impl AgentConfig for QrDqnConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        ConfigError::unless((1..=1024).contains(&self.quantiles), "qr-dqn.quantiles", "1 to 1024", self.quantiles)?;
         self.learner.check(Self::NAME, setup)?;
         let head = QHead { atoms: self.quantiles, dueling: self.dueling };
         Ok(self.learner.built(head, setup, QrDqn { config: self.clone() }))

@@ -2,8 +2,9 @@
 //! number of updates, and the report.
 
 use gradus_base::random::{Purpose, Stream};
-use gradus_base::settings;
+use gradus_base::range::{above, at_least, from};
 use gradus_base::tensors::{Tensor, Tensors, TensorsError, add_with_prefix, get_u64, with_prefix, without_prefix};
+use gradus_base::{Settings, settings};
 use gradus_nets::{Behaviour, Evaluated, Network, OptimiserStep, QActorCritic, QNetwork};
 
 use crate::agent::{Collection, Report, UpdateContext};
@@ -22,46 +23,41 @@ settings! {
         /// Steps of each environment in a rollout; the updates follow the rollout.
         pub rollout_steps: usize = 4,
         /// Updates for each environment step, on average. With 0.1 and rollouts of 10 steps, one update follows every rollout.
-        pub updates_per_step: f64 = 0.25,
+        pub updates_per_step: f64 = 0.25 => above(0.0).to(1e6),
         /// Environment steps before the first update; their actions are random.
         pub learning_starts: u64 = 1_000,
         /// Decisions that the replay buffer keeps.
         pub buffer_size: usize = 100_000,
         /// Decisions in the sample of an update.
-        pub batch_size: usize = 64,
-        /// Discount factor gamma, 0 to 1.
-        pub gamma: f32 = 0.99,
+        pub batch_size: usize = 64 => at_least(1),
+        /// Discount factor gamma.
+        pub gamma: f32 = 0.99 => from(0.0).to(1.0),
         /// Number of rewards in a target before it bootstraps.
         pub n_step: usize = 1,
         /// Exponent alpha of the priorities with which decisions are sampled; 0: all decisions have the same probability.
-        pub priority_exponent: f32 = 0.0,
-        /// Exponent beta of the importance weights that correct for priorities, at the beginning; it rises linearly to 1. From 0 to 1.
-        pub importance_exponent: f32 = 0.4,
+        pub priority_exponent: f32 = 0.0 => from(0.0),
+        /// Exponent beta of the importance weights that correct for priorities, at the beginning; it rises linearly to 1.
+        pub importance_exponent: f32 = 0.4 => from(0.0).to(1.0),
     }
 }
 
 impl OffPolicyConfig {
     /// Checks that every setting of `agent` is in range.
     pub fn check(&self, agent: &str, setup: &Setup<'_>) -> Result<(), ConfigError> {
+        self.check_ranges(agent)?;
         setup.reference.check_unused(agent)?;
         setup.optimiser.check()?;
         let envs = setup.envs;
         let key = |name: &str| format!("{agent}.{name}");
         ConfigError::unless_rollout(&key("rollout_steps"), self.rollout_steps, envs)?;
-        let is_rate = self.updates_per_step > 0.0 && self.updates_per_step <= 1e6;
-        ConfigError::unless(is_rate, &key("updates_per_step"), "a number above 0, to 1000000", self.updates_per_step)?;
-        ConfigError::unless_at_least_one(&key("batch_size"), self.batch_size)?;
         let most = 1 << 31;
         let expected = format!("at least {envs}, one for each environment, and at most {most}");
         ConfigError::unless((envs..=most).contains(&self.buffer_size), &key("buffer_size"), &expected, self.buffer_size)?;
         let expected = format!("at least {}, the size of a batch", self.batch_size);
         ConfigError::unless(self.buffer_size >= self.batch_size, &key("buffer_size"), &expected, self.buffer_size)?;
-        ConfigError::unless_fraction(&key("gamma"), self.gamma)?;
         let room = self.buffer_size / envs;
         let expected = format!("1 to {room}, the decisions of each environment in the buffer");
-        ConfigError::unless((1..=room).contains(&self.n_step), &key("n_step"), &expected, self.n_step)?;
-        ConfigError::unless_not_negative(&key("priority_exponent"), self.priority_exponent)?;
-        ConfigError::unless_fraction(&key("importance_exponent"), self.importance_exponent)
+        ConfigError::unless((1..=room).contains(&self.n_step), &key("n_step"), &expected, self.n_step)
     }
 
     /// Returns beta, if there are priorities: see [`AgentConfig::scheduled`](crate::AgentConfig::scheduled).

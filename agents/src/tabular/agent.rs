@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gradus_base::math::{exp, ln};
 use gradus_base::random::{Purpose, Stream};
+use gradus_base::range::{above, finite, from};
 use gradus_base::settings;
 use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_envs::Space;
@@ -23,41 +24,24 @@ settings! {
     /// The settings that tabular agents share. The letters are those of Sutton and Barto.
     #[derive(Clone, Debug, PartialEq)]
     pub struct TableConfig {
-        /// Discount factor gamma, 0 to 1.
-        pub gamma: f64 = 0.99,
-        /// Step size alpha, above 0, to 1.
-        pub alpha: f64 = 0.1,
-        /// Decay of the step size: at the n-th update of a value it is alpha n^-alpha_decay, 0 to 1; 1 with alpha = 1: a mean.
-        pub alpha_decay: f64 = 0.0,
-        /// Probability of a random action, epsilon, 0 to 1.
-        pub epsilon: f64 = 0.1,
-        /// Epsilon at the beginning, from which it changes linearly, 0 to 1; unused if epsilon_fraction is 0.
-        pub first_epsilon: f64 = 1.0,
-        /// Fraction of the training in which epsilon changes, 0 to 1; 0: it is constant.
-        pub epsilon_fraction: f64 = 0.0,
+        /// Discount factor gamma.
+        pub gamma: f64 = 0.99 => from(0.0).to(1.0),
+        /// Step size alpha.
+        pub alpha: f64 = 0.1 => above(0.0).to(1.0),
+        /// Decay of the step size: at the n-th update of a value it is alpha n^-alpha_decay; 1 with alpha = 1: a mean.
+        pub alpha_decay: f64 = 0.0 => from(0.0).to(1.0),
+        /// Probability of a random action, epsilon.
+        pub epsilon: f64 = 0.1 => from(0.0).to(1.0),
+        /// Epsilon at the beginning, from which it changes linearly; unused if epsilon_fraction is 0.
+        pub first_epsilon: f64 = 1.0 => from(0.0).to(1.0),
+        /// Fraction of the training in which epsilon changes; 0: it is constant.
+        pub epsilon_fraction: f64 = 0.0 => from(0.0).to(1.0),
         /// Every value at the beginning; a high one makes a greedy agent explore.
-        pub initial: f64 = 0.0,
+        pub initial: f64 = 0.0 => finite(),
     }
 }
 
 impl TableConfig {
-    /// Checks that every setting of `agent` is in range.
-    pub fn check(&self, agent: &str) -> Result<(), ConfigError> {
-        let key = |name: &str| format!("{agent}.{name}");
-        let fractions = [
-            ("gamma", self.gamma),
-            ("alpha_decay", self.alpha_decay),
-            ("epsilon", self.epsilon),
-            ("first_epsilon", self.first_epsilon),
-            ("epsilon_fraction", self.epsilon_fraction),
-        ];
-        for (name, x) in fractions {
-            ConfigError::unless((0.0..=1.0).contains(&x), &key(name), "a number from 0 to 1", x)?;
-        }
-        ConfigError::unless(self.alpha > 0.0 && self.alpha <= 1.0, &key("alpha"), "a number above 0 and at most 1", self.alpha)?;
-        ConfigError::unless(self.initial.is_finite(), &key("initial"), "a finite number", self.initial)
-    }
-
     /// Returns epsilon: see [`AgentConfig::scheduled`](crate::AgentConfig::scheduled).
     pub(super) fn scheduled(&self, steps: u64, done: u64) -> Vec<(&'static str, f64)> {
         vec![("epsilon", self.exploration(steps).epsilon(done))]
@@ -70,8 +54,7 @@ impl TableConfig {
     }
 
     /// Returns the agent `agent` with this update rule.
-    pub(super) fn built(&self, agent: &str, setup: &Setup<'_>, rule: impl Rule + 'static) -> Result<AgentKind, ConfigError> {
-        self.check(agent)?;
+    pub(super) fn built(&self, setup: &Setup<'_>, rule: impl Rule + 'static) -> Result<AgentKind, ConfigError> {
         let (states, actions) = sizes(setup)?;
         Ok(AgentKind::Own(Box::new(TabularAgent::new(self.clone(), setup, (states, actions), Box::new(rule)))))
     }

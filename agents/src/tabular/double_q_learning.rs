@@ -44,7 +44,7 @@ impl AgentConfig for DoubleQLearningConfig {
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let (states, actions) = sizes(setup)?;
         let tables = [(); 2].map(|()| ActionValues::new(states, actions, self.table.initial));
-        self.table.built(Self::NAME, setup, DoubleQ { tables })
+        self.table.built(setup, DoubleQ { tables })
     }
 
     fn discounts(&self) -> (f32, f32) {

@@ -1,6 +1,7 @@
 //! Dyna-Q: learning from experience, and from a model of it (Sutton, 1990). Dyna-Q+ also rewards what was not tried for long.
 
 use gradus_base::random::Stream;
+use gradus_base::range::from;
 use gradus_base::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, fits, preset, sizes};
@@ -118,7 +119,7 @@ settings! {
         /// Planning updates after each step; 0: Q-learning.
         pub n: usize = 10,
         /// Dyna-Q+'s bonus: planning adds kappa sqrt(tau) to a reward that was not tried for tau steps, from 0 up.
-        pub kappa: f64 = 0.0,
+        pub kappa: f64 = 0.0 => from(0.0),
         ..
         /// The settings that tabular agents share.
         pub table: TableConfig,
@@ -133,9 +134,7 @@ impl AgentConfig for DynaQConfig {
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let (states, actions) = sizes(setup)?;
-        let is_allowed = self.kappa >= 0.0 && self.kappa.is_finite();
-        ConfigError::unless(is_allowed, "dyna-q.kappa", "a number from 0 up", self.kappa)?;
-        self.table.built(Self::NAME, setup, DynaQ { n: self.n, model: Model::new(states, actions).with_bonus(self.kappa) })
+        self.table.built(setup, DynaQ { n: self.n, model: Model::new(states, actions).with_bonus(self.kappa) })
     }
 
     fn discounts(&self) -> (f32, f32) {

@@ -28,7 +28,7 @@ impl AgentConfig for ValueIterationConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        self.table.built(Self::NAME, setup, ValueIteration { model: model(setup)? })
+        self.table.built(setup, ValueIteration { model: model(setup)? })
     }
 
     fn discounts(&self) -> (f32, f32) {
@@ -76,7 +76,7 @@ impl AgentConfig for PolicyIterationConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        self.table.built(Self::NAME, setup, PolicyIteration { model: model(setup)? })
+        self.table.built(setup, PolicyIteration { model: model(setup)? })
     }
 
     fn discounts(&self) -> (f32, f32) {
@@ -122,7 +122,7 @@ impl AgentConfig for PolicyEvaluationConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        self.table.built(Self::NAME, setup, PolicyEvaluation { model: model(setup)? })
+        self.table.built(setup, PolicyEvaluation { model: model(setup)? })
     }
 
     fn discounts(&self) -> (f32, f32) {

@@ -41,7 +41,7 @@ impl AgentConfig for ExpectedSarsaConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        self.table.built(Self::NAME, setup, ExpectedSarsa)
+        self.table.built(setup, ExpectedSarsa)
     }
 
     fn discounts(&self) -> (f32, f32) {

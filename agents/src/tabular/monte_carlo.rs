@@ -133,7 +133,7 @@ impl AgentConfig for MonteCarloConfig {
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let model = if self.exploring_starts { Some(model(setup)?) } else { None };
         let rule = MonteCarlo { is_first: self.visits == Visits::First, model, episodes: vec![VecDeque::new(); setup.envs] };
-        self.table.built(Self::NAME, setup, rule)
+        self.table.built(setup, rule)
     }
 
     fn discounts(&self) -> (f32, f32) {
@@ -227,7 +227,7 @@ impl AgentConfig for MonteCarloPredictionConfig {
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let rule = MonteCarloPrediction { is_first: self.visits == Visits::First, episodes: vec![VecDeque::new(); setup.envs] };
-        self.table.built(Self::NAME, setup, rule)
+        self.table.built(setup, rule)
     }
 
     fn discounts(&self) -> (f32, f32) {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use gradus_base::range::at_least;
 use gradus_base::settings;
 use gradus_envs::tabular::Tabular;
 
@@ -61,7 +62,7 @@ settings! {
     #[derive(Clone, Debug, PartialEq)]
     pub struct NStepTdConfig {
         /// Number of rewards in a return, at least 1; 1: TD(0).
-        pub n: usize = 4,
+        pub n: usize = 4 => at_least(1),
         ..
         /// The settings that tabular agents share.
         pub table: TableConfig,
@@ -75,8 +76,7 @@ impl AgentConfig for NStepTdConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        ConfigError::unless_at_least_one("n-step-td.n", self.n)?;
-        self.table.built(Self::NAME, setup, NStepTd { n: self.n, last: vec![VecDeque::new(); setup.envs] })
+        self.table.built(setup, NStepTd { n: self.n, last: vec![VecDeque::new(); setup.envs] })
     }
 
     fn discounts(&self) -> (f32, f32) {

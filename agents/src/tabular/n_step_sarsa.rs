@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use gradus_base::range::at_least;
 use gradus_base::settings;
 
 use super::Steps;
@@ -13,8 +14,8 @@ settings! {
     /// The settings of n-step Sarsa.
     #[derive(Clone, Debug, PartialEq)]
     pub struct NStepSarsaConfig {
-        /// Number of rewards in a return, at least 1.
-        pub n: usize = 4,
+        /// Number of rewards in a return.
+        pub n: usize = 4 => at_least(1),
         ..
         /// The settings that tabular agents share.
         pub table: TableConfig,
@@ -28,8 +29,7 @@ impl AgentConfig for NStepSarsaConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        ConfigError::unless_at_least_one("n-step-sarsa.n", self.n)?;
-        self.table.built(Self::NAME, setup, NStepSarsa { n: self.n, last: vec![VecDeque::new(); setup.envs] })
+        self.table.built(setup, NStepSarsa { n: self.n, last: vec![VecDeque::new(); setup.envs] })
     }
 
     fn discounts(&self) -> (f32, f32) {

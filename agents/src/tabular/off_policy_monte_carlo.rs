@@ -28,7 +28,7 @@ impl AgentConfig for OffPolicyMonteCarloConfig {
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
         let (states, actions) = sizes(setup)?;
         let rule = OffPolicyMonteCarlo { weights: vec![0.0; states * actions], episodes: vec![VecDeque::new(); setup.envs] };
-        self.table.built(Self::NAME, setup, rule)
+        self.table.built(setup, rule)
     }
 
     fn discounts(&self) -> (f32, f32) {

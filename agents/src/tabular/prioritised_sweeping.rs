@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use gradus_base::range::from;
 use gradus_base::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, fits, preset};
@@ -97,7 +98,7 @@ settings! {
         /// Planning updates after each step, at most.
         pub n: usize = 5,
         /// A pair is queued if its error is larger, from 0 up.
-        pub theta: f64 = 1e-4,
+        pub theta: f64 = 1e-4 => from(0.0),
         ..
         /// The settings that tabular agents share.
         pub table: TableConfig,
@@ -111,9 +112,7 @@ impl AgentConfig for PrioritisedSweepingConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        let is_allowed = self.theta >= 0.0 && self.theta.is_finite();
-        ConfigError::unless(is_allowed, "prioritised-sweeping.theta", "a number from 0 up", self.theta)?;
-        self.table.built(Self::NAME, setup, Sweeping { n: self.n, sweeping: PrioritisedSweeping::new(self.theta) })
+        self.table.built(setup, Sweeping { n: self.n, sweeping: PrioritisedSweeping::new(self.theta) })
     }
 
     fn discounts(&self) -> (f32, f32) {

@@ -41,7 +41,7 @@ impl AgentConfig for QLearningConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        self.table.built(Self::NAME, setup, QLearning)
+        self.table.built(setup, QLearning)
     }
 
     fn discounts(&self) -> (f32, f32) {

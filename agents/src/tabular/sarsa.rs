@@ -41,7 +41,7 @@ impl AgentConfig for SarsaConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        self.table.built(Self::NAME, setup, Sarsa)
+        self.table.built(setup, Sarsa)
     }
 
     fn discounts(&self) -> (f32, f32) {

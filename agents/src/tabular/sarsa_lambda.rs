@@ -1,5 +1,6 @@
 //! Sarsa(lambda): control with eligibility traces.
 
+use gradus_base::range::from;
 use gradus_base::settings;
 
 use super::Traces;
@@ -11,8 +12,8 @@ settings! {
     /// The settings of Sarsa(lambda).
     #[derive(Clone, Debug, PartialEq)]
     pub struct SarsaLambdaConfig {
-        /// Decay of the traces, lambda, 0 to 1; 0: Sarsa.
-        pub lambda: f64 = 0.9,
+        /// Decay of the traces, lambda; 0: Sarsa.
+        pub lambda: f64 = 0.9 => from(0.0).to(1.0),
         /// Whether a visit sets a trace to 1 (replacing traces) instead of adding 1 to it (accumulating traces).
         pub replace: bool = true,
         ..
@@ -28,9 +29,8 @@ impl AgentConfig for SarsaLambdaConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        ConfigError::unless((0.0..=1.0).contains(&self.lambda), "sarsa-lambda.lambda", "a number from 0 to 1", self.lambda)?;
         let rule = SarsaLambda { lambda: self.lambda, replace: self.replace, traces: vec![Traces::default(); setup.envs] };
-        self.table.built(Self::NAME, setup, rule)
+        self.table.built(setup, rule)
     }
 
     fn discounts(&self) -> (f32, f32) {

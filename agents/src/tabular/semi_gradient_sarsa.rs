@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use gradus_base::math::ln;
 use gradus_base::random::{Purpose, Stream};
+use gradus_base::range::{above, at_least, from};
 use gradus_base::settings;
 use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64};
 use gradus_envs::Space;
@@ -102,18 +103,18 @@ settings! {
     /// The settings of semi-gradient Sarsa with tile coding.
     #[derive(Clone, Debug, PartialEq)]
     pub struct TileSarsaConfig {
-        /// Discount factor gamma, 0 to 1.
-        pub gamma: f64 = 1.0,
+        /// Discount factor gamma.
+        pub gamma: f64 = 1.0 => from(0.0).to(1.0),
         /// Step size of a value, above 0, to 1; that of a weight is smaller by the number of tilings.
-        pub alpha: f64 = 0.5,
-        /// Probability of a random action, epsilon, 0 to 1.
-        pub epsilon: f64 = 0.0,
+        pub alpha: f64 = 0.5 => above(0.0).to(1.0),
+        /// Probability of a random action, epsilon.
+        pub epsilon: f64 = 0.0 => from(0.0).to(1.0),
         /// Number of rewards in a return, at least 1; 1: one-step Sarsa.
-        pub n: usize = 1,
+        pub n: usize = 1 => at_least(1),
         /// Number of tilings, 1 to 256.
-        pub tilings: usize = 8,
+        pub tilings: usize = 8 => at_least(1).up_to(256),
         /// Tiles of a tiling along each of the two axes, 1 to 1024.
-        pub tiles: usize = 8,
+        pub tiles: usize = 8 => at_least(1).up_to(1024),
     }
 }
 
@@ -132,13 +133,6 @@ impl AgentConfig for TileSarsaConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        for (key, x) in [("gamma", self.gamma), ("epsilon", self.epsilon)] {
-            ConfigError::unless((0.0..=1.0).contains(&x), &format!("tile-sarsa.{key}"), "a number from 0 to 1", x)?;
-        }
-        ConfigError::unless(self.alpha > 0.0 && self.alpha <= 1.0, "tile-sarsa.alpha", "a number above 0 and at most 1", self.alpha)?;
-        ConfigError::unless_at_least_one("tile-sarsa.n", self.n)?;
-        ConfigError::unless((1..=256).contains(&self.tilings), "tile-sarsa.tilings", "1 to 256", self.tilings)?;
-        ConfigError::unless((1..=1024).contains(&self.tiles), "tile-sarsa.tiles", "1 to 1024", self.tiles)?;
         let env = setup.world.env();
         let (observations, actions) = (env.observation_space(), env.action_space());
         let bounds = match &observations {

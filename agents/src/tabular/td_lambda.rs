@@ -2,6 +2,7 @@
 
 use gradus_envs::tabular::Tabular;
 
+use gradus_base::range::from;
 use gradus_base::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, of_random_actions, preset};
@@ -13,8 +14,8 @@ settings! {
     /// The settings of TD(lambda).
     #[derive(Clone, Debug, PartialEq)]
     pub struct TdLambdaConfig {
-        /// Decay of the traces, lambda, 0 to 1; 0: TD(0).
-        pub lambda: f64 = 0.0,
+        /// Decay of the traces, lambda; 0: TD(0).
+        pub lambda: f64 = 0.0 => from(0.0).to(1.0),
         ..
         /// The settings that tabular agents share.
         pub table: TableConfig,
@@ -28,8 +29,7 @@ impl AgentConfig for TdLambdaConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        ConfigError::unless((0.0..=1.0).contains(&self.lambda), "td-lambda.lambda", "a number from 0 to 1", self.lambda)?;
-        self.table.built(Self::NAME, setup, TdLambda { lambda: self.lambda, traces: vec![Traces::default(); setup.envs] })
+        self.table.built(setup, TdLambda { lambda: self.lambda, traces: vec![Traces::default(); setup.envs] })
     }
 
     fn discounts(&self) -> (f32, f32) {

@@ -5,17 +5,19 @@ use gradus::agents::returns::{Truncated, mean_and_sample_std};
 use gradus::agents::{
     Agent, AgentConfig, AgentError, AgentKind, Collection, ConfigError, OptimiserConfig, Report, Rollout, Setup, UpdateContext,
 };
-use gradus::nets::math::exp;
-use gradus::nets::{Batch, Evaluation, Objective, Outputs, Policy, settings};
+use gradus::base::math::exp;
+use gradus::base::range::{above, at_least};
+use gradus::base::settings;
+use gradus::nets::{Batch, Evaluation, Objective, Outputs, Policy};
 
 settings! {
     /// Settings of advantage-weighted regression.
     #[derive(Clone, Debug, PartialEq)]
     pub struct AwrConfig {
-        /// Temperature in standard deviations of the advantages, above 0.
-        pub temperature: f32 = 1.0,
+        /// Temperature in standard deviations of the advantages.
+        pub temperature: f32 = 1.0 => above(0.0),
         /// Passes over a rollout.
-        pub epochs: usize = 6,
+        pub epochs: usize = 6 => at_least(1),
     }
 }
 
@@ -24,8 +26,6 @@ impl AgentConfig for AwrConfig {
     const ABOUT: &'static str = "advantage-weighted regression";
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        ConfigError::unless(self.temperature > 0.0, "awr.temperature", "a number above 0", self.temperature)?;
-        ConfigError::unless(self.epochs > 0, "awr.epochs", "at least 1", self.epochs)?;
         Ok(Awr { config: self.clone(), optimiser: setup.optimiser.clone() }.into())
     }
 }

@@ -45,7 +45,10 @@ fn unknown_names_and_values_out_of_range_are_refused() {
         ),
         (&["pqn", "cartpole", "--set", "pqn.exploration_fraction=-1"], "pqn.exploration_fraction: expected a number from 0 to 1, got -1"),
         (&["dqn", "cartpole", "--set", "dqn.tau=0"], "dqn.tau: expected a number above 0 and at most 1, got 0"),
-        (&["dqn", "cartpole", "--set", "dqn.updates_per_step=nan"], "dqn.updates_per_step: expected a number above 0, to 1000000, got NaN"),
+        (
+            &["dqn", "cartpole", "--set", "dqn.updates_per_step=nan"],
+            "dqn.updates_per_step: expected a number above 0 and at most 1000000, got NaN",
+        ),
         (&["qr-dqn", "cartpole", "--set", "qr-dqn.quantiles=0"], "qr-dqn.quantiles: expected 1 to 1024, got 0"),
         (
             &["a3c", "cartpole", "--set", "a3c.workers=3"],
