@@ -38,7 +38,7 @@ mod categorical;
 mod clocks;
 pub mod cpu;
 mod device;
-mod footprint;
+mod engine;
 mod gaussian;
 mod init;
 pub mod loss;
@@ -58,8 +58,9 @@ mod transformer;
 
 pub use gradus_base::{Settings, Visit, math, range, settings, tensors, threads};
 
+pub use cpu::Footprint;
 pub use device::{Device, Precision, TorchConfig, UnknownDevice, Worlds};
-pub use footprint::Footprint;
+pub use engine::{Engine, Spaces, engine};
 pub use loss::{Evaluation, Loss, Of, Outputs, QValues};
 pub use network::{Activation, NetworkConfig, NetworkError};
 pub use objective::{DIAGNOSTICS, Known, Objective, Pointwise, PolicyOutput, Sums, UpdatedGroups, diagnostics};

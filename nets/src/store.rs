@@ -241,24 +241,20 @@ pub struct Store {
     pub masks: Option<Vec<bool>>,
     /// Which actions are allowed in each observation without an action; `None` if all actions are, or if this is not known.
     pub next_masks: Option<Vec<bool>>,
-    #[cfg(feature = "tch")]
     copy: EngineCopy,
 }
 
 /// An engine's copy of a store, made once and dropped with the store. Copies always compare as equal, because the store determines its
 /// copy.
-#[cfg(feature = "tch")]
 #[derive(Clone, Default)]
 struct EngineCopy(std::sync::OnceLock<std::sync::Arc<dyn std::any::Any + Send + Sync>>);
 
-#[cfg(feature = "tch")]
 impl PartialEq for EngineCopy {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-#[cfg(feature = "tch")]
 impl std::fmt::Debug for EngineCopy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if self.0.get().is_some() { "on a device" } else { "none" })
@@ -281,14 +277,7 @@ impl Store {
     /// If there are fewer observations than actions.
     pub fn of(observations: Observations, actions: ActionRows) -> Self {
         assert!(observations.len() >= actions.len(), "observations: expected at least one per action");
-        Self {
-            observations,
-            actions,
-            masks: None,
-            next_masks: None,
-            #[cfg(feature = "tch")]
-            copy: EngineCopy::default(),
-        }
+        Self { observations, actions, masks: None, next_masks: None, copy: EngineCopy::default() }
     }
 
     /// Adds masks: in each decision, only the actions that are true in its row of `masks` were allowed.
@@ -299,12 +288,7 @@ impl Store {
         assert!(matches!(self.actions, ActionRows::Discrete(_)), "masks: expected discrete actions, got {}", self.actions.kind());
         let n = self.actions.len();
         assert!(masks.len().is_multiple_of(n.max(1)), "masks: expected whole rows for {n} decisions, got {} entries", masks.len());
-        Self {
-            masks: Some(masks),
-            #[cfg(feature = "tch")]
-            copy: EngineCopy::default(),
-            ..self
-        }
+        Self { masks: Some(masks), copy: EngineCopy::default(), ..self }
     }
 
     /// Appends the decisions of `other`. The last observations of the segments still follow all decisions: first those of `self`, then
@@ -333,17 +317,14 @@ impl Store {
         }
         self.next_masks = self.next_masks.take().zip(other.next_masks.as_ref()).map(|(own, new)| [&own[..], new].concat());
         self.actions.extend(&other.actions);
-        #[cfg(feature = "tch")]
-        {
-            self.copy = EngineCopy::default();
-        }
+        self.copy = EngineCopy::default();
     }
 
     /// Returns the engine's copy; the first call computes it with `make`. Afterwards the store must change only by
     /// [`append`](Store::append).
-    #[cfg(feature = "tch")]
     ///
     /// A copy that does not fit, such as one of another device, is ignored.
+    #[cfg_attr(not(feature = "tch"), allow(dead_code))] // the engine `cpu` reads the store itself
     pub(crate) fn copy<T: Send + Sync + 'static, E>(
         &self,
         fits: impl Fn(&T) -> bool,
@@ -362,7 +343,7 @@ impl Store {
     }
 
     /// Creates a store whose data are only on a device, in `copy`. The first `decisions` observations have an action.
-    #[cfg(feature = "tch")]
+    #[cfg_attr(not(feature = "tch"), allow(dead_code))]
     pub(crate) fn resident<T: Send + Sync + 'static>(observations: Observations, decisions: usize, copy: T) -> Self {
         let store = Self::of(observations, ActionRows::OnDevice(decisions));
         let _ = store.copy.0.set(std::sync::Arc::new(copy)); // cannot fail: no copy is stored yet

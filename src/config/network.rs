@@ -2,8 +2,9 @@
 
 use gradus_envs::text::TextWorld;
 use gradus_envs::{EnvSpec, Space};
-use gradus_nets::cpu::{self, ActorCritic, Transformer};
-use gradus_nets::{Device, NetworkConfig, NetworkError, Policy, QActorCritic, QActorHead, QHead, QNetwork, TorchConfig, TransformerConfig};
+use gradus_nets::{
+    Device, NetworkConfig, NetworkError, Policy, QActorCritic, QActorHead, QHead, QNetwork, TorchConfig, TransformerConfig, engine,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -70,11 +71,11 @@ impl Network {
     /// Same as [`policy`](Network::policy), but on `device`. The initial parameters are the same on every device.
     pub fn policy_on(&self, world: &EnvSpec, seed: u64, device: Device, torch: &TorchConfig) -> Result<Box<dyn Policy>, NetworkError> {
         let env = world.env();
-        let (observations, actions) = (env.observation_space(), env.action_space());
-        match (self, device) {
-            (Network::Perceptron(config), Device::Cpu) => Ok(Box::new(ActorCritic::new(config, &observations, &actions, seed)?)),
-            (Network::Transformer(config), Device::Cpu) => Ok(Box::new(Transformer::new(config, &observations, &actions, seed)?)),
-            _ => self.on_torch((&observations, &actions), seed, device, torch),
+        let spaces = (&env.observation_space(), &env.action_space());
+        let engine = engine(device, torch)?;
+        match self {
+            Network::Perceptron(config) => engine.actor_critic(config, spaces, seed),
+            Network::Transformer(config) => engine.transformer(config, spaces, seed),
         }
     }
 
@@ -89,10 +90,7 @@ impl Network {
         let env = world.env();
         let (observations, actions) = (env.observation_space(), env.action_space());
         let Network::Perceptron(config) = self else { return Err(NetworkError::Observations(observations.to_string())) };
-        match device {
-            Device::Cpu => Ok(Box::new(cpu::QNetwork::new(config, head, &observations, &actions, seed)?)),
-            _ => q_on_torch(config, head, (&observations, &actions), (seed, device), torch),
-        }
+        engine(device, torch)?.q_network(config, head, (&observations, &actions), seed)
     }
 
     /// Builds an actor of continuous actions and critics for `world` on a device, with random initial parameters from a seed.
@@ -106,79 +104,6 @@ impl Network {
         let env = world.env();
         let (observations, actions) = (env.observation_space(), env.action_space());
         let Network::Perceptron(config) = self else { return Err(NetworkError::Observations(observations.to_string())) };
-        match device {
-            Device::Cpu => Ok(Box::new(cpu::QActorCritic::new(config, head, &observations, &actions, seed)?)),
-            _ => q_actor_on_torch(config, head, (&observations, &actions), (seed, device), torch),
-        }
+        engine(device, torch)?.q_actor_critic(config, head, (&observations, &actions), seed)
     }
-
-    #[cfg(feature = "tch")]
-    fn on_torch(
-        &self,
-        spaces: (&Space, &Space),
-        seed: u64,
-        device: Device,
-        settings: &TorchConfig,
-    ) -> Result<Box<dyn Policy>, NetworkError> {
-        use gradus_nets::torch;
-        match self {
-            Network::Perceptron(config) => Ok(Box::new(torch::ActorCritic::new((config, settings), spaces, seed, device)?)),
-            Network::Transformer(config) => Ok(Box::new(torch::Transformer::new((config, settings), spaces, seed, device)?)),
-        }
-    }
-
-    #[cfg(not(feature = "tch"))]
-    fn on_torch(&self, _: (&Space, &Space), _: u64, device: Device, _: &TorchConfig) -> Result<Box<dyn Policy>, NetworkError> {
-        Err(without_tch(device))
-    }
-}
-
-#[cfg(feature = "tch")]
-fn q_on_torch(
-    config: &NetworkConfig,
-    head: QHead,
-    spaces: (&Space, &Space),
-    (seed, device): (u64, Device),
-    settings: &TorchConfig,
-) -> Result<Box<dyn QNetwork>, NetworkError> {
-    Ok(Box::new(gradus_nets::torch::QNetwork::new((config, settings), head, spaces, seed, device)?))
-}
-
-#[cfg(not(feature = "tch"))]
-fn q_on_torch(
-    _: &NetworkConfig,
-    _: QHead,
-    _: (&Space, &Space),
-    (_, device): (u64, Device),
-    _: &TorchConfig,
-) -> Result<Box<dyn QNetwork>, NetworkError> {
-    Err(without_tch(device))
-}
-
-#[cfg(feature = "tch")]
-fn q_actor_on_torch(
-    config: &NetworkConfig,
-    head: QActorHead,
-    spaces: (&Space, &Space),
-    (seed, device): (u64, Device),
-    settings: &TorchConfig,
-) -> Result<Box<dyn QActorCritic>, NetworkError> {
-    Ok(Box::new(gradus_nets::torch::QActorCritic::new((config, settings), head, spaces, seed, device)?))
-}
-
-#[cfg(not(feature = "tch"))]
-fn q_actor_on_torch(
-    _: &NetworkConfig,
-    _: QActorHead,
-    _: (&Space, &Space),
-    (_, device): (u64, Device),
-    _: &TorchConfig,
-) -> Result<Box<dyn QActorCritic>, NetworkError> {
-    Err(without_tch(device))
-}
-
-#[cfg(not(feature = "tch"))]
-fn without_tch(device: Device) -> NetworkError {
-    let problem = "expected cpu, because this gradus was built without the feature `tch`; `gradus doctor` shows how to build with it";
-    NetworkError::Device(format!("device {device}: {problem}"))
 }

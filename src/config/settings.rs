@@ -45,7 +45,7 @@ pub fn explain(config: &Config) -> Vec<(String, String, String)> {
             // fields that are sections have no value
             if let Some((_, value)) = values.iter().find(|(name, _)| *name == key) {
                 let range = ranges.iter().find(|(name, _)| name == field);
-                let accepted = range.map_or_else(String::new, |(_, range)| format!(" Accepts {range}."));
+                let accepted = range.map_or_else(String::new, |(_, range)| format!(" Range: {range}."));
                 explained.push((key, value.clone(), format!("{}{accepted}", about.trim())));
             }
         }

@@ -16,7 +16,7 @@ use clap::{Args, Subcommand};
 use gradus::agents::{self, ConfigError};
 use gradus::config::{MOST, parse_steps};
 use gradus::envs::registry;
-use gradus::nets::{Device, TorchConfig, TransformerConfig, threads};
+use gradus::nets::{Device, TorchConfig, TransformerConfig, engine, threads};
 use gradus::{Config, Error, Trainer};
 
 use crate::arguments::{number, number_within, on_threads};
@@ -420,7 +420,7 @@ fn text(arguments: &Text) -> Result<u8, Error> {
         let [generating, learning] = measured.seconds;
         let rate = cost / learning;
         say(format!("generating {generating:.4} s, learning {learning:.4} s per update, {:.1} GFLOP/s", rate / 1e9));
-        if let Some(peak) = peak(&workload)? {
+        if let Some(peak) = engine(workload.device, &workload.torch)?.multiply_rate().map_err(Error::Device)? {
             say(format!("ratio to {:.1} GFLOP/s, the device's rate in large matrix products: {:.2}", peak / 1e9, rate / peak));
         }
         say(format!("tokens/s: {:.0}", measured.rate));
@@ -455,19 +455,6 @@ fn on_device(arguments: &OnDevice) -> Result<u8, Error> {
         say(format!("{unit}/s: {:.0}", measured.rate));
         Ok(0)
     })?
-}
-
-/// Returns the device's peak rate in large matrix products, for libtorch devices only.
-#[cfg(feature = "tch")]
-fn peak(workload: &Workload) -> Result<Option<f64>, Error> {
-    let rate = || gradus::nets::torch::multiply_rate(workload.device, workload.torch.precision).map_err(Error::Device);
-    Ok(if workload.device == Device::Cpu { None } else { Some(rate()?) })
-}
-
-#[cfg(not(feature = "tch"))]
-fn peak(workload: &Workload) -> Result<Option<f64>, Error> {
-    debug_assert_eq!(workload.device, Device::Cpu, "without the feature `tch`, cpu is the only device");
-    Ok(None)
 }
 
 fn random_actions(name: &str, envs: &str) -> Result<u8, Error> {

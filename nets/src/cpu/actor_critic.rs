@@ -13,7 +13,7 @@ use super::layout::{Head, Layout};
 use super::perceptron::{Dense, Tile};
 use super::weights::{Named, Visit, Weights, behaviour_by_weights, network_by_weights, reduce};
 use super::workspace::{Lane, TILE, Workspace};
-use crate::footprint::Footprint;
+use crate::cpu::footprint::Footprint;
 use crate::network::Actions;
 use crate::{ActionRows, Actor, Batch, Behaviour, Inspection, NetworkConfig, NetworkError, Objective, Policy, PolicyOutput, Store, Sums};
 use gradus_base::math::exp;

@@ -14,6 +14,8 @@
 mod act;
 mod actor_critic;
 mod aligned;
+mod engine;
+mod footprint;
 mod forward_backward;
 mod head;
 mod layer;
@@ -29,6 +31,8 @@ mod weights;
 mod workspace;
 
 pub use actor_critic::ActorCritic;
+pub use engine::Engine;
+pub use footprint::Footprint;
 pub use peak::multiply_rate;
 pub use q_actor_critic::QActorCritic;
 pub use q_network::QNetwork;

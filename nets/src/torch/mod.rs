@@ -21,6 +21,7 @@ mod actor_critic;
 mod common;
 mod cuda;
 mod distribution;
+mod engine;
 mod fault;
 mod forward_backward;
 mod library;
@@ -35,6 +36,7 @@ pub mod worlds;
 
 pub use actor_critic::ActorCritic;
 pub use cuda::{Driver, Gpu, driver, gpus, surroundings};
+pub use engine::Engine;
 pub use forward_backward::Said;
 pub use library::{EXPECTED, Finding, allow_tf32, find, libraries, multiply_rate, open, prove};
 pub use q_actor_critic::QActorCritic;

@@ -5,19 +5,12 @@
 //! not depend on the shards.
 
 mod assemble;
-#[cfg(feature = "tch")]
-mod on_device;
-#[cfg(not(feature = "tch"))]
-#[path = "absent.rs"]
-mod on_device;
-
 mod observer;
+mod on_device;
 mod plan;
 mod recording;
 mod shard;
 mod trajectory;
-#[cfg(feature = "tch")]
-mod writer;
 
 use std::ops::Range;
 
@@ -32,15 +25,11 @@ use crate::{Normaliser, PlayedEpisode, WrapperConfig, play_greedily, split};
 use assemble::assemble;
 
 pub use observer::Observer;
-use on_device::OnDevice;
-#[cfg(not(feature = "tch"))]
-use on_device::Writer;
+use on_device::{OnDevice, Writer};
 use plan::RolloutPlan;
 use recording::record;
 use shard::Shard;
 use trajectory::Trajectory;
-#[cfg(feature = "tch")]
-use writer::Writer;
 
 /// Name of the last noise of the actions in a checkpoint; only noise that depends on the last one is saved.
 const NOISE: &str = "action_noise";
@@ -128,9 +117,9 @@ pub struct Collector {
     world: EnvSpec,
     /// Empty if the environments are on a device.
     shards: Vec<Shard>,
-    on_device: Option<OnDevice>,
+    on_device: Option<Box<dyn OnDevice>>,
     /// Set if a device generates the completions for environments on the host.
-    writer: Option<Writer>,
+    writer: Option<Box<dyn Writer>>,
     max_concurrent: usize,
     plan: RolloutPlan,
     workers: usize,
@@ -214,9 +203,9 @@ impl Collector {
         (collection, wrappers): (Collection, &WrapperConfig),
         policy: &dyn Behaviour,
     ) -> Result<Self, NotThere> {
-        let on_device = match OnDevice::new(world, (envs, seed), (collection, wrappers), policy) {
+        let on_device = match on_device::environments(world, (envs, seed), (collection, wrappers), policy) {
             Err(NotThere::Unsuited(_)) if world.text.is_some() => {
-                let writer = Some(Writer::new(world, collection, policy)?);
+                let writer = Some(on_device::writer(world, collection, policy)?);
                 let on_host = Self::with_wrappers(world, envs, seed, collection, wrappers);
                 return on_host.map(|on_host| Self { writer, ..on_host }).map_err(NotThere::Environment);
             }

@@ -15,7 +15,7 @@ use super::aligned::Aligned;
 use super::perceptron::{Observed, ROWS, Tile, gradient};
 use super::update::track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
-use crate::footprint::Footprint;
+use crate::cpu::footprint::Footprint;
 use crate::policy::restore;
 use crate::q_actor_critic::ActorNoise;
 use crate::{

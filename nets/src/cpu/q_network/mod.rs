@@ -14,7 +14,7 @@ use super::aligned::Aligned;
 use super::perceptron::{Observed, ROWS, gradient};
 use super::update::track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
-use crate::footprint::Footprint;
+use crate::cpu::footprint::Footprint;
 use crate::{
     ActionRows, Actor, Batch, Behaviour, Choice, Evaluated, Inspection, NetworkConfig, NetworkError, QHead, Store, UpdatedGroups,
     ValueObjective,

@@ -6,9 +6,9 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::plan::{MAX_LANES, TILE_TOKENS};
 use crate::cpu::aligned::Aligned;
+use crate::cpu::footprint::Footprint;
 use crate::cpu::layer::padded;
 use crate::cpu::weights::{Named, Visit};
-use crate::footprint::Footprint;
 use crate::{Critic, FeedForward, Group, Positions, TransformerConfig};
 
 /// The base of the rotary angles (Su et al., section 3.2.2).

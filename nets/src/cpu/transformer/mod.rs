@@ -24,7 +24,7 @@ use self::plan::Plan;
 use super::aligned::Aligned;
 use super::layer::padded;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
-use crate::footprint::Footprint;
+use crate::cpu::footprint::Footprint;
 use crate::{ActionRows, Actor, Batch, Behaviour, NetworkError, Objective, Policy, Store, Sums, TransformerConfig};
 use gradus_base::simd::Level;
 use gradus_base::tensors::Tensors;

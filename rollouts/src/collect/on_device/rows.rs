@@ -7,9 +7,10 @@ use gradus_agents::{Collection, End, GroupId, Rollout, Segment};
 use gradus_base::random::episode_seed;
 use gradus_envs::{EnvError, EnvSpec};
 use gradus_nets::Behaviour;
+use gradus_nets::torch::ActorCritic;
 use gradus_nets::torch::worlds::{Record, Standing, Worlds, knows};
 
-use super::perceptron;
+use super::{OnDevice, as_type};
 use crate::WrapperConfig;
 use crate::collect::{Episode, NotThere};
 use crate::normaliser::Normaliser;
@@ -65,7 +66,7 @@ impl Rows {
         if wrappers.normalise_observations {
             return Err(NotThere::Unsuited("observations are normalised on the host"));
         }
-        let policy = perceptron(policy).ok_or(NotThere::Unsuited("the policy is not a perceptron on libtorch"))?;
+        let policy = as_type::<ActorCritic>(policy).ok_or(NotThere::Unsuited("the policy is not a perceptron on libtorch"))?;
         if !knows(world, policy) {
             return Err(NotThere::Unsuited("this environment with its wrappers has no tensor program"));
         }
@@ -73,30 +74,6 @@ impl Rows {
         let mut running = vec![Running::default(); envs];
         running.iter_mut().enumerate().for_each(|(env, episode)| episode.begin(seed, env));
         Ok(Self { world: world.name.clone(), worlds, seed, steps, width: world.env().observation_space().width(), running })
-    }
-
-    /// Collects the next rollout. Also returns the episodes that ended in it, in the order in which they ended. If the device fails, the
-    /// policy reports it, too.
-    pub fn collect(
-        &mut self,
-        policy: &dyn Behaviour,
-        normaliser: &mut Normaliser,
-        before: u64,
-    ) -> Result<(Rollout, Vec<Episode>), EnvError> {
-        let policy = perceptron(policy).expect("the policy that these environments were made for");
-        let record = self.worlds.roll(policy, self.steps).map_err(EnvError::State)?;
-        let Cut { segments, after, mut finished } = self.cut(&record)?;
-        let store = record.store(policy, &after).map_err(EnvError::State)?;
-
-        let Record { mut rewards, log_probs, endings, .. } = record;
-        for (env, rewards) in rewards.chunks_exact_mut(self.steps).enumerate() {
-            normaliser.learn(env, &[], rewards, &endings[env * self.steps..][..self.steps]);
-        }
-        normaliser.scale_rewards(&mut rewards);
-        finished.sort_by_key(|(step, episode)| (*step, episode.env));
-        let steps_at = |step: usize| before + self.running.len() as u64 * (step as u64 + 1);
-        let episodes = finished.into_iter().map(|(step, episode)| Episode { step: steps_at(step), ..episode }).collect();
-        Ok((Rollout::new(store, rewards, log_probs, segments), episodes))
     }
 
     /// Cuts the record into segments and episodes.
@@ -145,9 +122,33 @@ impl Rows {
         }
         Ok(cut)
     }
+}
 
-    /// Returns the words of the environments and the positions of their action streams. Returns no words if the device fails.
-    pub fn save(&self) -> (Vec<u64>, Vec<u64>) {
+impl OnDevice for Rows {
+    fn collect(
+        &mut self,
+        policy: &dyn Behaviour,
+        normaliser: &mut Normaliser,
+        (before, _): (u64, usize),
+    ) -> Result<(Rollout, Vec<Episode>), EnvError> {
+        let policy = as_type::<ActorCritic>(policy).expect("the policy that these environments were made for");
+        let record = self.worlds.roll(policy, self.steps).map_err(EnvError::State)?;
+        let Cut { segments, after, mut finished } = self.cut(&record)?;
+        let store = record.store(policy, &after).map_err(EnvError::State)?;
+
+        let Record { mut rewards, log_probs, endings, .. } = record;
+        for (env, rewards) in rewards.chunks_exact_mut(self.steps).enumerate() {
+            normaliser.learn(env, &[], rewards, &endings[env * self.steps..][..self.steps]);
+        }
+        normaliser.scale_rewards(&mut rewards);
+        finished.sort_by_key(|(step, episode)| (*step, episode.env));
+        let steps_at = |step: usize| before + self.running.len() as u64 * (step as u64 + 1);
+        let episodes = finished.into_iter().map(|(step, episode)| Episode { step: steps_at(step), ..episode }).collect();
+        Ok((Rollout::new(store, rewards, log_probs, segments), episodes))
+    }
+
+    /// Returns no words if the device fails.
+    fn save(&self) -> (Vec<u64>, Vec<u64>) {
         let standing = self.worlds.save().unwrap_or_default();
         let mut words = Vec::with_capacity(standing.len() * (self.width + 16));
         for (Standing { observation, state, .. }, running) in standing.iter().zip(&self.running) {
@@ -160,9 +161,7 @@ impl Rows {
         (words, vec![self.worlds.position(); self.running.len()])
     }
 
-    /// Loads the words that [`save`](Rows::save) or environments on the host saved, and returns the remaining words. The error message is
-    /// one line.
-    pub fn load<'a>(&mut self, mut words: &'a [u64], positions: &[u64]) -> Result<&'a [u64], String> {
+    fn load<'a>(&mut self, mut words: &'a [u64], positions: &[u64]) -> Result<&'a [u64], String> {
         let position = positions.first().copied().unwrap_or(0);
         if let Some(other) = positions.iter().find(|other| **other != position) {
             return Err(format!("expected all action streams at position {position}, got one at {other}"));

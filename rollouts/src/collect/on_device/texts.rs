@@ -9,10 +9,10 @@ use gradus_base::random::episode_seed;
 use gradus_envs::text::TextWorld;
 use gradus_envs::{Ending, EnvError, EnvSpec, Starts};
 use gradus_nets::Behaviour;
-use gradus_nets::torch::StreamPosition;
 use gradus_nets::torch::worlds::{Completions, TextWorlds, knows_text};
+use gradus_nets::torch::{StreamPosition, Transformer};
 
-use super::transformer;
+use super::{OnDevice, as_type};
 use crate::collect::assemble::in_order;
 use crate::collect::{Episode, NotThere};
 use crate::normaliser::Normaliser;
@@ -41,7 +41,7 @@ impl Texts {
         let Collection::Episodes { per_env, group, .. } = collection else {
             return Err(NotThere::Unsuited("this agent collects parts of texts"));
         };
-        let policy = transformer(policy).ok_or(NotThere::Unsuited("the policy is not a transformer on libtorch"))?;
+        let policy = as_type::<Transformer>(policy).ok_or(NotThere::Unsuited("the policy is not a transformer on libtorch"))?;
         if !knows_text(world, policy) {
             return Err(NotThere::Unsuited("this environment with its wrappers has no tensor program"));
         }
@@ -50,17 +50,39 @@ impl Texts {
         Ok(Self { worlds, world: world.clone(), text: text.clone(), score_names, starts, per_env, begun: 1, positions: vec![0; envs] })
     }
 
-    pub fn score_names(&self) -> &[String] {
+    /// Returns the words that each environment would save at the start of its `begun`-th episode.
+    fn words(&self, begun: u64) -> Vec<Vec<u64>> {
+        let mut env = self.world.env();
+        let mut row = vec![0.0_f32; env.observation_space().width()];
+        let mut of_group = |group: usize| {
+            let seed = episode_seed(self.starts.seed, group as u64, begun.wrapping_sub(1));
+            env.reset(seed, &mut row);
+            let state = env.save();
+            let words = [begun, seed, 0.0_f64.to_bits(), 0, 0].into_iter().chain(row.iter().map(|x| u64::from(x.to_bits())));
+            words.chain([state.len() as u64]).chain(state).collect::<Vec<u64>>()
+        };
+        let mut words: Vec<Vec<u64>> = Vec::with_capacity(self.positions.len());
+        for env in 0..self.positions.len() {
+            let same = env.checked_sub(1).filter(|before| self.starts.group_of(*before) == self.starts.group_of(env));
+            let own = same.map_or_else(|| of_group(self.starts.group_of(env)), |before| words[before].clone());
+            words.push(own);
+        }
+        words
+    }
+}
+
+impl OnDevice for Texts {
+    fn score_names(&self) -> &[String] {
         &self.score_names
     }
 
-    pub fn collect(
+    fn collect(
         &mut self,
         policy: &dyn Behaviour,
         normaliser: &mut Normaliser,
         (before, max_concurrent): (u64, usize),
     ) -> Result<(Rollout, Vec<Episode>), EnvError> {
-        let policy = transformer(policy).expect("the policy that these environments were made for");
+        let policy = as_type::<Transformer>(policy).expect("the policy that these environments were made for");
         let (first, mut rounds) = (self.begun - 1, Vec::with_capacity(self.per_env));
         for _ in 0..self.per_env {
             let position = |(env, position): (usize, &u64)| StreamPosition { index: env as u64, position: *position };
@@ -120,31 +142,11 @@ impl Texts {
         Ok((Rollout { step_ends, completions, ..Rollout::new(store, rewards, log_probs, segments) }, episodes))
     }
 
-    pub fn save(&self) -> (Vec<u64>, Vec<u64>) {
+    fn save(&self) -> (Vec<u64>, Vec<u64>) {
         (self.words(self.begun).concat(), self.positions.clone())
     }
 
-    /// Returns the words that each environment would save at the start of its `begun`-th episode.
-    fn words(&self, begun: u64) -> Vec<Vec<u64>> {
-        let mut env = self.world.env();
-        let mut row = vec![0.0_f32; env.observation_space().width()];
-        let mut of_group = |group: usize| {
-            let seed = episode_seed(self.starts.seed, group as u64, begun.wrapping_sub(1));
-            env.reset(seed, &mut row);
-            let state = env.save();
-            let words = [begun, seed, 0.0_f64.to_bits(), 0, 0].into_iter().chain(row.iter().map(|x| u64::from(x.to_bits())));
-            words.chain([state.len() as u64]).chain(state).collect::<Vec<u64>>()
-        };
-        let mut words: Vec<Vec<u64>> = Vec::with_capacity(self.positions.len());
-        for env in 0..self.positions.len() {
-            let same = env.checked_sub(1).filter(|before| self.starts.group_of(*before) == self.starts.group_of(env));
-            let own = same.map_or_else(|| of_group(self.starts.group_of(env)), |before| words[before].clone());
-            words.push(own);
-        }
-        words
-    }
-
-    pub fn load<'a>(&mut self, mut words: &'a [u64], positions: &[u64]) -> Result<&'a [u64], String> {
+    fn load<'a>(&mut self, mut words: &'a [u64], positions: &[u64]) -> Result<&'a [u64], String> {
         let begun = words.first().copied().unwrap_or(0);
         for (env, expected) in self.words(begun).iter().enumerate() {
             let (own, rest) =

@@ -9,14 +9,13 @@ use gradus_base::threads;
 use gradus_envs::text::{TextWorld, tokens};
 use gradus_envs::{EnvSpec, TensorEnvSpec};
 use gradus_nets::Behaviour;
-use gradus_nets::torch::StreamPosition;
+use gradus_nets::torch::{StreamPosition, Transformer};
 
-use super::NotThere;
-use super::on_device::transformer;
-use super::shard::{Script, Shard};
+use super::{NotThere, Writer, as_type};
+use crate::collect::shard::{Script, Shard};
 
 /// Generates the scripts of a rollout: the tokens of all environments.
-pub(super) struct Writer {
+pub(super) struct OnLibtorch {
     world: EnvSpec,
     text: TextWorld,
     per_env: usize,
@@ -24,10 +23,10 @@ pub(super) struct Writer {
     ends: Vec<bool>,
 }
 
-impl Writer {
+impl OnLibtorch {
     pub fn new(world: &EnvSpec, collection: Collection, policy: &dyn Behaviour) -> Result<Self, NotThere> {
         let Collection::Episodes { per_env, .. } = collection else { return Err(NotThere::Unsuited("this agent collects parts of texts")) };
-        transformer(policy).ok_or(NotThere::Unsuited("the policy is not a transformer on libtorch"))?;
+        as_type::<Transformer>(policy).ok_or(NotThere::Unsuited("the policy is not a transformer on libtorch"))?;
         let (Some(TensorEnvSpec::Text | TensorEnvSpec::TargetSum(_)), Some(text)) = (&world.tensor_spec, &world.text) else {
             return Err(NotThere::Unsuited("this environment has wrappers"));
         };
@@ -36,10 +35,22 @@ impl Writer {
         Ok(Self { world: world.clone(), text: text.clone(), per_env, ends })
     }
 
-    /// Generates the scripts of all environments for the next rollout, `max_concurrent` at once (0: all). The error message is one line,
-    /// and the policy reports it, too.
-    pub fn write(&self, policy: &dyn Behaviour, shards: &mut [Shard], max_concurrent: usize) -> Result<(), String> {
-        let policy = transformer(policy).expect("the policy that these environments were made for");
+    /// Returns for each environment the prompt of the episode that is `after` episodes later than the current one (0: the current one).
+    fn prompts(&self, shard: &Shard, after: u64) -> Vec<Vec<u32>> {
+        let (starts, mut env) = (shard.envs.starts(), self.world.env());
+        let mut row = vec![0.0; env.observation_space().width()];
+        let prompt = |i: usize| {
+            let episode = shard.envs.episodes_begun(i) - 1 + after;
+            env.reset(episode_seed(starts.seed, starts.group_of(shard.ids.start + i) as u64, episode), &mut row);
+            tokens(&row).collect()
+        };
+        (0..shard.envs.len()).map(prompt).collect()
+    }
+}
+
+impl Writer for OnLibtorch {
+    fn write(&self, policy: &dyn Behaviour, shards: &mut [Shard], max_concurrent: usize) -> Result<(), String> {
+        let policy = as_type::<Transformer>(policy).expect("the policy that these environments were made for");
         shards.iter_mut().for_each(|shard| shard.scripts = vec![Script::default(); shard.envs.len()]);
         for episode in 0..self.per_env {
             let prompts = threads::map(shards, |_, shard| self.prompts(shard, episode as u64)).concat();
@@ -63,17 +74,5 @@ impl Writer {
             }
         }
         Ok(())
-    }
-
-    /// Returns for each environment the prompt of the episode that is `after` episodes later than the current one (0: the current one).
-    fn prompts(&self, shard: &Shard, after: u64) -> Vec<Vec<u32>> {
-        let (starts, mut env) = (shard.envs.starts(), self.world.env());
-        let mut row = vec![0.0; env.observation_space().width()];
-        let prompt = |i: usize| {
-            let episode = shard.envs.episodes_begun(i) - 1 + after;
-            env.reset(episode_seed(starts.seed, starts.group_of(shard.ids.start + i) as u64, episode), &mut row);
-            tokens(&row).collect()
-        };
-        (0..shard.envs.len()).map(prompt).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use gradus_envs::Space;
 
-use crate::cpu::{ActorCritic, QActorCritic, QNetwork, Transformer};
+use super::{ActorCritic, QActorCritic, QNetwork, Transformer};
 use crate::{NetworkConfig, NetworkError, QActorHead, QHead, TransformerConfig};
 
 /// The memory that a network needs on the CPU, in bytes. The numbers are a little too low rather than too high: they count only the large
@@ -18,9 +18,9 @@ pub struct Footprint {
     /// The cached keys and values of a row while the policy acts.
     pub row: f64,
     /// Largest number of parts of a batch, each with its own gradient.
-    pub(crate) most_lanes: usize,
+    pub(super) most_lanes: usize,
     /// Number of decisions (for a transformer, tokens) of a batch for each such part.
-    pub(crate) lane: usize,
+    pub(super) lane: usize,
 }
 
 impl Footprint {
