@@ -35,7 +35,7 @@ mod tests {
         let shapes = vec![Shape::Disc { centre: [0.0, 0.5], radius: 0.3, ink: Ink::Body }];
         let frames = [Frame { scene: Scene { x: [-2.0, 2.0], y: [-0.5, 1.5], shapes }, step: 0, return_so_far: 0.0 }];
         let message = |frames: &[Frame], name: &str| {
-            let animation = Animation { title: String::new(), frames, frames_per_second: 25 };
+            let animation = Animation { title: String::new(), chapters: &[], frames, frames_per_second: 25 };
             let error = write_gif(&animation, &folder.path().join(name)).expect_err("an error").to_string();
             error.replace(&format!("{}/", folder.path().display()), "")
         };

@@ -319,7 +319,10 @@ fn animate(config: Config, path: &Path) -> Result<(), Error> {
         .filter(|(i, _)| i % every == 0 || *i == last)
         .map(|(_, (step, recent, maps))| Frame { scene: scene(maps, low, high), step: *step, return_so_far: *recent })
         .collect();
-    draw::write_gif(&Animation { title: format!("{} on {title}", config.agent), frames: &frames, frames_per_second: 10 }, path)
+    draw::write_gif(
+        &Animation { title: format!("{} on {title}", config.agent), chapters: &[], frames: &frames, frames_per_second: 10 },
+        path,
+    )
 }
 
 pub(crate) fn run(arguments: &Values) -> Result<u8, Error> {

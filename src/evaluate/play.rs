@@ -137,6 +137,6 @@ pub fn write_gif(policy: &dyn Behaviour, world: &EnvSpec, seed: u64, path: impl 
     let every = if rate > 25 { 2 } else { 1 };
     let is_shown = |i: &usize| i.is_multiple_of(every) || *i == last;
     let frames: Vec<Frame> = (0..=last).filter(is_shown).map(|i| played.frames[i].clone()).collect();
-    write_gif(&Animation { title, frames: &frames, frames_per_second: rate / every as u32 }, path.as_ref())?;
+    write_gif(&Animation { title, chapters: &[], frames: &frames, frames_per_second: rate / every as u32 }, path.as_ref())?;
     Ok(played)
 }

@@ -62,7 +62,7 @@ fn large_returns_have_no_meaningless_digits() {
     write_gif(policy.as_ref(), &world, 3, &written).unwrap();
     let played = play(policy.as_ref(), &world, 3).unwrap();
     let frames: Vec<Frame> = played.frames.iter().step_by(2).cloned().collect();
-    draw::write_gif(&Animation { title: "Pendulum-v1".into(), frames: &frames, frames_per_second: 25 }, &expected).unwrap();
+    draw::write_gif(&Animation { title: "Pendulum-v1".into(), chapters: &[], frames: &frames, frames_per_second: 25 }, &expected).unwrap();
     assert!(std::fs::read(written).unwrap() == std::fs::read(expected).unwrap());
 }
 

@@ -83,6 +83,8 @@ pub enum AnimationError {
 pub struct Animation<'a> {
     /// Title above the scene on the left, such as `CartPole-v1`; step and return are on the right.
     pub title: String,
+    /// Titles that replace `title`, each from the frame of this number on, in order. For an animation of several episodes.
+    pub chapters: &'a [(usize, String)],
     /// Frames in order; the first frame's rectangle determines the aspect ratio of the picture.
     pub frames: &'a [Frame],
     /// Frame rate, 1 to 50; browsers slow down faster animations.
@@ -111,12 +113,16 @@ impl Animation<'_> {
 
 fn encode(animation: &Animation, scene_height: usize) -> Result<Vec<u8>, gif::EncodingError> {
     let mut painter = Painter::new(animation, scene_height);
+    let mut chapters = animation.chapters.iter().peekable();
     let height = painter.height;
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(&mut bytes, WIDTH as u16, height as u16, &painter.inks.palette)?;
     encoder.set_repeat(Repeat::Infinite)?;
     let mut shown = Vec::new();
     for (number, frame) in animation.frames.iter().enumerate() {
+        if let Some((_, title)) = chapters.next_if(|(first, _)| *first <= number) {
+            painter.caption(title);
+        }
         let pixels = painter.paint(frame);
         let mut delta = difference(&shown, &pixels);
         // frames begin at whole hundredths of a second: rounding the start times keeps the average rate right
@@ -217,8 +223,9 @@ struct Painter {
     scene_height: usize,
     /// The picture with the caption's text, without numbers and scene.
     empty: Vec<u8>,
-    /// The x coordinates at which the return and the step end.
+    /// The x coordinates at which the return and the step end, and those at which they begin.
     ends: [f64; 2],
+    starts: [f64; 2],
     /// Number of decimals of the return.
     decimals: usize,
 }
@@ -242,16 +249,23 @@ impl Painter {
             lettering: Lettering::new(EM),
             height,
             scene_height,
-            empty: vec![PAPER as u8; WIDTH * height],
+            empty: Vec::new(),
             ends: [return_end, step_end],
+            starts: [return_start, step_start],
             decimals,
         };
-        let mut empty = std::mem::take(&mut painter.empty);
-        painter.write(&mut empty, &fonts::shorten(&animation.title, EM, step_start - 2.0 * MARGIN), MARGIN);
-        painter.write(&mut empty, RETURN, return_start);
-        painter.write(&mut empty, STEP, step_start);
-        painter.empty = empty;
+        painter.caption(&animation.title);
         painter
+    }
+
+    /// Writes the caption's text with this title.
+    fn caption(&mut self, title: &str) {
+        let [return_start, step_start] = self.starts;
+        let mut empty = vec![PAPER as u8; WIDTH * self.height];
+        self.write(&mut empty, &fonts::shorten(title, EM, step_start - 2.0 * MARGIN), MARGIN);
+        self.write(&mut empty, RETURN, return_start);
+        self.write(&mut empty, STEP, step_start);
+        self.empty = empty;
     }
 
     fn write(&mut self, pixels: &mut [u8], text: &str, x: f64) {

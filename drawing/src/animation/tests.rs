@@ -13,7 +13,7 @@ fn moments(count: usize) -> Vec<Frame> {
 }
 
 fn bytes(frames: &[Frame], frames_per_second: u32) -> Vec<u8> {
-    Animation { title: "a ball".into(), frames, frames_per_second }.encode().expect("an animation")
+    Animation { title: "a ball".into(), chapters: &[], frames, frames_per_second }.encode().expect("an animation")
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn frames_that_store_only_changes_decode_to_the_whole_pictures() {
     let file = bytes(&frames, 25);
     let mut decoder = gif::Decoder::new(file.as_slice()).expect("a GIF");
     assert_eq!((decoder.width(), decoder.height(), decoder.repeat()), (480, 240 + CAPTION_HEIGHT as u16, Repeat::Infinite));
-    let mut painter = Painter::new(&Animation { title: "a ball".into(), frames: &frames, frames_per_second: 25 }, 240);
+    let mut painter = Painter::new(&Animation { title: "a ball".into(), chapters: &[], frames: &frames, frames_per_second: 25 }, 240);
     let mut shown = vec![0; WIDTH * painter.height];
     for (number, expected) in frames.iter().enumerate() {
         let frame = decoder.read_next_frame().expect("readable").expect("as many frames as were given");
@@ -83,7 +83,7 @@ fn an_animation_is_small_and_reproducible() {
 #[test]
 fn errors_name_what_was_expected() {
     let message = |frames: &[Frame], frames_per_second| {
-        Animation { title: String::new(), frames, frames_per_second }.encode().expect_err("an error").to_string()
+        Animation { title: String::new(), chapters: &[], frames, frames_per_second }.encode().expect_err("an error").to_string()
     };
     assert_eq!(message(&[], 25), "expected at least one frame, got none");
     assert_eq!(message(&moments(1), 0), "expected 1 to 50 frames per second, got 0");
@@ -100,7 +100,7 @@ fn every_environment_title_fits_next_to_a_long_return() {
     let titles: Vec<String> = drawable.map(|world| world.title().into()).collect();
     assert!(titles.iter().any(|title| title == "MountainCarContinuous-v0"), "{titles:?}");
     for title in titles {
-        let painter = Painter::new(&Animation { title: title.clone(), frames: &frames, frames_per_second: 25 }, 240);
+        let painter = Painter::new(&Animation { title: title.clone(), chapters: &[], frames: &frames, frames_per_second: 25 }, 240);
         let step_start = painter.ends[1] - fonts::width("1000", EM) - fonts::width(STEP, EM);
         assert!(MARGIN + fonts::width(&title, EM) < step_start - MARGIN, "{title}");
         assert_eq!([number(-1234.5, painter.decimals), number(-0.5, painter.decimals)], ["−1234", "0"]);
