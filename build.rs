@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 /// Folders of the code that determines a run's numbers. If this crate is built outside the workspace, the folders of the other crates are
 /// missing. The version of this crate then determines the versions of the other crates (`=` in Cargo.toml).
-const CODE: [&str; 6] = ["agents/src", "base/src", "envs/src", "nets/src", "rollouts/src", "src"];
+const CODE: [&str; 7] = ["agents/src", "base/src", "compare/src", "envs/src", "nets/src", "rollouts/src", "src"];
 
 /// Files and folders that show, draw or analyse numbers but do not determine the numbers of a run. All other code in [`CODE`],
 /// except tests, is hashed.
 const NOT_CODE: [&str; 25] = [
-    "src/compare/analysis.rs",
-    "src/compare/figures.rs",
-    "src/compare/file.rs",
-    "src/compare/folder.rs",
-    "src/compare/machine.rs",
-    "src/compare/mod.rs",
-    "src/compare/policies.rs",
-    "src/compare/report.rs",
-    "src/compare/summary.rs",
+    "compare/src/analysis.rs",
+    "compare/src/figures.rs",
+    "compare/src/file.rs",
+    "compare/src/folder.rs",
+    "compare/src/machine.rs",
+    "compare/src/lib.rs",
+    "compare/src/policies.rs",
+    "compare/src/report.rs",
+    "compare/src/summary.rs",
     "src/config/presets.rs",
     "src/draw",
     "src/draw.rs",
@@ -31,12 +31,12 @@ const NOT_CODE: [&str; 25] = [
     "src/policy.rs",
     "src/program.rs",
     "src/run/curves.rs",
-    "src/run/plot.rs",
+    "compare/src/runs.rs",
     "src/run/progress",
     "src/run/progress.rs",
     "src/run/tensorboard.rs",
     "src/run/verify.rs",
-    "src/verify.rs",
+    "compare/src/verify.rs",
 ];
 
 fn main() {

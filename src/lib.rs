@@ -21,7 +21,7 @@
 //!
 //! | feature | adds | default |
 //! | --- | --- | --- |
-//! | `figures` | figures as SVG, PNG and PDF; comparisons, which draw them | yes |
+//! | `figures` | figures as SVG, PNG and PDF | yes |
 //! | `gif` | episodes as animated GIFs | yes |
 //! | `tensorboard` | the metrics of a run for TensorBoard | yes |
 //! | `terminal` | progress bars, pictures in the terminal | yes |
@@ -47,8 +47,6 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 mod agent;
-#[cfg(feature = "figures")]
-pub mod compare;
 pub mod config;
 pub mod draw;
 mod error;
@@ -67,8 +65,6 @@ pub mod run;
 pub mod saved;
 pub mod textbook;
 pub mod train;
-#[cfg(feature = "figures")]
-pub mod verify;
 
 pub use agent::Agent;
 pub use config::Config;
@@ -79,13 +75,16 @@ pub use gradus_base as base;
 pub use gradus_envs::make;
 pub use gradus_nets as nets;
 pub use gradus_rollouts as rollouts;
-pub use gradus_statistics as statistics;
 #[cfg(feature = "ndarray")]
 pub use ndarray;
 pub use policy::Policy;
 pub use program::{one_line, plain, program, program_name, take_program_name};
 pub use run::{Run, Show, Update};
 pub use train::{Iteration, LearnedReward, Trainer};
+
+/// A hash of the code that determines a run's numbers.
+#[doc(hidden)] // for comparisons
+pub const CODE: &str = env!("GRADUS_CODE");
 
 /// Environments, and the [`checker`](envs::checker) of their interface.
 pub mod envs {

@@ -14,7 +14,7 @@ use crate::files::{exists, read, read_named, read_to_string};
 use crate::{Config, Error, memory};
 
 /// Configuration file of a run folder.
-pub(crate) const CONFIG: &str = "config.toml";
+pub const CONFIG: &str = "config.toml";
 /// Latest checkpoint of a run folder.
 pub(crate) const STATE: &str = "state.safetensors";
 /// Policy file of a run folder.
@@ -22,11 +22,11 @@ pub(crate) const POLICY: &str = "policy.safetensors";
 /// Policy file of a run folder with the policy of the best evaluation.
 pub(crate) const BEST: &str = "best_policy.safetensors";
 /// File with the rankings or the labelled steps that a reward model was trained on, in the model's folder.
-pub(crate) const EXAMPLES_FILE: &str = "rankings.safetensors";
+pub const EXAMPLES_FILE: &str = "rankings.safetensors";
 /// The file that identifies the folder of a comparison.
-pub(crate) const COMPARISON: &str = "comparison.toml";
+pub const COMPARISON: &str = "comparison.toml";
 /// The folder of a comparison with its runs' policies.
-pub(crate) const POLICIES: &str = "policies";
+pub const POLICIES: &str = "policies";
 /// Prefix of the policy's parameters in a checkpoint.
 pub(crate) const POLICY_PREFIX: &str = "policy.";
 /// Prefix of the reward model's tensors in a checkpoint.
@@ -44,7 +44,8 @@ fn no_run(path: &Path, missing: &str) -> Error {
     Error::folder(path, format!("expected a run folder, got {got}"))
 }
 
-pub(crate) fn read_config(dir: &Path) -> Result<Config, Error> {
+/// Returns the configuration of a run folder.
+pub fn read_config(dir: &Path) -> Result<Config, Error> {
     let path = dir.join(CONFIG);
     if !exists(&path)? {
         return Err(no_run(dir, CONFIG));

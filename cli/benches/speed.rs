@@ -7,8 +7,8 @@ use gradus::Config;
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::registry;
 use gradus::nets::threads;
-use gradus::statistics::{Bootstrap, Scores, interquartile_mean};
 use gradus_cli::bench::measure;
+use gradus_compare::statistics::{Bootstrap, Scores, interquartile_mean};
 
 fn main() -> Result<(), gradus::Error> {
     println!(

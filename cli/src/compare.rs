@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use gradus::compare::{Code, Comparison, Execution, compare};
 use gradus::nets::threads;
 use gradus::{Error, Show, program_name};
+use gradus_compare::{Code, Comparison, Execution, compare};
 
 use crate::arguments::number_within;
 use crate::output::{complain, quoted, say};

@@ -10,8 +10,8 @@ use gradus::evaluate::{Evaluation, Score, evaluate};
 use gradus::numbers::{short, with_error};
 use gradus::run::best_of::{BestOf, best_of};
 use gradus::saved::load_behaviour_on;
-use gradus::statistics::{Bootstrap, Estimate, mean_paired_difference};
 use gradus::{Error, Mode};
+use gradus_compare::statistics::{Bootstrap, Estimate, mean_paired_difference};
 use serde_json::{Value, json};
 
 use crate::arguments::{device, number, number_within};
@@ -147,7 +147,7 @@ fn differences(all: &[Evaluated<'_>]) -> Result<Vec<(usize, usize, Estimate)>, E
     let difference = |(a, b): (usize, usize)| {
         let [x, y] = [a, b].map(|run| &all[run].evaluation.returns);
         let estimate = mean_paired_difference(x, y, &Bootstrap::default());
-        let named = |error: gradus::statistics::ScoresError| Error::Parse {
+        let named = |error: gradus_compare::statistics::ScoresError| Error::Parse {
             what: format!("{} and {}", all[a].dir.display(), all[b].dir.display()),
             expected: "returns that can be compared".into(),
             got: error.to_string(),

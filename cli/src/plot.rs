@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use gradus::compare::{Statistic, plot_results, table_of};
 use gradus::figure::{Format, missing_letters};
-use gradus::run::{Plot, Seeds, plot_runs};
 use gradus::{Error, Show};
+use gradus_compare::runs::{Plot, Seeds, plot_runs};
+use gradus_compare::{Statistic, plot_results, table_of};
 
 use crate::arguments::number;
 use crate::folder::with_runs_inside;

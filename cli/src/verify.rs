@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gradus::Error;
-use gradus::verify::{Verdict, verify};
+use gradus_compare::{Verdict, verify};
 
 use crate::output::say;
 

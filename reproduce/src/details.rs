@@ -9,8 +9,8 @@ use super::runs::Run;
 use super::study::Study;
 use gradus::Error;
 use gradus::figure::{Chart, Panel};
-use gradus::statistics::Estimate;
-use gradus::statistics::csv::quoted;
+use gradus_compare::statistics::Estimate;
+use gradus_compare::statistics::csv::quoted;
 
 /// The mean return of all training episodes, which counts how fast a run learns and where it ends.
 fn during(run: &Run) -> f64 {

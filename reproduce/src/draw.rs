@@ -1,7 +1,7 @@
 //! Parts of the figures.
 
 use gradus::figure::{Chart, Figure, Interval, Intervals, Lines, Panel, Series, dashed, solid};
-use gradus::statistics::{Aggregate, Bootstrap, Estimate};
+use gradus_compare::statistics::{Aggregate, Bootstrap, Estimate};
 
 use super::findings::scores;
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use gradus::Error;
-use gradus::compare::Comparison;
+use gradus_compare::Comparison;
 
 /// Where a claim comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

@@ -3,8 +3,8 @@
 use super::experiment::Evidence;
 use gradus::figure::Figure;
 use gradus::nets::math::ln;
-use gradus::statistics::csv::{cells, quoted};
-use gradus::statistics::{Aggregate, Bootstrap, Estimate, Scores};
+use gradus_compare::statistics::csv::{cells, quoted};
+use gradus_compare::statistics::{Aggregate, Bootstrap, Estimate, Scores};
 
 /// What makes a claim hold.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,8 +9,8 @@ use super::study::Study;
 use gradus::Error;
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{Action, Space, registry};
-use gradus::statistics::Estimate;
-use gradus::statistics::csv::quoted;
+use gradus_compare::statistics::Estimate;
+use gradus_compare::statistics::csv::quoted;
 
 /// The scores of table 1, in the order of the experiment file.
 const PUBLISHED: [f64; 11] = [-0.39, 0.76, 0.82, 0.70, 0.68, 0.74, 0.71, 0.62, 0.71, 0.72, 0.69];

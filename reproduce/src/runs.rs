@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use gradus::compare::Comparison;
 use gradus::envs::panics;
 use gradus::evaluate::evaluate;
 use gradus::nets::threads;
-use gradus::statistics::csv::{push_row, quoted};
 use gradus::{Config, Error, Mode, Trainer};
+use gradus_compare::Comparison;
+use gradus_compare::statistics::csv::{push_row, quoted};
 
 /// Does `work` for every item, as many at a time as there are cores, each with one thread. The results are in the order of the items. On a terminal the
 /// number of finished items is shown.

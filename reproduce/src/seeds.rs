@@ -12,7 +12,7 @@ use super::study::Study;
 use gradus::Error;
 use gradus::envs::random::{Purpose, Stream};
 use gradus::figure::{Chart, Panel, Series, Violin, Violins, solid};
-use gradus::statistics::{Estimate, mann_whitney};
+use gradus_compare::statistics::{Estimate, mann_whitney};
 
 const COUNTS: [usize; 10] = [2, 3, 4, 5, 7, 10, 15, 20, 30, 50];
 

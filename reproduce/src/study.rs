@@ -6,9 +6,9 @@ use super::draw::{banded, lines};
 use super::experiment::Experiment;
 use super::runs::{Run, results_csv, train};
 use gradus::Error;
-use gradus::compare::Comparison;
 use gradus::envs::registry;
 use gradus::figure::{Panel, Series};
+use gradus_compare::Comparison;
 
 /// A comparison and its runs.
 pub(super) struct Study {

@@ -23,7 +23,7 @@ const FROM_FILES: [&str; 2] = ["grid:", "file:"];
 /// The folder of copies beside an exported policy.
 const COPIES: &str = "inputs";
 /// The key of the environment's file. A text task has its own hash, `text.fingerprint`.
-pub(crate) const ENVIRONMENT: &str = "environment";
+pub const ENVIRONMENT: &str = "environment";
 const INIT: &str = "init";
 pub(crate) const FOLDER: &str = "reward_model.folder";
 
@@ -32,7 +32,7 @@ pub(crate) type Input = (String, PathBuf);
 
 impl Config {
     /// Returns the inputs of a new run.
-    pub(crate) fn all_inputs(&self) -> Vec<Input> {
+    pub fn all_inputs(&self) -> Vec<Input> {
         let of_model = self.reward_model.as_ref().filter(|model| model.is_on()).map_or("", |model: &RewardConfig| &model.folder);
         let own = [(INIT, self.init.as_str()), (FOLDER, of_model)];
         let own = own.into_iter().map(|(key, path)| (key.to_string(), path.into()));
@@ -61,13 +61,13 @@ impl Config {
     }
 
     /// As [`to_file`](Config::to_file), with paths relative to the folder `dir` of the file.
-    pub(crate) fn to_file_in(&self, dir: &Path) -> Result<String, Error> {
+    pub fn to_file_in(&self, dir: &Path) -> Result<String, Error> {
         let dir = whole(dir);
         Ok(self.clone().with_paths(|_, path| relative(&dir, path))?.to_file())
     }
 
     /// Returns these settings with the paths, which are found from the current folder, relative to the folder `dir`.
-    pub(crate) fn seen_from(&self, dir: &Path) -> Result<Self, Error> {
+    pub fn seen_from(&self, dir: &Path) -> Result<Self, Error> {
         if self.all_inputs().is_empty() {
             return Ok(self.clone());
         }
@@ -161,13 +161,13 @@ impl Config {
 }
 
 /// Returns the name of the environment with the path of its file, if it has one, relative to the folder `dir`.
-pub(crate) fn environment_from(name: &str, dir: &Path) -> String {
+pub fn environment_from(name: &str, dir: &Path) -> String {
     let config = Config { environment: name.into(), ..Config::default() };
     config.seen_from(dir).map_or_else(|_| name.into(), |config| config.environment)
 }
 
 /// Returns the path in the name of an environment from a file.
-pub(crate) fn path_of(environment: &str) -> Option<&str> {
+pub fn path_of(environment: &str) -> Option<&str> {
     FROM_FILES.iter().find_map(|kind| environment.strip_prefix(kind))
 }
 
@@ -205,7 +205,7 @@ fn whole(path: &Path) -> PathBuf {
 }
 
 /// Returns the path that leads from the folder `dir` to `path`.
-pub(crate) fn relative_to(dir: &Path, path: &Path) -> PathBuf {
+pub fn relative_to(dir: &Path, path: &Path) -> PathBuf {
     relative(&whole(if dir.as_os_str().is_empty() { Path::new(".") } else { dir }), &whole(path))
 }
 
@@ -222,7 +222,7 @@ fn relative(dir: &Path, path: &Path) -> PathBuf {
 }
 
 /// Changes the paths of inputs in the settings of a file in the folder `dir`, so that they are found from the current folder. Returns whether there are any.
-pub(crate) fn resolve(table: &mut Table, dir: &Path) -> bool {
+pub fn resolve(table: &mut Table, dir: &Path) -> bool {
     let of_agents = agents::all().into_iter().flat_map(|entry| entry.files.iter().map(move |name| format!("{}.{name}", entry.name)));
     let keys: Vec<String> = of_agents.chain([INIT.into(), FOLDER.into()]).collect();
     resolve_in(table, "", &|key, text| {
@@ -283,7 +283,7 @@ pub(super) fn is_key(key: &str) -> bool {
 }
 
 /// Returns the files that the setting `key` with this path makes a run read.
-pub(crate) fn files(key: &str, path: &Path) -> Result<Vec<PathBuf>, Error> {
+pub fn files(key: &str, path: &Path) -> Result<Vec<PathBuf>, Error> {
     if ![INIT, FOLDER].contains(&key) && !path.is_dir() {
         return Ok(vec![path.to_path_buf()]);
     }

@@ -1,7 +1,8 @@
 //! The configuration of a run, from presets, files and single settings.
 
 pub mod effect;
-pub(crate) mod inputs;
+#[doc(hidden)] // for comparisons
+pub mod inputs;
 mod names;
 mod network;
 mod presets;
@@ -231,7 +232,7 @@ impl Config {
     }
 
     /// As [`with_setting`](Config::with_setting), from the key and the value.
-    pub(crate) fn with_named(self, key: &str, value: Value) -> Result<Self, Error> {
+    pub fn with_named(self, key: &str, value: Value) -> Result<Self, Error> {
         let settings = self.settings();
         let known: Vec<&str> = settings.iter().map(|(name, _)| name.as_str()).collect();
         let key = if known.contains(&key) { key } else { names::without_section(key, &self.agent, &known).unwrap_or(key) };

@@ -76,7 +76,7 @@ pub struct Lines {
 impl Lines {
     /// Limits the y axis to where most numbers are, if a few lie far from there, and says so in the label of the x axis. The middle nine tenths of all points of lines span a range, and so do those of all
     /// dots; the axis has both, and reaches at most as far again to either side.
-    pub(crate) fn leave_out_extremes(&mut self) {
+    pub fn leave_out_extremes(&mut self) {
         let most = |of: fn(&Series) -> &Vec<(f64, f64)>| {
             let mut ys: Vec<f64> = self.series.iter().flat_map(of).map(|(_, y)| *y).filter(|y| y.is_finite()).collect();
             ys.sort_unstable_by(f64::total_cmp);

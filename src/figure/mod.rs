@@ -228,7 +228,7 @@ fn usable(number: f64) -> bool {
 }
 
 /// Makes a gap of every point of a line that cannot be drawn. Returns their number.
-pub(crate) fn make_gaps(points: &mut [(f64, f64)]) -> usize {
+pub fn make_gaps(points: &mut [(f64, f64)]) -> usize {
     let bad = points.iter_mut().filter(|(_, y)| !usable(*y));
     bad.map(|point| point.1 = f64::NAN).count()
 }

@@ -14,7 +14,7 @@ use toml::{Table, Value};
 /// The newest format of a run folder.
 pub(crate) const RUN: u64 = 2;
 /// The newest format of a comparison.
-pub(crate) const COMPARISON: u64 = 1;
+pub const COMPARISON: u64 = 1;
 /// The newest format of recorded episodes.
 pub(crate) const EPISODES: u64 = 1;
 
@@ -22,7 +22,7 @@ pub(crate) const EPISODES: u64 = 1;
 const RENAMED: [(&str, &str); 1] = [("slots", "max_concurrent")];
 
 /// Returns the format number `got`, or 1 if it is `None`. Returns a one-line error if the number is not supported.
-pub(crate) fn check(got: Option<i64>, newest: u64) -> Result<u64, String> {
+pub fn check(got: Option<i64>, newest: u64) -> Result<u64, String> {
     let got = got.unwrap_or(1);
     match u64::try_from(got) {
         Ok(number) if (1..=newest).contains(&number) => Ok(number),

@@ -1,6 +1,7 @@
 //! Atomic writes of files, temporary names, hashes, and the lock of a folder.
 
-pub(crate) mod format;
+#[doc(hidden)]
+pub mod format;
 
 use std::fs::{self, DirEntry, File, FileType, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -25,7 +26,7 @@ const NOT_TEXT: &str = "stream did not contain valid UTF-8";
 pub(crate) type Sha256 = [u8; 32];
 
 /// Returns the hash in hexadecimal digits.
-pub(crate) fn hexadecimal(hash: &Sha256) -> String {
+pub fn hexadecimal(hash: &Sha256) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -140,7 +141,7 @@ pub const LOCK: &str = ".lock";
 
 /// Locks the folder `dir` until the returned file is dropped. Returns an error with `problem` if this or another process holds the lock.
 /// Prints a warning if the file system has no locks.
-pub(crate) fn lock(dir: &Path, problem: &str) -> Result<File, Error> {
+pub fn lock(dir: &Path, problem: &str) -> Result<File, Error> {
     let path = dir.join(LOCK);
     expect_file(&path)?;
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(Error::io("create", &path))?;
@@ -166,7 +167,7 @@ pub(crate) fn lock(dir: &Path, problem: &str) -> Result<File, Error> {
 
 /// Locks the file at `path`, which is created, until the returned file is dropped. Returns `None` if this or another process holds the lock. Where the file system
 /// has no locks, everyone gets one.
-pub(crate) fn try_lock(path: &Path) -> Result<Option<File>, Error> {
+pub fn try_lock(path: &Path) -> Result<Option<File>, Error> {
     expect_file(path)?;
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(Error::io("create", path))?;
     let is_held = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
@@ -296,7 +297,7 @@ pub(crate) fn open(path: &Path) -> Result<File, Error> {
 
 /// Reads a file in a folder that Gradus wrote. Anything else under its name, such as a pipe, which could block for ever, is an error, and
 /// so is a file larger than the available memory.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
+pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
     expect_file(path)?;
     read_named(path)
 }
@@ -329,7 +330,7 @@ pub fn read_named(path: &Path) -> Result<Vec<u8>, Error> {
 }
 
 /// As [`read_named`], for a file of text, without the byte order mark of some editors.
-pub(crate) fn read_named_to_string(path: &Path) -> Result<String, Error> {
+pub fn read_named_to_string(path: &Path) -> Result<String, Error> {
     let text = text_of(path, read_named(path)?)?;
     Ok(text.strip_prefix(MARK).map(str::to_owned).unwrap_or(text))
 }

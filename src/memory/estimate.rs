@@ -156,7 +156,7 @@ fn too_large(config: &Config, needed: f64, available: u64) -> Error {
 
 /// Returns an error if `jobs` simultaneous trainings need more memory than there is. They begin in the order of `configs`, so neighbours run
 /// at the same time.
-pub(crate) fn check_jobs(jobs: usize, configs: &[&Config]) -> Result<(), Error> {
+pub fn check_jobs(jobs: usize, configs: &[&Config]) -> Result<(), Error> {
     let (mut iterations, mut checkpoint) = (Vec::new(), 0.0_f64);
     for config in configs {
         let world = config.world()?;

@@ -5,10 +5,8 @@ mod estimate;
 use std::fs;
 use std::path::Path;
 
-#[cfg(feature = "figures")]
-pub(crate) use estimate::check_jobs;
+pub use estimate::{check_jobs, check_training, expect};
 pub(crate) use estimate::{check_network, of_completion, of_episodes, of_evaluation, of_sample};
-pub use estimate::{check_training, expect};
 
 /// Returns the bytes of memory that this process can have: what it has now, because it may free and use it again, and what the system can
 /// give it, swap space included. `None` if the system does not tell; only Linux does. The number is the least of what the kernel and the

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::logs::read_episodes;
-use super::plot::reach;
 use crate::Error;
 use crate::figure::{self, Chart, Curve, LearningCurves, Lines};
 use crate::saved::read_config;
@@ -56,4 +55,9 @@ pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(
         figure::write(&figure, file.as_ref())?;
     }
     Ok(())
+}
+
+/// Returns the end of an axis of steps: the `planned` steps if the last point is just before them.
+pub fn reach(last: f64, planned: f64) -> f64 {
+    if last < planned && last > 0.9 * planned { planned } else { last }
 }

@@ -233,7 +233,7 @@ fn cell(x: f64) -> String {
 }
 
 /// Reads the environment steps and the return of every episode of a run folder.
-pub(crate) fn read_episodes(dir: &Path) -> Result<Vec<(f64, f64)>, Error> {
+pub fn read_episodes(dir: &Path) -> Result<Vec<(f64, f64)>, Error> {
     let path = dir.join(EPISODES);
     if !exists(&path)? && exists(&dir.join(POLICY))? && !exists(&dir.join(STATE))? {
         return Err(Error::folder(dir, "expected a run, got only a policy, which has no episodes"));
@@ -255,7 +255,7 @@ pub(crate) fn read_episodes(dir: &Path) -> Result<Vec<(f64, f64)>, Error> {
 }
 
 /// The numbers of a `metrics.csv`. An empty cell is NaN.
-pub(crate) struct MetricTable {
+pub struct MetricTable {
     names: Vec<String>,
     pub rows: Vec<Vec<f64>>,
 }
@@ -284,12 +284,12 @@ impl MetricTable {
 }
 
 /// Reads the `metrics.csv` of a run folder.
-pub(crate) fn read_metrics(dir: &Path) -> Result<MetricTable, Error> {
+pub fn read_metrics(dir: &Path) -> Result<MetricTable, Error> {
     read_numbers(dir.join(METRICS))
 }
 
 /// Reads the environment steps and the seconds of training at the end of every update of a run folder.
-pub(crate) fn read_timing(dir: &Path) -> Result<Vec<(f64, f64)>, Error> {
+pub fn read_timing(dir: &Path) -> Result<Vec<(f64, f64)>, Error> {
     Ok(read_numbers(dir.join(TIMING))?.column("time/time_elapsed"))
 }
 

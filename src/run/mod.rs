@@ -6,16 +6,15 @@
 pub mod best_of;
 #[cfg(feature = "figures")]
 mod curves;
-mod logs;
+#[doc(hidden)] // for figures of several runs
+pub mod logs;
 mod pages;
-#[cfg(feature = "figures")]
-mod plot;
 mod progress;
 pub mod reward_model;
 pub mod sft;
 pub mod tensorboard;
-#[cfg(feature = "figures")]
-pub(crate) mod verify;
+#[doc(hidden)] // for comparisons
+pub mod verify;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -41,17 +40,15 @@ use crate::saved::{
 use crate::train::{Iteration, LearnedReward, Trainer};
 use crate::{Config, Error, Policy};
 #[cfg(feature = "figures")]
-pub use curves::plot;
+pub use curves::{plot, reach};
 pub(crate) use logs::METRICS;
 use logs::{Covered, LOGS, Logs};
 use pages::Pages;
-#[cfg(feature = "figures")]
-pub use plot::{Plot, Seeds, plot_runs};
 use progress::Progress;
 pub use progress::Show;
 pub(crate) use progress::warn_of_a_debug_build;
-#[cfg(feature = "figures")]
-pub(crate) use progress::with_steps;
+#[doc(hidden)] // for comparisons
+pub use progress::with_steps;
 
 /// Names of the files that a run replaces in its folder.
 const OUTPUTS: [&str; 10] = [CONFIG, STATE, POLICY, BEST, CURVES[0], CURVES[1], "curve.pdf", "metrics.svg", "metrics.png", "metrics.pdf"];

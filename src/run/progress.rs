@@ -10,12 +10,12 @@ mod none;
 
 #[cfg(feature = "terminal")]
 pub(crate) use bar::Progress;
-#[cfg(all(feature = "terminal", feature = "figures"))]
-pub(crate) use bar::with_steps;
+#[cfg(feature = "terminal")]
+pub use bar::with_steps;
 #[cfg(not(feature = "terminal"))]
 pub(crate) use none::Progress;
-#[cfg(all(not(feature = "terminal"), feature = "figures"))]
-pub(crate) use none::with_steps;
+#[cfg(not(feature = "terminal"))]
+pub use none::with_steps;
 
 /// The lines of Cargo.toml that make a debug build of a program that depends on Gradus fast.
 const PROFILE: &str = "\

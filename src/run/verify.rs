@@ -10,11 +10,48 @@ use super::{covered, line_of_hash};
 use crate::config::UNKNOWN_AGENT;
 use crate::files::{Sha256, exists, read, read_to_string};
 use crate::saved::{BEST, CONFIG, EXAMPLES_FILE, POLICY, POLICY_PREFIX, STATE, check_note, read_config, read_tensors};
-use crate::verify::{Checked, Verdict};
 use crate::{Config, Error};
 
+/// The result of checking a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The file is as it was written.
+    Intact,
+    /// The file has no hash, because an older version or another program wrote it, or its agent is one of another program.
+    Unknown,
+    /// The file is damaged or missing.
+    Damaged,
+}
+
+/// A checked file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// The result.
+    pub verdict: Verdict,
+    /// The file's path, and what there is to say about the file.
+    pub line: String,
+}
+
+impl Checked {
+    /// A file that is as it was written.
+    pub fn intact(path: &Path, detail: impl AsRef<str>) -> Self {
+        let colon = if detail.as_ref().is_empty() { "" } else { ": " };
+        Self { verdict: Verdict::Intact, line: format!("{}{colon}{}", path.display(), detail.as_ref()) }
+    }
+
+    /// A file without a hash.
+    pub fn unknown(path: &Path) -> Self {
+        Self { verdict: Verdict::Unknown, line: format!("{}: no hash, written by an older version or another program", path.display()) }
+    }
+
+    /// A file that is damaged or missing; `problem` names it.
+    pub fn damaged(problem: impl ToString) -> Self {
+        Self { verdict: Verdict::Damaged, line: problem.to_string() }
+    }
+}
+
 /// Checks the run folder `dir`, or a folder with a policy.
-pub(crate) fn folder(dir: &Path) -> Result<Vec<Checked>, Error> {
+pub fn folder(dir: &Path) -> Result<Vec<Checked>, Error> {
     let config = read_config(dir);
     let mut all = vec![match &config {
         Ok(_) => Checked::intact(&dir.join(CONFIG), ""),
@@ -71,7 +108,7 @@ fn of_another_program(dir: &Path, error: &Error) -> Result<Checked, Error> {
 }
 
 /// Checks a tensor file. If it was made with other settings than `config`, one of the two files is damaged.
-pub(crate) fn tensors(path: &Path, config: Option<&Config>) -> Checked {
+pub fn tensors(path: &Path, config: Option<&Config>) -> Checked {
     let check = || {
         let (tensors, note) = read_tensors(path)?;
         config.map_or(Ok(()), |config| check_note(path, &note, config))?;

@@ -393,7 +393,7 @@ impl Trainer {
     }
 
     /// As [`save`](Trainer::save). If an environment panics, returns the error.
-    pub(crate) fn whole_checkpoint(&self) -> Result<Tensors, Error> {
+    pub fn whole_checkpoint(&self) -> Result<Tensors, Error> {
         self.sound(|| self.save())
     }
 

@@ -1,6 +1,6 @@
 //! Environments: against Gymnasium, registered by users, failing.
 
-#[path = "../common/failing.rs"]
+#[path = "../../compare/tests/failing.rs"]
 mod failing;
 mod failing_environments;
 mod file_task;

@@ -1,5 +1,4 @@
-//! Statistics against rliable, and the experiments of the textbook.
+//! The experiments of the textbook.
 
-mod rliable;
 mod tabular;
 mod testbed;

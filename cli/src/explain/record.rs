@@ -7,8 +7,8 @@ use gradus::envs::{EnvSpec, Space};
 use gradus::evaluate::Evaluation;
 use gradus::evaluate::levels::Levels;
 use gradus::files::read_to_string;
-use gradus::statistics::{Scores, mann_whitney};
 use gradus::{Config, Error};
+use gradus_compare::statistics::{Scores, mann_whitney};
 
 /// What is known of a run.
 pub(super) struct Record {

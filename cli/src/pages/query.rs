@@ -10,8 +10,8 @@ use gradus::envs::registry;
 
 use gradus::Error;
 use gradus::files::read_to_string;
-use gradus::statistics::csv::cells;
-use gradus::statistics::{Scores, interquartile_mean};
+use gradus_compare::statistics::csv::cells;
+use gradus_compare::statistics::{Scores, interquartile_mean};
 
 /// The value of an expression.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,13 +5,13 @@
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use gradus::compare::{Comparison, Statistic, plot_results};
 use gradus::evaluate::{Mode, evaluate, trace};
 use gradus::figure::Format;
 use gradus::nets::tensors::decode;
 use gradus::saved::load_behaviour;
 use gradus::{Config, Run, Show, run};
 use gradus_cli::pages;
+use gradus_compare::{Comparison, Statistic, plot_results};
 use hmac_sha256::Hash;
 
 /// Mutations of each input, unless `GRADUS_MUTATIONS` says otherwise.
@@ -219,7 +219,11 @@ fn mutated_run_folders_are_refused_in_one_line() {
             fs::write(dir.join(name), mutated).unwrap();
             run::plot(&[&dir], &[&figure])
                 .and_then(|()| {
-                    run::plot_runs(&[&dir], &run::Plot { metrics: vec!["train/loss".into()], ..run::Plot::default() }, &[&figure])
+                    gradus_compare::runs::plot_runs(
+                        &[&dir],
+                        &gradus_compare::runs::Plot { metrics: vec!["train/loss".into()], ..gradus_compare::runs::Plot::default() },
+                        &[&figure],
+                    )
                 })
                 .map(drop)
                 .map_err(shown)

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gradus::compare;
+use gradus_compare as compare;
 
 fn root() -> &'static Path {
     gradus_testing::root()

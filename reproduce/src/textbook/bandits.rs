@@ -12,8 +12,8 @@ use gradus::Error;
 use gradus::agents::bandit::{Baseline, Rule, StepSize};
 use gradus::envs::bandits::Testbed;
 use gradus::figure::{Chart, Lines, Panel, Scale, Series, solid};
-use gradus::statistics::Estimate;
 use gradus::textbook::testbed::{Average, Experiment as Problems, Outcome, try_rule};
+use gradus_compare::statistics::Estimate;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

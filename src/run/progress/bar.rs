@@ -57,7 +57,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Does a piece of work that calls its argument with the name of each step. If it lasts longer than a second and standard error is a
 /// terminal, the name of the current step is shown.
-pub(crate) fn with_steps<T>(show: Show, work: impl FnOnce(&dyn Fn(&str)) -> T) -> T {
+pub fn with_steps<T>(show: Show, work: impl FnOnce(&dyn Fn(&str)) -> T) -> T {
     if show == Show::Nothing {
         return work(&|_| {});
     }

@@ -14,6 +14,6 @@ impl Progress {
     pub fn finish(&self) {}
 }
 
-pub(crate) fn with_steps<T>(_: Show, work: impl FnOnce(&dyn Fn(&str)) -> T) -> T {
+pub fn with_steps<T>(_: Show, work: impl FnOnce(&dyn Fn(&str)) -> T) -> T {
     work(&|_| {})
 }

@@ -8,7 +8,7 @@ use super::figures::Named;
 use super::machine;
 use super::summary::Sheet;
 use super::{Comparison, Error};
-use crate::Config;
+use gradus::Config;
 
 const STYLE: &str = "\
 :root { color-scheme: light; }

@@ -18,8 +18,8 @@ use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::tabular::{CliffWalking, FrozenLake, Outcome, Table, Tabular, Taxi, random_walk};
 use gradus::figure::{self, Arrow, Cell, Chart, Figure, Grid, Lines, Panel, Series, Threshold};
 use gradus::nets::threads;
-use gradus::statistics::{Bootstrap, Estimate, Scores, mean};
 use gradus::{Agent, Config, Error};
+use gradus_compare::statistics::{Bootstrap, Estimate, Scores, mean};
 
 const OUT: &str = "results/tabular";
 const SEEDS: u64 = 20;

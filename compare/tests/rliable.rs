@@ -6,7 +6,7 @@ use gradus_testing::golden;
 use std::time::Instant;
 
 use golden::numbers;
-use gradus::statistics::{
+use gradus_statistics::{
     Aggregate, Bootstrap, Estimate, Scores, holm, interquartile_mean, mann_whitney, mean, median, optimality_gap, paired,
     probability_of_improvement, profile, sign_flips,
 };

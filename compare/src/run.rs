@@ -16,10 +16,10 @@ use gradus_base::tensors::{self, Tensor, get_u64};
 use hmac_sha256::Hash;
 
 use super::code::hash;
-use crate::config::inputs;
-use crate::evaluate::{Mode, evaluate};
-use crate::files::{hexadecimal, read, read_to_string, replace};
-use crate::{Config, Error, Trainer};
+use gradus::config::inputs;
+use gradus::evaluate::{Mode, evaluate};
+use gradus::files::{hexadecimal, read, read_to_string, replace};
+use gradus::{Config, Error, Trainer};
 
 /// Least time between checkpoints of a run.
 pub(super) const CHECKPOINT: Duration = Duration::from_secs(20);

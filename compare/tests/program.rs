@@ -1,7 +1,6 @@
 //! A program that calls `gradus::program` reports a failure of a custom environment in one line, with exit code 2. This test has its own
 //! `main`, which is also the program: with an argument it does what the argument says.
 
-#[path = "common/failing.rs"]
 mod failing;
 
 use std::fs;
@@ -10,10 +9,10 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
 
 use failing::{Fault, world};
-use gradus::compare::{Code, Comparison, Execution, compare};
 use gradus::envs::{checker, registry};
 use gradus::evaluate::{evaluate, play, record};
 use gradus::{Config, Error, Mode, Run, Show, Trainer};
+use gradus_compare::{Code, Comparison, Execution, compare};
 
 const COMMANDS: [&str; 7] = ["train", "resume", "evaluate", "play", "record", "compare", "check"];
 

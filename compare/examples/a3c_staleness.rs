@@ -9,8 +9,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use gradus::figure::{self, Chart, Figure, Lines, Series};
-use gradus::statistics::table::{Point, Table};
-use gradus::statistics::{Aggregate, Bootstrap, Scores};
+use gradus_compare::statistics::table::{Point, Table};
+use gradus_compare::statistics::{Aggregate, Bootstrap, Scores};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new("results/cartpole/staleness");

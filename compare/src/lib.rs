@@ -67,7 +67,9 @@ mod machine;
 mod policies;
 mod report;
 mod run;
+pub mod runs;
 mod summary;
+mod verify;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
@@ -82,19 +84,20 @@ use gradus_base::threads;
 
 pub use code::Code;
 pub use file::{Comparison, Contender, Statistic};
-pub(crate) use folder::verify;
+pub use gradus_statistics as statistics;
+pub use verify::{Checked, Verdict, verify};
 
-use crate::figure::{self, Format};
-use crate::files::{self, exists, read_named_to_string, read_to_string, replace};
-use crate::memory;
-use crate::run::with_steps;
-use crate::saved::COMPARISON;
-use crate::statistics::csv::{push_row, quoted};
-use crate::statistics::table::Table;
-use crate::{Config, Error, Show};
 use analysis::{Analysis, Parts, Wanted};
 use code::Inputs;
 use figures::Named;
+use gradus::figure::{self, Format};
+use gradus::files::{self, exists, read_named_to_string, read_to_string, replace};
+use gradus::memory;
+use gradus::run::with_steps;
+use gradus::saved::COMPARISON;
+use gradus::{Config, Error, Show};
+use gradus_statistics::csv::{push_row, quoted};
+use gradus_statistics::table::Table;
 use report::Facts;
 use run::{CHECKPOINT, Job, Outcome, Stored};
 use summary::short;
@@ -175,7 +178,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     let analyse = |begin: &dyn Fn(&str)| {
         begin("reading the results");
         let table = read_table(&dir.join(RESULTS))?;
-        let unsound = |error: crate::statistics::ScoresError| Error::folder(&dir.join(RESULTS), error.to_string());
+        let unsound = |error: gradus_statistics::ScoresError| Error::folder(&dir.join(RESULTS), error.to_string());
         let analysis = Analysis::new(&table, &Wanted::of(comparison), begin).map_err(unsound)?;
         begin("tables");
         write(&dir.join("summary.csv"), &analysis.summary_csv())?;

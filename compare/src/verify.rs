@@ -2,7 +2,7 @@
 //!
 //! | folder | files with a hash | where the hash is |
 //! | --- | --- | --- |
-//! | run | `state.safetensors`, `policy.safetensors`, `rankings.safetensors` | in the file itself, see [`tensors::encode`](crate::nets::tensors::encode) |
+//! | run | `state.safetensors`, `policy.safetensors`, `rankings.safetensors` | in the file itself, see [`tensors::encode`](gradus::nets::tensors::encode) |
 //! | | `metrics.csv`, `episodes.csv`, `timing.csv` and the event file, up to the checkpoint | in the checkpoint, `state.safetensors` |
 //! | | `replay/PAGE-VERSION.safetensors`, the replay buffer | in the checkpoint, and in the file itself |
 //! | | `config.toml` | compared with its copy in the tensor files |
@@ -16,46 +16,12 @@
 
 use std::path::Path;
 
-use crate::Error;
-use crate::compare;
-use crate::run::verify as run;
-use crate::saved::CONFIG;
+use gradus::Error;
+use gradus::run::verify as run;
+pub use gradus::run::verify::{Checked, Verdict};
+use gradus::saved::CONFIG;
 
-/// The result of checking a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The file is as it was written.
-    Intact,
-    /// The file has no hash, because an older version or another program wrote it, or its agent is one of another program.
-    Unknown,
-    /// The file is damaged or missing.
-    Damaged,
-}
-
-/// A checked file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
-    /// The result.
-    pub verdict: Verdict,
-    /// The file's path, and what there is to say about the file.
-    pub line: String,
-}
-
-impl Checked {
-    pub(crate) fn intact(path: &Path, detail: impl AsRef<str>) -> Self {
-        let colon = if detail.as_ref().is_empty() { "" } else { ": " };
-        Self { verdict: Verdict::Intact, line: format!("{}{colon}{}", path.display(), detail.as_ref()) }
-    }
-
-    pub(crate) fn unknown(path: &Path) -> Self {
-        Self { verdict: Verdict::Unknown, line: format!("{}: no hash, written by an older version or another program", path.display()) }
-    }
-
-    /// `problem` names the file.
-    pub(crate) fn damaged(problem: impl ToString) -> Self {
-        Self { verdict: Verdict::Damaged, line: problem.to_string() }
-    }
-}
+use crate::folder;
 
 /// Checks a run folder, a folder with a policy, a comparison, or a single tensor file.
 ///
@@ -68,5 +34,5 @@ pub fn verify(path: &Path) -> Result<Vec<Checked>, Error> {
     if path.join(CONFIG).exists() {
         return run::folder(path);
     }
-    compare::verify(path)
+    folder::verify(path)
 }

@@ -6,9 +6,9 @@ use std::ops::Range;
 use gradus_base::threads;
 
 use super::{Comparison, Contender, Statistic};
-use crate::Config;
-use crate::statistics::table::{Point, Runs, Table};
-use crate::statistics::{Aggregate, Bootstrap, Estimate, Scores, ScoresError, holm, mann_whitney, paired, sign_flips_of_all};
+use gradus::Config;
+use gradus_statistics::table::{Point, Runs, Table};
+use gradus_statistics::{Aggregate, Bootstrap, Estimate, Scores, ScoresError, holm, mann_whitney, paired, sign_flips_of_all};
 
 /// Bootstrap resamples for the bands of curves and profiles, which have many points.
 const BAND: usize = 2_000;
@@ -313,7 +313,7 @@ impl<'a> Analysis<'a> {
         let differences = tested(&lists, estimates, p_values).into_iter().map(agents_of).collect();
 
         begin("solved runs");
-        let solved_at = |at: usize| gradus_envs::registry::find(&table.environments[at]).ok()?.solved_at;
+        let solved_at = |at: usize| gradus::envs::registry::find(&table.environments[at]).ok()?.solved_at;
         let thresholds: Vec<Option<f64>> = environments.clone().map(|at| solved_at(at).filter(|_| for_tables)).collect();
         // counts evaluations, because the exact step at which a run was solved is unknown; the count is negated, because fewer evaluations
         // are better

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 
-use gradus::statistics::csv::cells;
-use gradus::statistics::{Aggregate, Bootstrap, Scores, fisher_exact};
+use gradus_compare::statistics::csv::cells;
+use gradus_compare::statistics::{Aggregate, Bootstrap, Scores, fisher_exact};
 
 /// The return that counts as success: the task's threshold in Gymnasium; for MountainCar that it reaches the flag in at least one of the 100
 /// episodes; for Pendulum, which has no threshold, -200.

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use gradus_agents::ConfigError;
+use gradus::agents::ConfigError;
 use gradus_base::names::nearest_key;
 
-use super::logs::{MetricTable, read_episodes, read_metrics, read_timing};
-use crate::figure::{self, Chart, Figure, Lines, Panel, Scale, Series, Threshold, smooth_over};
-use crate::saved::read_config;
-use crate::statistics::{Aggregate, Bootstrap, Scores};
-use crate::{Config, Error};
+use gradus::figure::{self, Chart, Figure, Lines, Panel, Scale, Series, Threshold, smooth_over};
+use gradus::run::logs::{MetricTable, read_episodes, read_metrics, read_timing};
+use gradus::run::reach;
+use gradus::saved::read_config;
+use gradus::{Config, Error};
+use gradus_statistics::{Aggregate, Bootstrap, Scores};
 
 /// A line has at most about this many points.
 const POINTS: usize = 150;
@@ -72,7 +73,7 @@ pub fn plot_runs<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], plot: &Plot, files:
     let count = groups.iter().max().map_or(0, |last| last + 1);
     let one_environment = runs.iter().all(|run| run.config.environment == runs[0].config.environment);
     if *plot == Plot::default() && count == runs.len() && one_environment {
-        return super::curves::plot(dirs, files).map(|()| Vec::new());
+        return gradus::run::plot(dirs, files).map(|()| Vec::new());
     }
     if plot.seeds != Seeds::Each {
         check_seeds(dirs, &runs, &groups)?;
@@ -175,7 +176,7 @@ fn figure(runs: &[Logged], groups: &[usize], labels: &[String], plot: &Plot) -> 
         }
     }
     let title = |environment: &str| {
-        gradus_envs::registry::find(environment).map_or_else(|_| environment.to_owned(), |world| world.title().to_owned())
+        gradus::envs::registry::find(environment).map_or_else(|_| environment.to_owned(), |world| world.title().to_owned())
     };
     let updates = runs.iter().filter_map(|run| run.table.as_ref()).map(|table| table.rows.len()).max().unwrap_or(0);
     let window = plot.window.unwrap_or(if plot.metrics.is_empty() { figure::WINDOW } else { (updates / WINDOW).max(1) });
@@ -198,7 +199,7 @@ fn figure(runs: &[Logged], groups: &[usize], labels: &[String], plot: &Plot) -> 
             let counts_steps = those().all(|(run, _)| run.table.as_ref().is_none_or(MetricTable::counts_steps));
             // the last episode ends a little before the training
             let last = drawn.map(|drawn| if !plot.over_seconds && counts_steps { reach(drawn, planned) } else { drawn });
-            let world = gradus_envs::registry::find(environment).ok();
+            let world = gradus::envs::registry::find(environment).ok();
             let solved_at = world.as_ref().and_then(|world| world.solved_at).filter(|_| metric.is_none());
             let solved_at = solved_at.filter(|value| plot.y_range.is_none_or(|(low, high)| low <= *value && *value <= high));
             let x_scale = if plot.log_x { Scale::Log10 } else { Scale::Linear };
@@ -250,11 +251,6 @@ fn above_zero(mut series: Series) -> Series {
     series.points.retain(|(x, _)| *x > 0.0);
     series.band.retain(|(x, ..)| *x > 0.0);
     series
-}
-
-/// Returns the end of an axis of steps: the `planned` steps if the last point is just before them.
-pub(super) fn reach(last: f64, planned: f64) -> f64 {
-    if last < planned && last > 0.9 * planned { planned } else { last }
 }
 
 /// Returns how many seeds the groups have, such as `3 to 5 seeds`.

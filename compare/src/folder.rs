@@ -8,12 +8,12 @@ use hmac_sha256::Hash;
 use super::policies::published;
 use super::run::{Unusable, read_run};
 use super::{Comparison, PROBLEMS, RESULTS, TIMING};
-use crate::Error;
-use crate::figure::Format;
-use crate::files::{Entry, entries, exists, hexadecimal, read, read_to_string, remove_leftovers, try_lock};
-use crate::run::verify::tensors;
-use crate::saved::{COMPARISON, CONFIG, POLICIES};
 use crate::verify::Checked;
+use gradus::Error;
+use gradus::figure::Format;
+use gradus::files::{Entry, entries, exists, hexadecimal, read, read_to_string, remove_leftovers, try_lock};
+use gradus::run::verify::tensors;
+use gradus::saved::{COMPARISON, CONFIG, POLICIES};
 
 /// File names of all figures that a comparison may write, without extension.
 pub(super) const METRICS: [&str; 8] = [
@@ -95,7 +95,7 @@ fn of_run(path: &Path) -> Checked {
         Ok(_) => Checked::intact(path, ""),
         Err(Unusable::Unhashed) => Checked::unknown(path),
         Err(Unusable::Damaged) => {
-            Checked::damaged(format!("{}: damaged: `{} compare` makes this run again", path.display(), crate::program_name()))
+            Checked::damaged(format!("{}: damaged: `{} compare` makes this run again", path.display(), gradus::program_name()))
         }
     }
 }
@@ -138,7 +138,7 @@ pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
     // as the files name them, because paths are relative to the file
     let environments = |table: &toml::Table| {
         let listed = table.get("environments").and_then(|environments| environments.as_array()).cloned().unwrap_or_default();
-        let name = |name: &str| gradus_envs::registry::find(name).map_or(name.into(), |world| world.name);
+        let name = |name: &str| gradus::envs::registry::find(name).map_or(name.into(), |world| world.name);
         listed.iter().filter_map(|listed| listed.as_str().map(name)).collect::<Vec<String>>()
     };
     let (old, new) = (environments(&table), environments(&comparison.text.parse().unwrap_or_default()));

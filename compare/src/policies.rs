@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use gradus::envs::text::Split;
 use gradus_base::random::episode_seed;
-use gradus_envs::text::Split;
 
 use super::Comparison;
 use super::figures::{Named, title};
 use super::run::{Job, Outcome};
 use super::summary::short;
-use crate::Error;
-use crate::draw::Frame;
-use crate::evaluate::play::play;
-use crate::figure::{Chart, Episode, Episodes, Figure, Panel};
-use crate::files::{exists, read, read_to_string, remove_leftovers, replace};
-use crate::saved::{POLICIES, load_behaviour};
+use gradus::Error;
+use gradus::draw::Frame;
+use gradus::evaluate::play::play;
+use gradus::figure::{Chart, Episode, Episodes, Figure, Panel};
+use gradus::files::{exists, read, read_to_string, remove_leftovers, replace};
+use gradus::saved::{POLICIES, load_behaviour};
 
 /// The file with the names of the policies. Of the other files in the folder none is removed.
 const NAMES: &str = "names.txt";
@@ -139,7 +139,7 @@ fn moments(frames: Vec<Frame>) -> Vec<Frame> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Config;
+    use gradus::Config;
 
     #[test]
     fn names_are_plain_and_differ() {
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn moments_are_at_equal_distances() {
-        let scene = gradus_envs::Scene { x: [0.0, 1.0], y: [0.0, 1.0], shapes: Vec::new() };
+        let scene = gradus::envs::Scene { x: [0.0, 1.0], y: [0.0, 1.0], shapes: Vec::new() };
         let steps = |count: usize| {
             let frames = (0..count).map(|step| Frame { scene: scene.clone(), step, return_so_far: 0.0 });
             moments(frames.collect()).iter().map(|frame| frame.step).collect::<Vec<_>>()

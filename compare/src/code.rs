@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::config::inputs;
-use crate::files::{read, read_named};
-use crate::{Config, Error};
+use gradus::config::inputs;
+use gradus::files::{read, read_named};
+use gradus::{Config, Error};
 
 /// The code that determines the numbers of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +22,9 @@ impl Code {
     /// Returns the line that identifies the code of a run with these settings.
     pub(super) fn line(self, config: &Config) -> Result<String, Error> {
         let version = env!("CARGO_PKG_VERSION");
-        let is_own = gradus_agents::registry::is_registered(&config.agent) || gradus_envs::registry::is_registered(&config.environment);
+        let is_own = gradus::agents::registry::is_registered(&config.agent) || gradus::envs::registry::is_registered(&config.environment);
         match if is_own { Code::Program } else { self } {
-            Code::Gradus => Ok(format!("code: gradus {version}, sources {}", env!("GRADUS_CODE"))),
+            Code::Gradus => Ok(format!("code: gradus {version}, sources {}", gradus::CODE)),
             Code::Program => {
                 let path = std::env::current_exe().map_err(Error::io("find", Path::new("this program")))?;
                 Ok(format!("code: gradus {version}, executable {:016x}", hash(&read(&path)?)))
@@ -67,7 +67,7 @@ impl Inputs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::saved::EXAMPLES_FILE;
+    use gradus::saved::EXAMPLES_FILE;
 
     /// Every file that a training reads has a line, which changes with the file's contents.
     #[test]
@@ -98,9 +98,9 @@ mod tests {
         assert_eq!(line, of(Code::Program, &config));
         assert_ne!(line, of(Code::Gradus, &config));
         // an environment of another crate
-        let mut world = gradus_envs::registry::find("cartpole").unwrap();
+        let mut world = gradus::envs::registry::find("cartpole").unwrap();
         (world.name, world.gymnasium_id) = ("copied-cartpole".into(), None);
-        gradus_envs::registry::register(world).unwrap();
+        gradus::envs::registry::register(world).unwrap();
         assert_eq!(line, of(Code::Gradus, &config.with_setting("environment=copied-cartpole").unwrap()));
         // the published test values of FNV-1a
         assert_eq!((hash(b""), hash(b"a"), hash(b"foobar")), (0xcbf2_9ce4_8422_2325, 0xaf63_dc4c_8601_ec8c, 0x8594_4171_f739_67e8));

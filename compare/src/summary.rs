@@ -8,9 +8,9 @@ use std::fmt::Write;
 use super::Statistic;
 use super::analysis::{Aggregates, Analysis, ByAgent, Pair, Solved, by_problem};
 use super::figures::title;
-pub(super) use crate::numbers::typeset as short;
-use crate::statistics::Estimate;
-use crate::statistics::csv::{push_row, quoted};
+pub(super) use gradus::numbers::typeset as short;
+use gradus_statistics::Estimate;
+use gradus_statistics::csv::{push_row, quoted};
 
 /// One table of the report: heading, note (may be empty), column names and rows.
 pub(super) struct Sheet {
@@ -227,7 +227,7 @@ impl Analysis<'_> {
 
     fn environment_sheet(&self, at: usize) -> Sheet {
         let environment = &self.table.environments[at];
-        let solved = gradus_envs::registry::find(environment).ok().and_then(|world| world.solved_at);
+        let solved = gradus::envs::registry::find(environment).ok().and_then(|world| world.solved_at);
         let mut columns: Vec<String> =
             ["agent", "runs", "interquartile mean", "mean", "lowest run", "highest run"].map(String::from).into();
         columns.extend(solved.map(|solved| format!("runs at {} or more", short(solved))));

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
+use gradus::envs::registry;
 use gradus_base::names;
-use gradus_envs::registry;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::config::{MOST, inputs, parse_steps};
-use crate::files::{format, read_named_to_string};
-use crate::{Config, Error, Trainer};
+use gradus::config::{MOST, inputs, parse_steps};
+use gradus::files::{format, read_named_to_string};
+use gradus::{Config, Error, Trainer};
 
 /// The statistic over runs that the curves show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

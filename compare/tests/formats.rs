@@ -4,12 +4,12 @@
 use std::fs;
 use std::path::Path;
 
-use gradus::compare::Comparison;
 use gradus::evaluate::trace::Start;
 use gradus::evaluate::{Mode, evaluate};
 use gradus::nets::tensors;
 use gradus::saved::{load_behaviour, load_policy};
 use gradus::{Config, Run, Show, Trainer};
+use gradus_compare::Comparison;
 
 /// Trains a short run in `dir`.
 fn trained(dir: &Path) -> Config {

@@ -1,14 +1,14 @@
 //! The figures of a comparison.
 
-use gradus_envs::registry;
+use gradus::envs::registry;
 
 use super::Statistic;
 use super::analysis::{Aggregates, Analysis, ByAgent, Curve, Pair};
 use super::folder::METRICS;
 use super::summary::ENOUGH;
-use crate::config::inputs;
-use crate::figure::{Cell, Chart, Figure, Grid, Interval, Intervals, Lines, Panel, Scale, Series, Threshold, solid};
-use crate::statistics::Estimate;
+use gradus::config::inputs;
+use gradus::figure::{Cell, Chart, Figure, Grid, Interval, Intervals, Lines, Panel, Scale, Series, Threshold, solid};
+use gradus_statistics::Estimate;
 
 /// A figure with its file name and caption.
 pub(super) struct Named {

@@ -14,8 +14,8 @@ use gradus::evaluate::evaluate;
 use gradus::figure::{self, Chart, Figure, Lines, Panel, Series};
 use gradus::nets::threads;
 use gradus::run::sft::{self, WarmStart};
-use gradus::statistics::{Bootstrap, Estimate};
 use gradus::{Config, Error, Mode, Trainer};
+use gradus_compare::statistics::{Bootstrap, Estimate};
 
 /// Name, agent, preset, and optimiser steps per rollout.
 const METHODS: [(&str, &str, &str, u64); 7] = [

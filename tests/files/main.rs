@@ -1,4 +1,0 @@
-//! Files that the library reads and writes, and its calls.
-
-mod formats;
-mod library;
