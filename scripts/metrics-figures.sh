@@ -1,5 +1,5 @@
 #!/bin/sh
-# Draws the figures of docs/metrics.md again, from 24 short runs. Takes half a minute on one core.
+# Draws the figures of docs/troubleshooting.md again, from 24 short runs. Takes half a minute on one core.
 #     scripts/metrics-figures.sh [FOLDER OF THE RUNS]
 set -eu
 cd "$(dirname "$0")/.."

@@ -72,8 +72,29 @@ pub mod gpu {}
 #[cfg(doc)]
 pub mod debugger {}
 
-/// Every column of the logs: formulas, healthy and sick values, figures.
+/// The terms of these pages, each in a sentence.
+#[doc = include_str!("../docs/glossary.md")]
+///
+#[doc = include_str!("guide.html")]
+#[cfg(doc)]
+pub mod glossary {}
+
+/// Where a run's numbers are, which to look at first, and the columns of control tasks and of all tasks: formulas, healthy and sick values.
 #[doc = include_str!("../docs/metrics.md")]
+///
+#[doc = include_str!("guide.html")]
+#[cfg(doc)]
+pub mod metrics {}
+
+/// The columns of text tasks: formulas, healthy and sick values.
+#[doc = include_str!("../docs/metrics-text.md")]
+///
+#[doc = include_str!("guide.html")]
+#[cfg(doc)]
+pub mod metrics_text {}
+
+/// What healthy and sick curves look like, and what to change.
+#[doc = include_str!("../docs/troubleshooting.md")]
 ///
 /// <div id="gradus-metrics-learning-rate" class="gradus-plot">
 #[doc = include_str!("../docs/images/metrics-learning-rate.svg")]
@@ -91,7 +112,7 @@ pub mod debugger {}
 /// <style>.gradus-plot svg { max-width: 100%; height: auto; }</style>
 #[doc = include_str!("guide.html")]
 #[cfg(doc)]
-pub mod metrics {}
+pub mod troubleshooting {}
 
 /// Calls, settings and metrics of Stable-Baselines3 and CleanRL, and their counterparts in Gradus.
 #[doc = include_str!("../docs/coming-from-sb3.md")]

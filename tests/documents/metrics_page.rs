@@ -1,4 +1,4 @@
-//! docs/metrics.md names every column that a run can log, and no other column.
+//! docs/metrics.md and docs/metrics-text.md name every column that a run can log. They and docs/troubleshooting.md name no other column.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use gradus::{Config, Run, Show};
 /// The columns that only `gradus sft` or `gradus reward-model` writes. This test does not run these commands.
 const OF_COMMANDS: [&str; 4] = ["step", "loss/sft", "pairs", "held_out"];
 
-/// The prefixes by which a name on the page is recognised as a column.
+/// The prefixes by which a name on a page is recognised as a column.
 const GROUPS: [&str; 15] = [
     "rollout/",
     "eval/",
@@ -29,13 +29,13 @@ const GROUPS: [&str; 15] = [
     "penalty/",
 ];
 
-fn page() -> String {
-    fs::read_to_string(gradus_testing::root().join("docs/metrics.md")).unwrap()
+fn pages(names: &[&str]) -> String {
+    names.iter().map(|name| fs::read_to_string(gradus_testing::root().join("docs").join(name)).unwrap()).collect()
 }
 
-/// Returns the texts in backticks on the page, outside of code blocks.
-fn quoted(page: &str) -> BTreeSet<&str> {
-    let prose = page.split("```").step_by(2);
+/// Returns the texts in backticks on the pages, outside of code blocks.
+fn quoted(pages: &str) -> BTreeSet<&str> {
+    let prose = pages.split("```").step_by(2);
     prose.flat_map(|part| part.split('`').skip(1).step_by(2)).collect()
 }
 
@@ -88,14 +88,14 @@ fn logged() -> BTreeSet<String> {
 }
 
 #[test]
-fn the_page_names_every_column_and_no_other() {
-    let (page, logged) = (page(), logged());
-    let quoted = quoted(&page);
-    let missing: Vec<&String> = logged.iter().filter(|name| !quoted.contains(name.as_str())).collect();
-    assert!(missing.is_empty(), "docs/metrics.md does not name {missing:?}");
+fn the_pages_name_every_column_and_no_other() {
+    let (metrics, curves, logged) = (pages(&["metrics.md", "metrics-text.md"]), pages(&["troubleshooting.md"]), logged());
+    let (explained, shown) = (quoted(&metrics), quoted(&curves));
+    let missing: Vec<&String> = logged.iter().filter(|name| !explained.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "docs/metrics.md and docs/metrics-text.md do not name {missing:?}");
 
     let is_column = |name: &&str| GROUPS.iter().any(|group| name.starts_with(group)) && !name.contains(['N', '*', ' ', '.']);
     let known = |name: &str| logged.contains(name) || OF_COMMANDS.contains(&name);
-    let stale: Vec<&&str> = quoted.iter().filter(|name| is_column(name) && !known(name)).collect();
-    assert!(stale.is_empty(), "docs/metrics.md names columns that no run logs: {stale:?}");
+    let stale: Vec<&&str> = explained.union(&shown).filter(|name| is_column(name) && !known(name)).collect();
+    assert!(stale.is_empty(), "docs/metrics.md, metrics-text.md or troubleshooting.md names columns that no run logs: {stale:?}");
 }

@@ -300,7 +300,7 @@ impl Record {
             name: "groups-equal",
             seen: format!("in {:.0} % of the groups all completions have the same reward", 100.0 * equal),
             advice: "Such groups teach nothing. Use easier tasks, larger groups, a warm start, or a higher temperature.".into(),
-            page: "metrics#texts-groups-and-sampling",
+            page: "metrics-text#texts-groups-and-sampling",
         })
     }
 
@@ -312,7 +312,7 @@ impl Record {
             advice:
                 "The policy does not end its texts. Raise text.max_new_tokens, or punish texts without an end (text.missing_eos_penalty)."
                     .into(),
-            page: "metrics#texts-rewards-and-lengths",
+            page: "metrics-text#texts-rewards-and-lengths",
         })
     }
 
@@ -339,7 +339,7 @@ impl Record {
                 self.smaller_steps(),
                 self.by_evaluations()
             ),
-            page: "metrics#what-healthy-and-sick-curves-look-like",
+            page: "troubleshooting#what-healthy-and-sick-curves-look-like",
         })
     }
 
@@ -372,7 +372,7 @@ impl Record {
                     self.by_evaluations()
                 ),
             },
-            page: "metrics#what-healthy-and-sick-curves-look-like",
+            page: "troubleshooting#what-healthy-and-sick-curves-look-like",
         })
     }
 
