@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use gradus::{Error, one_line, program_name};
 
 use crate::output::{complain, say, warn, written};
@@ -13,9 +13,9 @@ use crate::{
     reward_model, sample, sft, signals, train, values, verify,
 };
 
-/// Reinforcement-learning toolkit for teaching and research.
+/// Reinforcement learning to teach with and to publish from: environments, agents and honest comparisons, in Rust.
 #[derive(Parser)]
-#[command(version, about, arg_required_else_help = true)]
+#[command(version, arg_required_else_help = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -93,9 +93,35 @@ enum Command {
     Bench(bench::Bench),
 }
 
+/// The commands as `--help` lists them, in groups.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Train and use", &["train", "eval", "play", "plot", "compare", "export"]),
+    ("Look and diagnose", &["explain", "probe", "values", "check", "verify"]),
+    ("Text", &["sample", "inspect", "sft", "reward-model"]),
+    ("Textbook", &["bandit", "reproduce"]),
+    ("More", &["list", "guide", "new", "doctor", "bench", "pages"]),
+];
+
+/// The parser of the arguments, with its commands in groups.
+fn parser() -> clap::Command {
+    let command = Arguments::command();
+    let about = |name: &str| {
+        let about = command.find_subcommand(name).and_then(clap::Command::get_about).map(ToString::to_string).unwrap_or_default();
+        about.split(". ").next().unwrap_or_default().to_owned() // `gradus COMMAND --help` has the other sentences
+    };
+    let mut template = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
+    for (title, names) in GROUPS {
+        template += &format!("\n{title}:\n");
+        names.iter().for_each(|name| template += &format!("  {name:<13} {}\n", about(name)));
+    }
+    template += "\nOptions:\n{options}";
+    command.help_template(template)
+}
+
 /// Runs the command that the arguments of the process name, unless `prepared` is an error. Returns the exit code.
 pub(crate) fn main(prepared: Result<(), Error>, presets: Result<(), Error>) -> ExitCode {
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| {
+    let parsed = parser().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
+    let arguments = parsed.unwrap_or_else(|error| {
         if error.kind() == ErrorKind::DisplayVersion && program_name() != "gradus" {
             say(format!("{}, with gradus {}", program_name(), env!("CARGO_PKG_VERSION")));
             std::process::exit(0);
@@ -170,4 +196,20 @@ fn in_one_line(error: &str) -> String {
     let lines = lines.filter(|line| !line.trim().starts_with("tip: to pass"));
     let parts: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
     parts.join("; ").replace(":; ", ": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let command = Arguments::command();
+        let all = command.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut names: Vec<&str> = all.map(clap::Command::get_name).collect();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        names.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(names, grouped);
+    }
 }

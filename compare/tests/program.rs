@@ -76,7 +76,7 @@ fn check() {
         let episode = if ["train", "compare"].contains(&command) { 2 } else { 1 };
         let place = format!("failing: panicked at step 3 of episode {episode} (environment ");
         assert!(error.starts_with("error: ") && error.contains(&place), "{command}: {error}");
-        let source = format!("at {}:", Path::new("tests/common/failing.rs").display());
+        let source = format!("at {}:", Path::new("compare/tests/failing.rs").display());
         assert!(error.contains(&source), "{command}: expected the place in the source, got {error}");
     }
     println!("{} commands report a panic in one line", COMMANDS.len());
