@@ -212,7 +212,7 @@ mod tests {
                 "the policy's head is categorical or Gaussian: expected at least one action or dimension, got Box(0 dimensions, low [], high [])",
             ),
             (&gsde, numbers(1), Space::Discrete(2), "network.gsde: expected a box of actions, got Discrete(2), that is 0 to 1"),
-            (&wide, numbers(1), Space::Discrete(2), "network.log_std_init: expected -20 to 20, got NaN"),
+            (&wide, numbers(1), Space::Discrete(2), "network.log_std_init: expected a number from -20 to 20, got NaN"),
         ];
         for (config, observations, actions, expected) in table {
             assert_eq!(message(config, &observations, &actions), Err(expected.into()));

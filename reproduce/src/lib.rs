@@ -167,7 +167,10 @@ impl Reproduction {
         for (claim, evidence) in claims.iter_mut().zip(&experiment.evidence) {
             claim.evidence = evidence.clone();
         }
-        let figures = page.lines().filter(|line| line.starts_with("![")).filter_map(|line| line.rsplit_once('(')?.1.strip_suffix(".png)"));
+        let figures = page
+            .lines()
+            .filter(|line| line.starts_with("!["))
+            .filter_map(|line| Some(line.rsplit_once('(')?.1.strip_suffix(".svg)").or(line.rsplit_once('(')?.1.strip_suffix(".png)"))?));
         let page = page::page(self, &experiment, &claims, &figures.collect::<Vec<_>>(), false);
         write("experiment.toml", self.text)?;
         write("verdict.csv", &findings::verdict_csv(&claims))?;

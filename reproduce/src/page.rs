@@ -68,7 +68,7 @@ fn claims(claims: &[Claim], folder: &str) -> String {
 /// Returns the page of a reproduction. `figures` are the names of its figures.
 pub(super) fn page(reproduction: &Reproduction, experiment: &Experiment, found: &[Claim], figures: &[&str], is_quick: bool) -> String {
     let Experiment { title, source, says, main, published, differs, .. } = experiment;
-    let images: String = figures.iter().map(|name| format!("![{title}]({name}.png)\n\n")).collect();
+    let images: String = figures.iter().map(|name| format!("![{title}]({name}.svg)\n\n")).collect();
     let told = |heading: &str, text: &str| {
         let text = text.trim();
         format!("**{heading}.** {text}\n\n")
@@ -101,7 +101,7 @@ pub(super) fn row(reproduction: &Reproduction, experiment: &Experiment, folder: 
     let main = rest.lines().find_map(|line| line.strip_prefix("> ")).unwrap_or_default();
     let claims = claims.replace(" in verdict.csv", &format!(" in {name}/verdict.csv"));
     Ok(format!(
-        "<!-- unchecked: the publication -->\n\n### [{}]({name}/README.md)\n\n{}\n\n<a href=\"{name}/README.md\"><img src=\"{name}/figure.png\" width=\"480\" alt=\"{}\"></a>\n\n<!-- checked -->\n\n\
+        "<!-- unchecked: the publication -->\n\n### [{}]({name}/README.md)\n\n{}\n\n<a href=\"{name}/README.md\"><img src=\"{name}/figure.svg\" width=\"480\" alt=\"{}\"></a>\n\n<!-- checked -->\n\n\
          **{verdict}:** {main} `gradus reproduce {name}`\n\n{claims}\n",
         experiment.title, experiment.source, experiment.title
     ))
