@@ -167,11 +167,13 @@ impl Reproduction {
         for (claim, evidence) in claims.iter_mut().zip(&experiment.evidence) {
             claim.evidence = evidence.clone();
         }
-        let figures = page
-            .lines()
-            .filter(|line| line.starts_with("!["))
-            .filter_map(|line| Some(line.rsplit_once('(')?.1.strip_suffix(".svg)").or(line.rsplit_once('(')?.1.strip_suffix(".png)"))?));
-        let page = page::page(self, &experiment, &claims, &figures.collect::<Vec<_>>(), false);
+        let name = |line: &str| {
+            let (_, file) = line.rsplit_once('(')?;
+            file.strip_suffix(".svg)").or(file.strip_suffix(".png)")).map(str::to_owned)
+        };
+        let figures: Vec<String> = page.lines().filter(|line| line.starts_with("![")).filter_map(name).collect();
+        let figures: Vec<&str> = figures.iter().map(String::as_str).collect();
+        let page = page::page(self, &experiment, &claims, &figures, false);
         write("experiment.toml", self.text)?;
         write("verdict.csv", &findings::verdict_csv(&claims))?;
         write("README.md", &page)
