@@ -65,7 +65,7 @@ pub enum Error {
     #[error("panicked: {0}")]
     Panicked(String),
     /// The work was stopped on request before its end; the text says how far it came. See [`Run::stop_when`](crate::Run::stop_when) and
-    /// [`Execution::stop`](crate::compare::Execution::stop).
+    /// `gradus_compare::Execution::stop`.
     #[error("stopped {0}")]
     Stopped(String),
     /// The policy's device failed.

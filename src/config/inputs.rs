@@ -60,7 +60,7 @@ impl Config {
         self.with_paths(|_, path| whole(path))
     }
 
-    /// As [`to_file`](Config::to_file), with paths relative to the folder `dir` of the file.
+    /// As the file of a run, with paths relative to the folder `dir` of the file.
     pub fn to_file_in(&self, dir: &Path) -> Result<String, Error> {
         let dir = whole(dir);
         Ok(self.clone().with_paths(|_, path| relative(&dir, path))?.to_file())

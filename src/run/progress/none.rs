@@ -14,6 +14,7 @@ impl Progress {
     pub fn finish(&self) {}
 }
 
+/// Calls `work` with a function that would show the steps of an analysis.
 pub fn with_steps<T>(_: Show, work: impl FnOnce(&dyn Fn(&str)) -> T) -> T {
     work(&|_| {})
 }
