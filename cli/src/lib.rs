@@ -1,7 +1,7 @@
 //! The command line of the Gradus reinforcement-learning toolkit: the program `gradus`, and [`app`], the same commands for programs with
 //! environments and agents of their own.
 //!
-//! One file is one command, and [`command`] has their arguments.
+//! One file is one command, and `command.rs` has their arguments.
 //!
 //! | feature | adds |
 //! | --- | --- |

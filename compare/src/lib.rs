@@ -46,7 +46,7 @@
 //! | `summary.csv`, `summary.md`, `summary.tex` | as data, in Markdown, and in LaTeX with the package booktabs: aggregates with 95 % intervals, tests for pairs of agents, the steps at which runs were solved, the runs that fell afterwards |
 //! | `*.svg`, `*.png` | the figures, also as PDF if the folder has PDFs; `episodes` shows moments of an episode of every agent |
 //! | `report.html` | everything on one page |
-//! | `SHA256SUMS` | hashes of `comparison.toml` and the tables, for [`verify`](crate::verify) and the command `sha256sum -c` |
+//! | `SHA256SUMS` | hashes of `comparison.toml` and the tables, for [`verify`] and the command `sha256sum -c` |
 //!
 //! A run is kept if its settings, the code that determines numbers ([`Code`]) and the contents of the files that it reads (`init`,
 //! `reward_model.folder`) are unchanged. Otherwise it is made again, and its line of output gives the reason.

@@ -1,6 +1,6 @@
 //! Published figures, redrawn by one command.
 //!
-//! A reproduction is an experiment file (`NAME.toml`: source, what is claimed, settings) and a function that runs it and returns [`Findings`]: figures with the
+//! A reproduction is an experiment file (`NAME.toml`: source, what is claimed, settings) and a function that runs it and returns `Findings`: figures with the
 //! published numbers laid over ours, tables, and the publication's claims, each with an interval that decides whether it holds here.
 
 mod a2c;

@@ -1,4 +1,4 @@
-//! End-to-end speed. Machines differ and their speed varies over time, so [`roofline`], [`growth`] and [`seeds`] also measure a reference
+//! End-to-end speed. Machines differ and their speed varies over time, so [`roofline`], `growth` and `seeds` also measure a reference
 //! in alternation with the training.
 
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Measures the speed of many simultaneous single-threaded trainings in one process, as in [`compare`](gradus::compare), and with a process
+//! Measures the speed of many simultaneous single-threaded trainings in one process, as in `gradus_compare::compare`, and with a process
 //! for each training. The ratio shows the cost of the resources that the threads of a process share: the allocator, locks and caches.
 
 use std::io::{BufRead, BufReader, Write};
