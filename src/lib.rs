@@ -43,7 +43,6 @@
 //!
 //! [`guide`] has the pages of the folder `docs/`, such as the architecture, custom environments, custom agents, and determinism.
 #![forbid(unsafe_code)]
-#![cfg_attr(not(feature = "figures"), allow(dead_code))] // functions that only comparisons and `verify` use
 #![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 mod agent;

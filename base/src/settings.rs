@@ -118,7 +118,7 @@ macro_rules! settings {
                 &$crate::concatenated_ranges::<{ OWN.len() + SHARED.len() }>(OWN, SHARED)
             };
 
-            #[allow(unused_variables, clippy::cast_lossless)]
+            #[allow(unused_variables, clippy::cast_lossless)] // as above
             fn check_ranges(&self, section: &str) -> Result<(), $crate::range::OutOfRange> {
                 $( $( $crate::range::check(section, stringify!($field), &$range, self.$field as f64, &self.$field)?; )? )*
                 $crate::Settings::check_ranges(&self.$shared, section)

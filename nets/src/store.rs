@@ -343,7 +343,7 @@ impl Store {
     }
 
     /// Creates a store whose data are only on a device, in `copy`. The first `decisions` observations have an action.
-    #[cfg_attr(not(feature = "tch"), allow(dead_code))]
+    #[cfg_attr(not(feature = "tch"), allow(dead_code))] // only libtorch keeps a store on its device
     pub(crate) fn resident<T: Send + Sync + 'static>(observations: Observations, decisions: usize, copy: T) -> Self {
         let store = Self::of(observations, ActionRows::OnDevice(decisions));
         let _ = store.copy.0.set(std::sync::Arc::new(copy)); // cannot fail: no copy is stored yet
