@@ -51,5 +51,5 @@ with open("../../agents/presets/reached.csv", "w") as file:
 page = open("README.md").read()
 before, rest = page.split("| --- |", 1)
 head, rest = rest.split("\n", 1)
-open("README.md", "w").write(before + "| --- |" + head + "\n" + "".join(rows) + rest[rest.index("<!--|"):])
+open("README.md", "w").write(before + "| --- |" + head + "\n" + "".join(rows) + rest[rest.index("<!--"):])
 END

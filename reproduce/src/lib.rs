@@ -14,6 +14,7 @@ mod objectives;
 mod overestimation;
 mod overoptimisation;
 mod page;
+pub mod pages;
 mod pqn;
 mod runs;
 mod sac;
@@ -122,7 +123,7 @@ impl Reproduction {
         }
         let drawn = figures.iter().flat_map(|(name, _)| Format::USUAL.map(|format| format!("{name}.{}", format.ending())));
         let names: Vec<String> =
-            tables.iter().map(|(name, _)| name.to_string()).chain(drawn).chain(["verdict.csv".into(), "README.md".into()]).collect();
+            tables.iter().map(|(name, _)| name.to_string()).chain(drawn).chain(["verdict.csv".into(), "README.md".into(), "README.sources".into()]).collect();
         remove_leftovers(dir, |name| names.iter().any(|own| own == name));
         let write = |name: &str, text: &str| {
             let path = dir.join(name);
@@ -138,7 +139,7 @@ impl Reproduction {
         }
         write("verdict.csv", &findings::verdict_csv(&claims))?;
         let names: Vec<&str> = figures.iter().map(|(name, _)| *name).collect();
-        write("README.md", &page::page(self, &experiment, &claims, &names, is_quick))?;
+        pages::write(&dir.join("README.md"), &page::page(self, &experiment, &claims, &names, is_quick))?;
         let verdict = findings::sentence(&experiment.main, &claims);
         let verdict = if is_quick { format!("quick version, which decides nothing: {verdict}") } else { verdict };
         Ok(Written { verdict, differs: experiment.differs.trim().into(), figure: dir.join("figure.png") })
@@ -176,7 +177,7 @@ impl Reproduction {
         let page = page::page(self, &experiment, &claims, &figures, false);
         write("experiment.toml", self.text)?;
         write("verdict.csv", &findings::verdict_csv(&claims))?;
-        write("README.md", &page)
+        pages::write(&dir.join("README.md"), &page)
     }
 }
 
@@ -190,6 +191,6 @@ pub fn gallery(dir: &Path) -> Result<PathBuf, Error> {
     made.iter().try_for_each(|reproduction| reproduction.rewrite(&dir.join(reproduction.name)))?;
     let rows: Vec<String> = made.into_iter().map(row).collect::<Result<_, Error>>()?;
     let path = dir.join("README.md");
-    replace(&path, page::gallery(&rows).as_bytes()).map_err(|source| Error::Io { action: "write", path: path.clone(), source })?;
+    pages::write(&path, &page::gallery(&rows))?;
     Ok(path)
 }

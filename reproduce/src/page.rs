@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::Reproduction;
+use super::{Reproduction, pages};
 use super::experiment::Experiment;
 use super::findings::{Answer, Claim, counted, counts, verdict};
 use gradus::Error;
@@ -94,7 +94,7 @@ pub(super) fn page(reproduction: &Reproduction, experiment: &Experiment, found: 
 pub(super) fn row(reproduction: &Reproduction, experiment: &Experiment, folder: &Path) -> Result<String, Error> {
     let name = reproduction.name;
     let path = folder.join(name).join("README.md");
-    let page = std::fs::read_to_string(&path).map_err(|source| Error::Io { action: "read", path: path.clone(), source })?;
+    let (page, _) = pages::read(&path)?;
     let start = page.find("\n## ").map_or(page.len(), |at| at + 4);
     let (verdict, rest) = page[start..].split_once('\n').unwrap_or_default();
     let claims: String = rest.lines().filter(|line| line.starts_with("- ")).map(|line| format!("{line}\n")).collect();

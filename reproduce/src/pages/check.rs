@@ -38,6 +38,9 @@ pub(super) fn check(text: &str, tables: &mut Tables) -> (Report, String) {
                 Err(problem) => page.fault(comment.place.start, problem),
             },
             "|" => page.table(comment, body, tables),
+            _ if comment.text.parse::<usize>().is_ok() => {
+                page.fault(comment.place.start, format!("expected a query that begins with `{}` in the sources, got none", comment.text));
+            }
             _ if comment.text.trim().starts_with("unchecked:") => unchecked = Some(comment.place.end),
             _ => {
                 let known = ["not data:", "checked"].iter().any(|word| comment.text.trim().starts_with(word));

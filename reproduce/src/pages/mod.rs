@@ -1,5 +1,5 @@
-//! `gradus pages`: checks the numbers quoted in Markdown pages against the tables they are from. After each number, an HTML comment, which readers do not see, has the query that gives the
-//! number. `gradus pages` runs the queries again.
+//! The check of the numbers that Markdown pages quote (`gradus pages`). After a number, an HTML comment, which readers do not see, has the
+//! query that gives the number. `gradus pages` runs the queries again.
 //!
 //! ```text
 //! A2C ends at 498.6<!--= mean return in results.csv where agent=A2C, last -->, and 5<!--= value value in summary.csv where
@@ -38,41 +38,22 @@
 //! A condition is `COLUMN = TEXT`, also with `!=`, `<`, `>`, `<=` or `>=`. The conditions `last` and `first` keep the last or first row of
 //! each run (agent, env, seed). Case is ignored, and an environment matches any of its names. A text with spaces or one of
 //! `,;()=<>!` needs quotation marks.
+//!
+//! With `--write`, queries move from the page into a file beside it, `README.sources` for `README.md`. A number in the comment is left in
+//! their place: `498.6<!--7-->` stands for the query in the line of the file that begins with `7 =`. Lines that begin with a space continue
+//! the line above. Exceptions (`not data: 95 %`) have no number. A page may have queries of both forms.
 
-mod page;
+mod check;
 mod query;
+mod sources;
 mod text;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::Args;
 use gradus::Error;
-use gradus::files::{read_named, replace};
 
-use crate::output::say;
 use query::Tables;
-
-#[derive(Args)]
-pub(crate) struct Pages {
-    /// Markdown files with a query for each number; cli/src/pages/mod.rs describes the format.
-    #[arg(required = true)]
-    files: Vec<PathBuf>,
-    /// Replace the numbers that differ by the numbers in the tables.
-    #[arg(long)]
-    write: bool,
-}
-
-pub(crate) fn run(arguments: &Pages) -> Result<u8, Error> {
-    let (mut holds, mut faults) = (0, 0);
-    for file in &arguments.files {
-        let report = check(file, arguments.write)?;
-        report.faults.iter().for_each(|fault| say(format!("{}:{}: {}", file.display(), fault.line, fault.what)));
-        holds += report.holds;
-        faults += report.faults.len();
-    }
-    say(format!("{holds} numbers and claims hold, {faults} do not"));
-    Ok(u8::from(faults > 0))
-}
+pub(crate) use sources::{read, write};
 
 /// An error on a page.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,14 +76,18 @@ pub struct Report {
 /// Checks the page at `path` against the tables that it quotes. With `write`, also replaces wrong numbers by the numbers in the tables,
 /// with the same number of decimals, and reports on the corrected page. Claims and numbers in words are not corrected.
 pub fn check(path: &Path, write: bool) -> Result<Report, Error> {
-    let text = String::from_utf8(read_named(path)?)
-        .map_err(|_| Error::Folder { path: path.into(), problem: "expected text in UTF-8, got other bytes".into() })?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut tables = Tables::new(folder);
-    let (report, corrected) = page::check(&text, &mut tables);
-    if !write || corrected == text {
+    let mut checked = || {
+        let (text, faults) = sources::read(path)?;
+        let (mut report, corrected) = check::check(&text, &mut tables);
+        report.faults.splice(0..0, faults);
+        Ok::<_, Error>((report, corrected))
+    };
+    let (report, corrected) = checked()?;
+    if !write {
         return Ok(report);
     }
-    replace(path, corrected.as_bytes()).map_err(|source| Error::Io { action: "write", path: path.into(), source })?;
-    Ok(page::check(&corrected, &mut tables).0)
+    sources::write(path, &corrected)?;
+    Ok(checked()?.0)
 }
