@@ -231,3 +231,42 @@ fn the_first_example_shows_an_environment_in_the_terminal() {
     gradus::draw::show(&mut env).unwrap(); // standard output is not a terminal here
     assert_eq!(env.length(), 0);
 }
+
+/// A preset begins with the settings of another one, whichever of the two is read first, also in another environment.
+#[test]
+fn presets_inherit() {
+    let folder = tempdir().unwrap();
+    let file = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    file("ppo/acrobot/heir.toml", "inherits = \"cartpole/child\"\nsteps = 7000\n");
+    file("ppo/cartpole/child.toml", "inherits = \"parent\"\n[ppo]\nclip = 0.3\n");
+    file("ppo/cartpole/parent.toml", "steps = 9000\n[ppo]\nclip = 0.1\nepochs = 3\n");
+    gradus::config::register_presets(folder.path()).unwrap();
+    let of = |environment: &str, name: &str| {
+        let config = Config::preset("ppo", environment, Some(name)).unwrap();
+        let settings = config.settings();
+        let value = |key: &str| settings.iter().find(|(known, _)| known == key).unwrap().1.clone();
+        ["environment", "steps", "ppo.clip", "ppo.epochs"].map(value)
+    };
+    assert_eq!(of("cartpole", "parent"), ["\"cartpole\"", "9000", "0.1", "3"]);
+    assert_eq!(of("cartpole", "child"), ["\"cartpole\"", "9000", "0.3", "3"]);
+    assert_eq!(of("acrobot", "heir"), ["\"acrobot\"", "7000", "0.3", "3"]);
+}
+
+#[test]
+fn presets_that_inherit_from_nothing_or_in_a_circle_are_refused() {
+    for (agent, parent) in [("a2c", "none"), ("reinforce", "pendulum/heir"), ("trpo", "heir")] {
+        let folder = tempdir().unwrap();
+        let path = folder.path().join(agent).join("cartpole");
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("heir.toml"), format!("inherits = \"{parent}\"\n")).unwrap();
+        let error = gradus::config::register_presets(folder.path()).unwrap_err().to_string();
+        let expected = format!(
+            "heir.toml: inherits: expected another preset of {agent}, as NAME or ENVIRONMENT/NAME, that does not inherit from this one, got {parent}"
+        );
+        assert!(error.ends_with(&expected), "{error}");
+    }
+}

@@ -122,8 +122,12 @@ impl Reproduction {
             claim.evidence = evidence.clone();
         }
         let drawn = figures.iter().flat_map(|(name, _)| Format::USUAL.map(|format| format!("{name}.{}", format.ending())));
-        let names: Vec<String> =
-            tables.iter().map(|(name, _)| name.to_string()).chain(drawn).chain(["verdict.csv".into(), "README.md".into(), "README.sources".into()]).collect();
+        let names: Vec<String> = tables
+            .iter()
+            .map(|(name, _)| name.to_string())
+            .chain(drawn)
+            .chain(["verdict.csv".into(), "README.md".into(), "README.sources".into()])
+            .collect();
         remove_leftovers(dir, |name| names.iter().any(|own| own == name));
         let write = |name: &str, text: &str| {
             let path = dir.join(name);

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{Reproduction, pages};
 use super::experiment::Experiment;
 use super::findings::{Answer, Claim, counted, counts, verdict};
+use super::{Reproduction, pages};
 use gradus::Error;
 
 /// Returns the queries of a claim's numbers for `gradus pages`.
@@ -98,11 +98,12 @@ pub(super) fn row(reproduction: &Reproduction, experiment: &Experiment, folder: 
     let start = page.find("\n## ").map_or(page.len(), |at| at + 4);
     let (verdict, rest) = page[start..].split_once('\n').unwrap_or_default();
     let claims: String = rest.lines().filter(|line| line.starts_with("- ")).map(|line| format!("{line}\n")).collect();
+    let exceptions = rest.lines().last().filter(|line| line.starts_with("<!-- not data:")).unwrap_or_default();
     let main = rest.lines().find_map(|line| line.strip_prefix("> ")).unwrap_or_default();
     let claims = claims.replace(" in verdict.csv", &format!(" in {name}/verdict.csv"));
     Ok(format!(
         "<!-- unchecked: the publication -->\n\n### [{}]({name}/README.md)\n\n{}\n\n<a href=\"{name}/README.md\"><img src=\"{name}/figure.svg\" width=\"480\" alt=\"{}\"></a>\n\n<!-- checked -->\n\n\
-         **{verdict}:** {main} `gradus reproduce {name}`\n\n{claims}\n",
+         **{verdict}:** {main} `gradus reproduce {name}`\n\n{exceptions}\n{claims}\n",
         experiment.title, experiment.source, experiment.title
     ))
 }
@@ -113,7 +114,7 @@ pub(super) fn gallery(rows: &[String]) -> String {
         "# Published figures, redrawn\n\nEach figure below is made by one command, which trains, computes and draws it again, with the published numbers laid over ours where there are any. A verdict \
          is about the main sentence of the publication, which is given in our words, and follows from intervals alone: a claim *holds* if its whole interval is on the claim's side, *does not hold* if the whole interval is on the other \
          side, and is *undecided* otherwise. The sentence holds if all of its claims do, and partly if some do; if none does, it does not hold here if one is on the other side, and is undecided otherwise. \
-         Behind every claim stands where it holds, if that is not the sign of a difference, and its place in the publication, or that it is ours, or true by construction; these have no say in the verdict. The intervals of one figure together have a confidence of 95 %.<!-- not data: confidence of 95 % -->\n\n```sh\ngradus reproduce list                # all figures\ngradus reproduce NAME --out DIR      # one of them\n```\n\n{}",
+         Behind every claim stands where it holds, if that is not the sign of a difference, and its place in the publication, or that it is ours, or true by construction; these have no say in the verdict. The intervals of one figure together have a confidence of about 95 %.<!-- not data: confidence of about 95 % -->\n\n```sh\ngradus reproduce list                # all figures\ngradus reproduce NAME --out DIR      # one of them\n```\n\n{}",
         rows.concat()
     )
 }

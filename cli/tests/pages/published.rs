@@ -52,15 +52,15 @@ fn planted_faults_are_found() {
     let dir = gradus_testing::tempdir().unwrap();
     let tables = |folder: &Path| -> Vec<PathBuf> {
         let files = fs::read_dir(root().join("results/cartpole").join(folder)).unwrap().map(|entry| entry.unwrap().path());
-        files.filter(|path| path.extension().is_some_and(|ending| ending == "csv" || ending == "md")).collect()
+        files.filter(|path| path.extension().is_some_and(|ending| ["csv", "md", "sources"].iter().any(|known| ending == *known))).collect()
     };
     for folder in ["", "critic", "staleness", "values"] {
         let to = dir.path().join(folder);
         fs::create_dir_all(&to).unwrap();
         tables(Path::new(folder)).iter().for_each(|file| _ = fs::copy(file, to.join(file.file_name().unwrap())).unwrap());
     }
-    let page = dir.path().join("README.md");
-    let text = fs::read_to_string(&page).unwrap();
+    let [page, sources] = ["README.md", "README.sources"].map(|name| dir.path().join(name));
+    let [text, queries] = [&page, &sources].map(|path| fs::read_to_string(path).unwrap());
     let run = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir.path()).arg("pages").args(arguments).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
@@ -72,18 +72,24 @@ fn planted_faults_are_found() {
         format!("{}{}{}", &text[..start], plant(&text[start..at]), &text[at..])
     };
     // a number with a decimal, a count, and a false claim
-    let number = planted("<!--= min mean_of_last_100", &|old| format!("{:.1}", old.parse::<f64>().unwrap() + 0.1));
+    let line = queries.lines().find(|line| line.contains(" = min mean_of_last_100")).unwrap();
+    let marker = format!("<!--{}-->", line.split(' ').next().unwrap());
+    let number = planted(&marker, &|old| format!("{:.1}", old.parse::<f64>().unwrap() + 0.1));
     let count = planted(" | 0 |\n| REINFORCE, mean |", &|old| (old.replace(' ', "").parse::<u32>().unwrap() + 1).to_string());
-    let claim = text.replacen("<!--? ", "<!--? 0 > 1 and ", 1);
-    for (what, fault) in [(number, "the tables say"), (count, "the tables say"), (claim, "the claim does not hold")] {
-        fs::write(&page, &what).unwrap();
+    let claim = queries.replacen(" ? ", " ? 0 > 1 and ", 1);
+    for (page_now, queries_now, fault) in
+        [(&number, &queries, "the tables say"), (&count, &queries, "the tables say"), (&text, &claim, "the claim does not hold")]
+    {
+        fs::write(&page, page_now).unwrap();
+        fs::write(&sources, queries_now).unwrap();
         let (code, printed) = run(&["README.md"]);
         assert!(code == Some(1) && printed.lines().count() == 2 && printed.contains(fault), "{printed}");
     }
     // wrong digits are corrected
-    fs::write(&page, planted("<!--= min mean_of_last_100", &|_| "7.0".into())).unwrap();
+    fs::write(&page, planted(&marker, &|_| "7.0".into())).unwrap();
+    fs::write(&sources, &queries).unwrap();
     assert_eq!(run(&["README.md", "--write"]).0, Some(0), "a corrected number is reported as wrong");
-    assert!(fs::read_to_string(&page).unwrap() == text);
+    assert!(fs::read_to_string(&page).unwrap() == text && fs::read_to_string(&sources).unwrap() == queries);
     let (code, printed) = run(&["none.md"]);
     assert_eq!((code, printed.as_str()), (Some(2), ""));
 }

@@ -1,6 +1,6 @@
 //! MountainCar, MountainCarContinuous, Acrobot and Pendulum have Gymnasium's spaces, steps and endings.
 //!
-//! The golden files are written by `scripts/golden/gymnasium_classic.py`; `tests/environments/gymnasium.rs` of the root package replays them too.
+//! The golden files are written by `scripts/golden/gymnasium_classic.py`.
 
 mod acrobot;
 mod every_task;

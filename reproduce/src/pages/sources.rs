@@ -112,7 +112,10 @@ fn split(text: &str, name: &str) -> (String, String) {
             } else if text[at..].starts_with(['\n', ' ']) || at == text.len() {
                 short.truncate(short.trim_end_matches(' ').len());
             }
-            exceptions.push(format!("not data: {}\n", one_line(phrases)));
+            let line = format!("not data: {}\n", one_line(phrases));
+            if !exceptions.contains(&line) {
+                exceptions.push(line);
+            }
         } else if is_query(comment.text) && !is_unchecked {
             let (kind, query) = comment.text.split_at(1);
             queries.push(format!("{} {kind} {}\n", queries.len() + 1, folded(query)));
@@ -125,7 +128,6 @@ fn split(text: &str, name: &str) -> (String, String) {
     }
     short += &text[at..];
     let head = format!("# Where the numbers of {name} come from: `gradus pages {name}` reads the tables again and compares.\n");
-    exceptions.dedup();
     (short, head + &exceptions.concat() + &queries.concat())
 }
 
@@ -150,8 +152,13 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "not data: 2 of 3; 95 %", "not data: B, 4", "1 = value return in t.csv where agent=A, last", "2 | 1: count in t.csv;",
-                "    2: 7", "3 ? 1 < 2", "    and 2 < 3"
+                "not data: 2 of 3; 95 %",
+                "not data: B, 4",
+                "1 = value return in t.csv where agent=A, last",
+                "2 | 1: count in t.csv;",
+                "    2: 7",
+                "3 ? 1 < 2",
+                "    and 2 < 3"
             ]
         );
         let (joined, faults) = join(&short, &sources);
