@@ -10,39 +10,16 @@ use gradus_envs::text::Vocabulary;
 use gradus_nets::{Behaviour, Device, Policy};
 use gradus_rollouts::Normaliser;
 
+use crate::files::folder::no_run;
+pub(crate) use crate::files::folder::{BEST, POLICY, STATE, policy_path};
+pub use crate::files::folder::{COMPARISON, CONFIG, EXAMPLES_FILE, POLICIES};
 use crate::files::{exists, read, read_named, read_to_string};
 use crate::{Config, Error, memory};
 
-/// Configuration file of a run folder.
-pub const CONFIG: &str = "config.toml";
-/// Latest checkpoint of a run folder.
-pub(crate) const STATE: &str = "state.safetensors";
-/// Policy file of a run folder.
-pub(crate) const POLICY: &str = "policy.safetensors";
-/// Policy file of a run folder with the policy of the best evaluation.
-pub(crate) const BEST: &str = "best_policy.safetensors";
-/// File with the rankings or the labelled steps that a reward model was trained on, in the model's folder.
-pub const EXAMPLES_FILE: &str = "rankings.safetensors";
-/// The file that identifies the folder of a comparison.
-pub const COMPARISON: &str = "comparison.toml";
-/// The folder of a comparison with its runs' policies.
-pub const POLICIES: &str = "policies";
 /// Prefix of the policy's parameters in a checkpoint.
 pub(crate) const POLICY_PREFIX: &str = "policy.";
 /// Prefix of the reward model's tensors in a checkpoint.
 pub(crate) const REWARD_PREFIX: &str = "reward_model.";
-
-/// Returns the error for a path that is no run folder, because it has no file called `missing`.
-fn no_run(path: &Path, missing: &str) -> Error {
-    let got = if path.join(COMPARISON).exists() {
-        format!("a comparison, whose policies are files in {}, such as AGENT-ENVIRONMENT-SEED.safetensors", path.join(POLICIES).display())
-    } else if path.is_file() {
-        "a file".into()
-    } else {
-        format!("none: {missing} is missing")
-    };
-    Error::folder(path, format!("expected a run folder, got {got}"))
-}
 
 /// Returns the configuration of a run folder.
 pub fn read_config(dir: &Path) -> Result<Config, Error> {
@@ -190,19 +167,6 @@ impl Saved {
 /// Returns the environment of the run folder `dir`.
 pub(crate) fn world_of(dir: &Path, config: &Config) -> Result<EnvSpec, Error> {
     config.world().map_err(|error| Error::folder(&dir.join(CONFIG), error.to_string()))
-}
-
-/// Returns the file with the policy of the run folder `path`. If `path` is a file, returns `path`.
-pub(crate) fn policy_path(path: &Path) -> Result<PathBuf, Error> {
-    if !path.is_dir() {
-        return Ok(path.to_path_buf());
-    }
-    for name in [POLICY, STATE] {
-        if exists(&path.join(name))? {
-            return Ok(path.join(name));
-        }
-    }
-    Err(no_run(path, POLICY))
 }
 
 /// Reads the initial parameters of a policy and its observation statistics, from a run folder or a file such as `policy.safetensors`.

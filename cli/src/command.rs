@@ -182,7 +182,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::List { what, presets: true, .. } => list::presets(what.as_deref()),
         Command::List { what, .. } => list::run(what.as_deref()),
         #[cfg(feature = "shell")]
-        Command::Shell(arguments) => crate::shell::run(&arguments),
+        Command::Shell(to) => crate::shell::run(&to, &Arguments::command()),
         Command::Guide(arguments) => guide::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments),

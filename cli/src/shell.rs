@@ -4,13 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, Args, Command, CommandFactory};
+use clap::{Arg, Args, Command};
 use clap_complete::{Shell as Kind, generate_to};
 use gradus::agents::registry as agents;
 use gradus::envs::registry;
 use gradus::{Error, program_name};
 
-use crate::command::Arguments;
 use crate::output::say;
 
 #[derive(Args)]
@@ -35,7 +34,7 @@ fn with_names(command: Command) -> Command {
     }
 }
 
-pub(crate) fn run(arguments: &Shell) -> Result<u8, Error> {
+pub(crate) fn run(arguments: &Shell, all: &Command) -> Result<u8, Error> {
     let dir = &arguments.dir;
     let io = |path: &Path| {
         let path = path.to_path_buf();
@@ -43,7 +42,6 @@ pub(crate) fn run(arguments: &Shell) -> Result<u8, Error> {
     };
     fs::create_dir_all(dir).map_err(io(dir))?;
     // without this command, which most builds do not have
-    let all = Arguments::command();
     let others = all.get_subcommands().filter(|command| command.get_name() != "shell").cloned().map(with_names);
     let about = all.get_about().cloned().unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION");

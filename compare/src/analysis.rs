@@ -10,6 +10,9 @@ use gradus::Config;
 use gradus_statistics::table::{Point, Runs, Table};
 use gradus_statistics::{Aggregate, Bootstrap, Estimate, Scores, ScoresError, holm, mann_whitney, paired, sign_flips_of_all};
 
+/// Runs of an agent from which intervals and tests say something: with three, the least p-value of a test is 0.1.
+pub(super) const ENOUGH: usize = 4;
+
 /// Bootstrap resamples for the bands of curves and profiles, which have many points.
 const BAND: usize = 2_000;
 /// Bootstrap resamples for all other intervals over runs.

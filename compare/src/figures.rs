@@ -3,9 +3,7 @@
 use gradus::envs::registry;
 
 use super::Statistic;
-use super::analysis::{Aggregates, Analysis, ByAgent, Curve, Pair};
-use super::folder::METRICS;
-use super::summary::ENOUGH;
+use super::analysis::{Aggregates, Analysis, ByAgent, Curve, ENOUGH, Pair};
 use gradus::config::inputs;
 use gradus::figure::{Cell, Chart, Figure, Grid, Interval, Intervals, Lines, Panel, Scale, Series, Threshold, solid};
 use gradus_statistics::Estimate;
@@ -17,6 +15,18 @@ pub(super) struct Named {
     /// Caption below the figure in the report.
     pub(super) caption: String,
 }
+
+/// File names of all figures that a comparison may write, without extension.
+pub(super) const METRICS: [&str; 8] = [
+    "sample_efficiency",
+    "wall_clock",
+    "aggregate_efficiency",
+    "final_scores",
+    "aggregate_scores",
+    "performance_profile",
+    "probability_of_improvement",
+    "episodes",
+];
 
 /// Returns the title of an environment's panel: of one from a file, the path as the comparison calls it.
 pub(super) fn title(environment: &str) -> String {

@@ -5,27 +5,16 @@ use std::path::Path;
 
 use hmac_sha256::Hash;
 
+use super::figures::METRICS;
 use super::policies::published;
 use super::run::{Unusable, read_run};
 use super::{Comparison, PROBLEMS, RESULTS, TIMING};
-use crate::verify::Checked;
 use gradus::Error;
 use gradus::figure::Format;
 use gradus::files::{Entry, entries, exists, hexadecimal, read, read_to_string, remove_leftovers, try_lock};
+use gradus::run::verify::Checked;
 use gradus::run::verify::tensors;
 use gradus::saved::{COMPARISON, CONFIG, POLICIES};
-
-/// File names of all figures that a comparison may write, without extension.
-pub(super) const METRICS: [&str; 8] = [
-    "sample_efficiency",
-    "wall_clock",
-    "aggregate_efficiency",
-    "final_scores",
-    "aggregate_scores",
-    "performance_profile",
-    "probability_of_improvement",
-    "episodes",
-];
 
 /// Names of all files that a comparison may write, except those in `runs`.
 fn outputs() -> impl Iterator<Item = String> {

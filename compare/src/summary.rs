@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use super::Statistic;
-use super::analysis::{Aggregates, Analysis, ByAgent, Pair, Solved, by_problem};
+use super::analysis::{Aggregates, Analysis, ByAgent, ENOUGH, Pair, Solved, by_problem};
 use super::figures::title;
 pub(super) use gradus::numbers::typeset as short;
 use gradus_statistics::Estimate;
@@ -25,9 +25,6 @@ const TIE: f64 = 0.1;
 
 /// The share of the range of returns within which a difference is that of a tie.
 const SMALL: f64 = 0.05;
-
-/// Runs of an agent from which intervals and tests say something: with three, the least p-value of a test is 0.1.
-pub(super) const ENOUGH: usize = 4;
 
 /// Formats an estimate from this number of runs; a single run has no interval.
 fn with_interval(Estimate { point, low, high }: &Estimate, runs: usize) -> String {

@@ -14,9 +14,8 @@ use toml::{Table, Value};
 
 use super::{Config, RewardConfig};
 use crate::Error;
+use crate::files::folder::{CONFIG, EXAMPLES_FILE, METRICS, policy_path};
 use crate::files::{create_parents, exists, hexadecimal, read_named, replace};
-use crate::run::METRICS;
-use crate::saved::{CONFIG, EXAMPLES_FILE, policy_path};
 
 /// What the names of environments from files begin with.
 const FROM_FILES: [&str; 2] = ["grid:", "file:"];

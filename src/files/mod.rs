@@ -1,5 +1,6 @@
 //! Atomic writes of files, temporary names, hashes, and the lock of a folder.
 
+pub(crate) mod folder;
 #[doc(hidden)]
 pub mod format;
 

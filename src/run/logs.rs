@@ -8,9 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hmac_sha256::Hash;
 
 use crate::Error;
+use crate::files::folder::{METRICS, POLICY, STATE};
 use crate::files::{Sha256, entries, exists, expect_file, open, read_to_string};
 use crate::run::tensorboard::{EventFile, file_name};
-use crate::saved::{POLICY, STATE};
 use crate::train::Iteration;
 use crate::train::metrics::was_cut;
 use gradus_rollouts::Episode;
@@ -213,7 +213,6 @@ impl Logs {
     }
 }
 
-pub(crate) const METRICS: &str = "metrics.csv";
 pub(super) const EPISODES: &str = "episodes.csv";
 pub(super) const TIMING: &str = "timing.csv";
 

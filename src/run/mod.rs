@@ -33,6 +33,7 @@ use hmac_sha256::Hash;
 
 use crate::config::{RewardConfig, inputs};
 use crate::evaluate::{Evaluation, Mode, evaluate};
+use crate::files::folder::METRICS;
 use crate::files::{Sha256, create_folder, entries, exists, expect_file, hexadecimal, lock, read, remove_leftovers, replace};
 use crate::saved::{
     BEST, CONFIG, EXAMPLES_FILE, POLICY, POLICY_PREFIX, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, world_of,
@@ -41,7 +42,6 @@ use crate::train::{Iteration, LearnedReward, Trainer};
 use crate::{Config, Error, Policy};
 #[cfg(feature = "figures")]
 pub use curves::{plot, reach};
-pub(crate) use logs::METRICS;
 use logs::{Covered, LOGS, Logs};
 use pages::Pages;
 use progress::Progress;

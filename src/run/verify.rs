@@ -4,10 +4,11 @@ use std::path::Path;
 
 use gradus_base::tensors::{check_finite, checksum, get_u64, is_hashed};
 
-use super::logs::{self, EPISODES, METRICS, TIMING};
+use super::logs::{self, EPISODES, TIMING};
 use super::pages::{Pages, REPLAY, read_page};
 use super::{covered, line_of_hash};
 use crate::config::UNKNOWN_AGENT;
+use crate::files::folder::METRICS;
 use crate::files::{Sha256, exists, read, read_to_string};
 use crate::saved::{BEST, CONFIG, EXAMPLES_FILE, POLICY, POLICY_PREFIX, STATE, check_note, read_config, read_tensors};
 use crate::{Config, Error};

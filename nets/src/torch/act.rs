@@ -5,9 +5,10 @@ use rand_distr::{Distribution as _, StandardNormal};
 use tch::{Kind, TchError, no_grad};
 
 use super::actor_critic::ActorCritic;
+use super::common::behaviour_by_parameters;
 use super::parameters::{Views, to_device, to_host};
 use crate::policy::restore;
-use crate::{ActionRows, Actor, ActorState, Choice, categorical, gaussian};
+use crate::{ActionRows, Actor, ActorState, Behaviour, Choice, categorical, gaussian};
 use gradus_base::math::exp;
 
 /// The actor of an [`ActorCritic`].
@@ -18,6 +19,18 @@ pub(super) struct RowActor<'a> {
     noise: Vec<f32>,
     /// Number of sampling calls since `noise` was last cleared.
     uses: usize,
+}
+
+impl Behaviour for ActorCritic {
+    behaviour_by_parameters!();
+
+    fn observation_width(&self) -> usize {
+        self.width()
+    }
+
+    fn actor(&self) -> Box<dyn Actor + '_> {
+        Box::new(RowActor::new(self))
+    }
 }
 
 /// The device's outputs for some rows.

@@ -5,8 +5,7 @@ use std::ops::Range;
 use gradus_envs::Space;
 use tch::{Kind, TchError, Tensor, no_grad};
 
-use super::act::RowActor;
-use super::common::{behaviour_by_parameters, impl_network, objectives_by_parameters};
+use super::common::{impl_network, objectives_by_parameters};
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
 use super::forward_backward::{Said, Slices, assert_batch, even_slices, forward_backward, forward_backward_parts, rows_of};
@@ -310,18 +309,6 @@ impl ActorCritic {
     /// Returns the gradient of the last batch by name, in PyTorch's layout.
     pub fn gradient_tensors(&self) -> Tensors {
         self.parameters.save_gradient()
-    }
-}
-
-impl Behaviour for ActorCritic {
-    behaviour_by_parameters!();
-
-    fn observation_width(&self) -> usize {
-        self.width
-    }
-
-    fn actor(&self) -> Box<dyn Actor + '_> {
-        Box::new(RowActor::new(self))
     }
 }
 

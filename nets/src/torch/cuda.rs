@@ -8,27 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use super::library::find;
-use super::raw::{NoDriver, driver_says, load_library};
+use super::found::find;
+use super::raw::{Driver, Gpu, NoDriver, driver_says, load_library};
 use super::trouble::{Surroundings, Trouble, driver_age, driver_refuses, no_driver, reinstall};
-
-/// A GPU, as the driver reports it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gpu {
-    /// Its name, such as `NVIDIA H200`.
-    pub name: String,
-    /// Its memory in bytes.
-    pub memory: usize,
-}
-
-/// NVIDIA's driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Driver {
-    /// The newest version of CUDA that it supports.
-    pub cuda: (u32, u32),
-    /// The GPUs, in the order of `cuda:0`, `cuda:1`, ...
-    pub gpus: Vec<Gpu>,
-}
 
 /// Returns NVIDIA's driver and its GPUs, or the problem if there are none.
 pub fn driver() -> Result<&'static Driver, &'static Trouble> {

@@ -24,6 +24,7 @@ mod distribution;
 mod engine;
 mod fault;
 mod forward_backward;
+mod found;
 mod library;
 mod parameters;
 mod perceptron;
@@ -35,12 +36,14 @@ mod trouble;
 pub mod worlds;
 
 pub use actor_critic::ActorCritic;
-pub use cuda::{Driver, Gpu, driver, gpus, surroundings};
+pub use cuda::{driver, gpus, surroundings};
 pub use engine::Engine;
 pub use forward_backward::Said;
-pub use library::{EXPECTED, Finding, allow_tf32, find, libraries, multiply_rate, open, prove};
+pub use found::{EXPECTED, Finding, find, libraries};
+pub use library::{allow_tf32, multiply_rate, open, prove};
 pub use q_actor_critic::QActorCritic;
 pub use q_network::QNetwork;
+pub use raw::{Driver, Gpu};
 /// The crate that defines [`Tensor`](tch::Tensor).
 pub use tch;
 pub use transformer::{StreamPosition, Transformer, Written};

@@ -8,7 +8,23 @@ use std::path::Path;
 use libloading::Library;
 use tch::Tensor;
 
-use super::cuda::{Driver, Gpu};
+/// A GPU, as the driver reports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gpu {
+    /// Its name, such as `NVIDIA H200`.
+    pub name: String,
+    /// Its memory in bytes.
+    pub memory: usize,
+}
+
+/// NVIDIA's driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Driver {
+    /// The newest version of CUDA that it supports.
+    pub cuda: (u32, u32),
+    /// The GPUs, in the order of `cuda:0`, `cuda:1`, ...
+    pub gpus: Vec<Gpu>,
+}
 
 /// A tensor that several threads may read at once.
 pub(super) struct Shared(Tensor);

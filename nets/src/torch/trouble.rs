@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::library::EXPECTED;
+use super::found::EXPECTED;
 
 /// A problem and its fix.
 #[derive(Clone, Debug, PartialEq, Eq)]

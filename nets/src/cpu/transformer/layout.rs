@@ -4,12 +4,17 @@ use gradus_base::random::{Purpose, Stream};
 use gradus_base::trig::sin_cos;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::plan::{MAX_LANES, TILE_TOKENS};
 use crate::cpu::aligned::Aligned;
 use crate::cpu::footprint::Footprint;
 use crate::cpu::layer::padded;
 use crate::cpu::weights::{Named, Visit};
 use crate::{Critic, FeedForward, Group, Positions, TransformerConfig};
+
+/// Approximate number of tokens per tile; a longer text has its own tile.
+pub(super) const TILE_TOKENS: usize = 192;
+/// The largest number of lanes of a batch, each with its own gradient, and so of the cores that share a batch. The limit must not depend on
+/// how many cores the machine has.
+pub(super) const MAX_LANES: usize = 8;
 
 /// The base of the rotary angles (Su et al., section 3.2.2).
 const ROTARY_BASE: f64 = 10_000.0;

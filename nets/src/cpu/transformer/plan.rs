@@ -6,14 +6,9 @@
 use std::ops::Range;
 
 use super::attention::Span;
+use super::layout::{MAX_LANES, TILE_TOKENS};
 use crate::Texts;
 use crate::texts::{Asked, Sequence};
-
-/// Approximate number of tokens per tile; a longer text has its own tile.
-pub(super) const TILE_TOKENS: usize = 192;
-/// The largest number of lanes of a batch, each with its own gradient, and so of the cores that share a batch. The limit must not depend on
-/// how many cores the machine has.
-pub(super) const MAX_LANES: usize = 8;
 
 /// The queried prefixes of a batch, grouped by text and packed into tiles.
 pub(super) struct Plan {
