@@ -25,8 +25,8 @@ pub struct ActorCritic {
     torch: TorchConfig,
     width: usize,
     actions: Actions,
-    parameters: Parameters,
-    fault: Fault,
+    pub(super) parameters: Parameters,
+    pub(super) fault: Fault,
 }
 
 /// The rows of a store on the device.
