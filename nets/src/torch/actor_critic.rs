@@ -13,9 +13,7 @@ use super::library::{open, use_threads};
 use super::parameters::{Parameters, Views, to_device, to_host};
 use super::raw::Shared;
 use crate::network::Actions;
-use crate::{
-    ActionRows, Activation, Actor, Batch, Behaviour, Device, NetworkConfig, NetworkError, Objective, Policy, Store, UpdatedGroups,
-};
+use crate::{ActionRows, Activation, Batch, Behaviour, Device, NetworkConfig, NetworkError, Objective, Policy, Store, UpdatedGroups};
 use crate::{Precision, Sums, TorchConfig, cpu};
 use gradus_base::tensors::Tensors;
 
