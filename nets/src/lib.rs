@@ -55,6 +55,7 @@ mod texts;
 #[cfg(feature = "tch")]
 pub mod torch;
 mod transformer;
+mod wrapped;
 
 pub use gradus_base::{Settings, Visit, math, range, settings, tensors, threads};
 
@@ -73,6 +74,7 @@ pub use squashed::LogStdBounds;
 pub use store::{ActionRows, Observations, Store};
 pub use texts::{Prefix, Texts};
 pub use transformer::{Critic, FeedForward, Positions, TransformerConfig};
+pub use wrapped::{Listener, Wrapped};
 
 /// Whether this crate, which has the hot loops of training, is built without debug assertions. Cargo ignores our profiles in another workspace, where
 /// a debug build trains up to a hundred times more slowly.

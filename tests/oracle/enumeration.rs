@@ -9,12 +9,20 @@ use gradus::envs::text::{Finish, Problem, Split, TargetSum, Task, Verdict, Vocab
 use gradus::nets::cpu::Transformer;
 use gradus::nets::tensors::Data;
 use gradus::nets::{
-    ActionRows, Batch, Behaviour, Critic, Evaluation, Network, Objective, Observations, Outputs, Policy, Store, Texts, TransformerConfig,
-    threads,
+    ActionRows, Batch, Behaviour, Critic, Evaluation, Listener, Network, Objective, Observations, OptimiserStep, Outputs, Policy, Store,
+    Texts, TransformerConfig, Wrapped, threads,
 };
 use gradus::rollouts::Collector;
 
-use crate::gradient_recorder::GradientRecorder;
+/// A listener that records the gradient at each step of the optimiser, and leaves the parameters as they are.
+#[derive(Default)]
+struct Gradients(Vec<Vec<f32>>);
+
+impl Listener for Gradients {
+    fn apply(&mut self, policy: &mut dyn Policy, _: &OptimiserStep) {
+        self.0.push(policy.last_gradient().to_vec());
+    }
+}
 
 /// Largest number of completions from which a mean gradient is computed.
 const COMPLETIONS: usize = 14_400;
@@ -277,7 +285,7 @@ impl Oracle {
     /// for the rollout's number of decisions.
     pub fn agent_gradients(&self, agent: &mut dyn Agent, batch: usize, scale: impl Fn(usize) -> f64) -> Vec<Vec<f64>> {
         agent.begin(self.reference.as_ref());
-        let mut recorder = GradientRecorder { policy: self.policy.snapshot(), gradients: Vec::new() };
+        let mut recorder = Wrapped { policy: self.policy.snapshot(), listener: Gradients::default() };
         let sampler = self.earlier.as_deref().unwrap_or(&self.policy);
         let mut collector = Collector::new(&self.world, batch, 11, agent.collection()).unwrap();
         let mut all = Vec::new();
@@ -285,14 +293,14 @@ impl Oracle {
             // this is faster on one thread, because there is little work
             let rollout = threads::with(1, || {
                 let (rollout, _) = collector.collect(sampler).unwrap();
-                recorder.gradients.clear();
+                recorder.listener.0.clear();
                 agent.update(&mut recorder, &rollout, UpdateContext { seed: 5, iteration, progress: 0.0 }).unwrap();
                 rollout
             });
-            assert_eq!(recorder.gradients.len(), 1, "expected one optimiser step per rollout");
+            assert_eq!(recorder.listener.0.len(), 1, "expected one optimiser step per rollout");
             assert!(rollout.greedy_rewards.iter().all(|r| r.iter().sum::<f32>() > 0.0), "expected greedy returns above 0");
             let scale = scale(rollout.len());
-            all.push(recorder.gradients[0].iter().map(|g| f64::from(*g) * scale).collect());
+            all.push(recorder.listener.0[0].iter().map(|g| f64::from(*g) * scale).collect());
         }
         all
     }

@@ -16,7 +16,6 @@
 
 mod dpo;
 mod enumeration;
-mod gradient_recorder;
 mod grpo;
 mod kl_penalty;
 mod ppo;

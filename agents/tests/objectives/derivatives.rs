@@ -3,7 +3,7 @@
 
 use crate::common::texts::{completions, rollout, transformer};
 use crate::common::{context, identity, optimiser};
-use crate::watched::Watched;
+use crate::watched::watched;
 use gradus_agents::a2c::A2cObjective;
 use gradus_agents::actor_learner::CriticObjective;
 use gradus_agents::ddpg::DeterministicObjective;
@@ -388,20 +388,20 @@ fn the_derivatives_of_losses_of_actors_are_their_slopes() {
 /// The objectives of TRPO's two parts, of fine-tuning and of process reward models, which are not public, as the engine gets them.
 #[test]
 fn other_objectives_move_what_their_losses_depend_on() {
-    let mut trpo = Watched::new(identity::policy(1));
+    let mut trpo = watched(identity::policy(1));
     let rollout_of_numbers = identity::identity_rollout(&mut identity::policy(1), 64, 0);
     let config = TrpoConfig { rollout_steps: 64, ..TrpoConfig::default() };
     Trpo::new(config, optimiser(), 1).unwrap().update(&mut trpo, &rollout_of_numbers, context(0)).unwrap();
-    assert_eq!(trpo.updates(), [UpdatedGroups::Actor, UpdatedGroups::Critic]);
+    assert_eq!(trpo.listener.0, [UpdatedGroups::Actor, UpdatedGroups::Critic]);
 
     let demonstrations = rollout(&mut transformer(1), &completions());
-    let mut tuned = Watched::new(transformer(1));
+    let mut tuned = watched(transformer(1));
     sft::fine_tune(&mut tuned, &demonstrations, &SftConfig::default(), &optimiser(), context(0)).unwrap();
-    assert_eq!(tuned.updates(), [UpdatedGroups::Actor]);
+    assert_eq!(tuned.listener.0, [UpdatedGroups::Actor]);
 
     let steps = [StepLabel { tokens: 2, label: 1.0 }, StepLabel { tokens: 4, label: 0.25 }];
     let labelled = LabelledSteps::new(8, [(&[4, 0, 1, 2][..], &steps[..])]);
-    let mut scored = Watched::new(transformer(1));
+    let mut scored = watched(transformer(1));
     process_reward::train(&mut scored, &labelled, &RewardModelConfig::default(), &optimiser(), context(0)).unwrap();
-    assert_eq!(scored.updates(), [UpdatedGroups::Critic]);
+    assert_eq!(scored.listener.0, [UpdatedGroups::Critic]);
 }

@@ -1,28 +1,16 @@
-//! A policy that checks the objectives that an update gives it: their derivatives are slopes of the loss, and they agree with `updates`.
+//! A listener that checks the objectives that an update gives to a policy: their derivatives are slopes of the loss, and they agree with
+//! `updates`.
 
 use std::sync::Mutex;
 
-use gradus_base::tensors::{Tensors, TensorsError};
-use gradus_nets::{
-    Actor, Batch, Behaviour, Evaluation, Group, Network, Objective, OptimiserStep, Outputs, Policy, PolicyOutput, Store, Sums,
-    UpdatedGroups,
-};
+use gradus_nets::{Batch, Evaluation, Listener, Objective, Outputs, Policy, PolicyOutput, Store, Sums, UpdatedGroups, Wrapped};
 
-/// A policy that checks objectives.
-pub struct Watched<P> {
-    policy: P,
-    updates: Vec<UpdatedGroups>,
-}
+/// A listener that checks objectives, and what they moved, in order and without repetitions.
+#[derive(Default)]
+pub struct Watched(pub Vec<UpdatedGroups>);
 
-impl<P> Watched<P> {
-    pub fn new(policy: P) -> Self {
-        Self { policy, updates: Vec::new() }
-    }
-
-    /// Returns what the objectives moved, in order and without repetitions.
-    pub fn updates(&self) -> &[UpdatedGroups] {
-        &self.updates
-    }
+pub fn watched(policy: impl Policy + 'static) -> Wrapped<Watched> {
+    Wrapped { policy: Box::new(policy), listener: Watched::default() }
 }
 
 /// An objective whose derivatives are checked, and whether a decision had a derivative with respect to the value, and another one.
@@ -69,10 +57,10 @@ impl Objective for WatchedObjective<'_> {
     }
 }
 
-impl<P: Policy> Policy for Watched<P> {
-    fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
+impl Listener for Watched {
+    fn gradient(&mut self, policy: &mut dyn Policy, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
         let watched = WatchedObjective { objective, has: Mutex::default() };
-        let sums = self.policy.gradient(store, batch, &watched);
+        let sums = policy.gradient(store, batch, &watched);
         let expected = match watched.has.into_inner().unwrap() {
             [true, true] => UpdatedGroups::All,
             [true, false] => UpdatedGroups::Critic,
@@ -80,85 +68,9 @@ impl<P: Policy> Policy for Watched<P> {
             [false, false] => panic!("no decision has a derivative"),
         };
         assert_eq!(objective.updates(), expected);
-        if self.updates.last() != Some(&expected) {
-            self.updates.push(expected);
+        if self.0.last() != Some(&expected) {
+            self.0.push(expected);
         }
         sums
-    }
-
-    fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
-        self.policy.evaluate(store, batch, objective)
-    }
-
-    fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
-        self.policy.values(store, values);
-    }
-
-    fn log_probs(&mut self, store: &Store, log_probs: &mut Vec<f32>) {
-        self.policy.log_probs(store, log_probs);
-    }
-
-    fn distributions(&mut self, store: &Store, rows: &mut Vec<f32>) {
-        self.policy.distributions(store, rows);
-    }
-
-    fn distribution_width(&self) -> usize {
-        self.policy.distribution_width()
-    }
-
-    fn fisher_vector_product(&mut self, store: &Store, batch: Batch<'_>, vector: &[f32], product: &mut Vec<f32>) {
-        self.policy.fisher_vector_product(store, batch, vector, product);
-    }
-
-    fn supports_fisher(&self) -> bool {
-        self.policy.supports_fisher()
-    }
-
-    fn snapshot(&self) -> Box<dyn Policy> {
-        self.policy.snapshot()
-    }
-}
-
-impl<P: Policy> Network for Watched<P> {
-    fn gradient_norm(&self) -> f32 {
-        self.policy.gradient_norm()
-    }
-
-    fn apply(&mut self, step: &OptimiserStep) {
-        self.policy.apply(step);
-    }
-
-    fn groups(&self) -> Vec<Group> {
-        self.policy.groups()
-    }
-
-    fn parameters(&self) -> &[f32] {
-        self.policy.parameters()
-    }
-
-    fn set_parameters(&mut self, parameters: &[f32]) {
-        self.policy.set_parameters(parameters);
-    }
-
-    fn last_gradient(&self) -> &[f32] {
-        self.policy.last_gradient()
-    }
-}
-
-impl<P: Policy> Behaviour for Watched<P> {
-    fn observation_width(&self) -> usize {
-        self.policy.observation_width()
-    }
-
-    fn actor(&self) -> Box<dyn Actor + '_> {
-        self.policy.actor()
-    }
-
-    fn save(&self) -> Tensors {
-        self.policy.save()
-    }
-
-    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.policy.load(tensors)
     }
 }

@@ -2,11 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gradus::nets::tensors::{Tensors, TensorsError};
-use gradus::nets::{
-    Actor, Batch, Behaviour, Evaluation, Group, Inspection, Network, Objective, OptimiserStep, Outputs, Policy, PolicyOutput, Store, Sums,
-    UpdatedGroups,
-};
+use gradus::nets::{Batch, Evaluation, Listener, Objective, Outputs, Policy, PolicyOutput, Store, Sums, UpdatedGroups};
 
 /// Decisions that are looked at: those of the first gradients.
 const MOST: usize = 400;
@@ -52,11 +48,8 @@ impl Found {
     }
 }
 
-/// A policy that checks the derivatives of the objectives that it is given.
-pub(super) struct Checked {
-    pub(super) policy: Box<dyn Policy>,
-    pub(super) found: Arc<Mutex<Found>>,
-}
+/// A listener that checks the derivatives of the objectives.
+pub(super) struct Checked(pub(super) Arc<Mutex<Found>>);
 
 /// An objective whose derivatives are checked.
 struct CheckedObjective<'a> {
@@ -115,111 +108,16 @@ impl Objective for CheckedObjective<'_> {
     }
 }
 
-impl Behaviour for Checked {
-    fn observation_width(&self) -> usize {
-        self.policy.observation_width()
-    }
-
-    fn actor(&self) -> Box<dyn Actor + '_> {
-        self.policy.actor()
-    }
-
-    fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
-        self.policy.inspect(observations)
-    }
-
-    fn save(&self) -> Tensors {
-        self.policy.save()
-    }
-
-    fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.policy.load(tensors)
-    }
-
-    fn fault(&self) -> Option<String> {
-        self.policy.fault()
-    }
-
-    fn wants_one_actor(&self) -> bool {
-        self.policy.wants_one_actor()
-    }
-
-    fn save_optimiser(&self) -> Tensors {
-        self.policy.save_optimiser()
-    }
-
-    fn load_optimiser(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.policy.load_optimiser(tensors)
-    }
-}
-
-impl Network for Checked {
-    fn gradient_norm(&self) -> f32 {
-        self.policy.gradient_norm()
-    }
-
-    fn apply(&mut self, step: &OptimiserStep) {
-        self.policy.apply(step);
-    }
-
-    fn groups(&self) -> Vec<Group> {
-        self.policy.groups()
-    }
-
-    fn parameters(&self) -> &[f32] {
-        self.policy.parameters()
-    }
-
-    fn set_parameters(&mut self, parameters: &[f32]) {
-        self.policy.set_parameters(parameters);
-    }
-
-    fn last_gradient(&self) -> &[f32] {
-        self.policy.last_gradient()
-    }
-}
-
-impl Policy for Checked {
-    fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
-        self.policy.values(store, values);
-    }
-
-    fn log_probs(&mut self, store: &Store, log_probs: &mut Vec<f32>) {
-        self.policy.log_probs(store, log_probs);
-    }
-
-    fn distributions(&mut self, store: &Store, rows: &mut Vec<f32>) {
-        self.policy.distributions(store, rows);
-    }
-
-    fn distribution_width(&self) -> usize {
-        self.policy.distribution_width()
-    }
-
-    fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
-        self.policy.evaluate(store, batch, objective)
-    }
-
-    fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
-        self.policy.gradient(store, batch, &CheckedObjective { objective, found: &self.found })
-    }
-
-    fn fisher_vector_product(&mut self, store: &Store, batch: Batch<'_>, vector: &[f32], product: &mut Vec<f32>) {
-        self.policy.fisher_vector_product(store, batch, vector, product);
-    }
-
-    fn supports_fisher(&self) -> bool {
-        self.policy.supports_fisher()
-    }
-
-    fn snapshot(&self) -> Box<dyn Policy> {
-        self.policy.snapshot()
+impl Listener for Checked {
+    fn gradient(&mut self, policy: &mut dyn Policy, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
+        policy.gradient(store, batch, &CheckedObjective { objective, found: &self.0 })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gradus::nets::Wrapped;
     use gradus::{Config, Trainer};
 
     /// A squared error of the value, and the surrogate without a clip; `factor` times its derivative.
@@ -267,7 +165,7 @@ mod tests {
                 .iter()
                 .fold(Config::preset(agent, "cartpole", None).unwrap(), |config, setting| config.with_setting(setting).unwrap());
             let found = Arc::new(Mutex::new(Found::default()));
-            let wrap = |policy| -> Box<dyn Policy> { Box::new(Checked { policy, found: Arc::clone(&found) }) };
+            let wrap = |policy| -> Box<dyn Policy> { Box::new(Wrapped { policy, listener: Checked(Arc::clone(&found)) }) };
             let mut checked = Trainer::around(config.clone(), &wrap).unwrap().unwrap();
             let mut plain = Trainer::new(config).unwrap();
             for _ in 0..2 {

@@ -7,7 +7,7 @@ use gradus::agents::registry as agents;
 use gradus::envs::tabular::{Outcome, Table, TableEnv, Tabular};
 use gradus::envs::{Action, Env, EnvError, EnvSpec, Space, Step, registry};
 use gradus::evaluate::{Mode, evaluate};
-use gradus::nets::{Inspection, threads};
+use gradus::nets::{Inspection, Wrapped, threads};
 use gradus::{Config, Error, Trainer};
 
 /// What a probe expects.
@@ -296,7 +296,9 @@ pub(crate) fn probe(agent: &str, seed: u64, change: Change<'_>) -> Result<Vec<Ve
 fn check_derivatives(world: &str, Probed { agent, seed, change }: Probed<'_>) -> Result<Option<Verdict>, Error> {
     let found = Arc::new(Mutex::new(super::derivatives::Found::default()));
     let config = trainer(agent, world, seed, change)?.config().clone();
-    let wrap = |policy| -> Box<dyn gradus::nets::Policy> { Box::new(super::derivatives::Checked { policy, found: Arc::clone(&found) }) };
+    let wrap = |policy| -> Box<dyn gradus::nets::Policy> {
+        Box::new(Wrapped { policy, listener: super::derivatives::Checked(Arc::clone(&found)) })
+    };
     let Some(mut trainer) = Trainer::around(config, &wrap)? else { return Ok(None) };
     for _ in 0..3 {
         threads::with(1, || trainer.iterate())?;

@@ -1,17 +1,31 @@
-//! A policy that records gradients instead of applying them.
+//! A policy with a listener, for what looks at a training from outside: a check of gradients, a record of them.
 
-use gradus::nets::tensors::{Tensors, TensorsError};
-use gradus::nets::{Actor, Batch, Behaviour, Group, Network, Objective, OptimiserStep, Policy, Store, Sums};
+use gradus_base::tensors::{Tensors, TensorsError};
 
-/// A policy that records the gradient at each optimiser step and keeps its parameters.
-pub struct GradientRecorder {
-    /// The policy.
-    pub policy: Box<dyn Policy>,
-    /// The gradients, in the order of the steps.
-    pub gradients: Vec<Vec<f32>>,
+use crate::{Actor, Batch, Behaviour, Group, Inspection, Network, Objective, OptimiserStep, Policy, Store, Sums};
+
+/// What happens when an agent trains a policy. Without methods of its own, a listener changes nothing.
+pub trait Listener: Send + Sync + 'static {
+    /// Computes a gradient, as [`Policy::gradient`] does.
+    fn gradient(&mut self, policy: &mut dyn Policy, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
+        policy.gradient(store, batch, objective)
+    }
+
+    /// Takes a step of the optimiser, as [`Network::apply`] does.
+    fn apply(&mut self, policy: &mut dyn Policy, step: &OptimiserStep) {
+        policy.apply(step);
+    }
 }
 
-impl Behaviour for GradientRecorder {
+/// A policy that is another one, except that its listener computes gradients and takes steps. Its snapshots have no listener.
+pub struct Wrapped<L> {
+    /// The policy.
+    pub policy: Box<dyn Policy>,
+    /// The listener.
+    pub listener: L,
+}
+
+impl<L: Listener> Behaviour for Wrapped<L> {
     fn observation_width(&self) -> usize {
         self.policy.observation_width()
     }
@@ -20,12 +34,24 @@ impl Behaviour for GradientRecorder {
         self.policy.actor()
     }
 
+    fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
+        self.policy.inspect(observations)
+    }
+
     fn save(&self) -> Tensors {
         self.policy.save()
     }
 
     fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         self.policy.load(tensors)
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.policy.fault()
+    }
+
+    fn wants_one_actor(&self) -> bool {
+        self.policy.wants_one_actor()
     }
 
     fn save_optimiser(&self) -> Tensors {
@@ -37,13 +63,13 @@ impl Behaviour for GradientRecorder {
     }
 }
 
-impl Network for GradientRecorder {
-    fn apply(&mut self, _: &OptimiserStep) {
-        self.gradients.push(self.policy.last_gradient().to_vec());
-    }
-
+impl<L: Listener> Network for Wrapped<L> {
     fn gradient_norm(&self) -> f32 {
         self.policy.gradient_norm()
+    }
+
+    fn apply(&mut self, step: &OptimiserStep) {
+        self.listener.apply(self.policy.as_mut(), step);
     }
 
     fn groups(&self) -> Vec<Group> {
@@ -63,7 +89,7 @@ impl Network for GradientRecorder {
     }
 }
 
-impl Policy for GradientRecorder {
+impl<L: Listener> Policy for Wrapped<L> {
     fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
         self.policy.values(store, values);
     }
@@ -85,7 +111,7 @@ impl Policy for GradientRecorder {
     }
 
     fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
-        self.policy.gradient(store, batch, objective)
+        self.listener.gradient(self.policy.as_mut(), store, batch, objective)
     }
 
     fn fisher_vector_product(&mut self, store: &Store, batch: Batch<'_>, vector: &[f32], product: &mut Vec<f32>) {
