@@ -84,3 +84,14 @@ fn names_in_the_code_exist() {
     assert!(unknown.is_empty(), "{}", unknown.join("\n"));
     assert!(checked > 100, "only {checked} names were checked");
 }
+
+/// The number of agents and of redrawn figures in the README.
+#[test]
+fn the_readme_counts_the_agents() {
+    let text = fs::read_to_string(root().join("README.md")).unwrap();
+    let agents = gradus::agents::registry::all().len();
+    assert!(text.contains(&format!("{agents} agents")), "there are {agents} agents");
+    let figures =
+        fs::read_dir(root().join("results/reproductions")).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir()).count();
+    assert!(text.contains(&format!("{figures} published figures")), "there are {figures} figures");
+}

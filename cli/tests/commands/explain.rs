@@ -193,7 +193,8 @@ fn healthy_runs_raise_no_alarm() {
 /// The pages that `explain` names exist, and have the sections.
 #[test]
 fn pages_and_their_sections_exist() {
-    let source = std::fs::read_to_string(gradus_testing::root().join("cli/src/explain/symptoms.rs")).unwrap();
+    let read = |name: &str| std::fs::read_to_string(gradus_testing::root().join("cli/src/explain").join(name)).unwrap();
+    let source = ["symptoms.rs", "causes.rs"].map(read).concat();
     let pages: Vec<&str> = source.split("page: \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     assert!(pages.len() >= 18, "{pages:?}");
     for page in pages {
