@@ -217,7 +217,7 @@ fn an_export_is_complete() {
     fs::create_dir_all(dir.join("my maps")).unwrap();
     fs::write(dir.join("my maps/a maze.txt"), MAZE).unwrap();
     fs::write(dir.join("sums.jsonl"), "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n{\"prompt\": \"1+2=\", \"answer\": \"3\"}\n").unwrap();
-    gradus(dir, &["train", "q-learning", "grid:my maps/a maze.txt", "--steps", "500", "--quiet", "--out", "maze"]);
+    gradus(dir, &["train", "q-learning", "grid:my maps/a maze.txt", "--steps", "3000", "--quiet", "--out", "maze"]);
     gradus(dir, &["sft", "file:sums.jsonl", "--steps", "5", "--batch", "4", "--quiet", "--out", "sums"]);
     let said = gradus(dir, &["export", "maze", "--hub", "hub", "--episodes", "3"]);
     assert!(said.contains("hf upload YOU/q-learning-a-maze hub"), "{said}");
