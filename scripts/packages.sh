@@ -31,9 +31,12 @@ done
 # without `--no-metadata`, cargo warns that the manifests contain no address of the project
 log=target/packages/log
 mkdir -p target/packages
+# cargo keeps what it unpacked from the temporary registry of an earlier call, whose crates had the same version
+rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/{src,cache}/-*/gradus-*
 cargo package --workspace --exclude gradus-benches --allow-dirty --locked --no-metadata --target-dir target/packages >$log 2>&1 ||
   { cat $log; fail "expected packages that build, got the errors above"; }
-if grep '^warning' $log; then
+# the profile names crates of the workspace that a single package does not depend on
+if grep '^warning' $log | grep -v '^warning: profile package spec'; then
   fail "expected no warnings, see $log"
 fi
 

@@ -1,4 +1,4 @@
-"""Checks that scripts/gradus_policy.py chooses the same actions as `gradus eval`, with NumPy and with PyTorch.
+"""Checks that cli/src/gradus_policy.py chooses the same actions as `gradus eval`, with NumPy and with PyTorch.
 
     cargo build
     python scripts/python_loader_check.py [target/debug/gradus]     # needs numpy, torch, gymnasium; `.ci/long` installs them
@@ -22,6 +22,7 @@ import gymnasium
 import numpy as np
 import torch
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli/src"))
 from gradus_policy import PolicyError, load, play, read_safetensors
 
 GRADUS = sys.argv[1] if len(sys.argv) > 1 else "target/debug/gradus"

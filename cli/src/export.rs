@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Export) -> Result<u8, Error> {
         }
         let write = |name: &str, text: &str| fs::write(to.join(name), text).map_err(|source| io("write", &to.join(name), source));
         if is_for_python(policy.config(), policy.world()) {
-            write(LOADER, include_str!("../../scripts/gradus_policy.py"))?;
+            write(LOADER, include_str!("gradus_policy.py"))?;
         }
         write("results.json", &(to_json(&evaluation) + "\n"))?;
         let card = Card { name, policy: &policy, evaluation: &evaluation, played: &played, was_trained, done, has_curve: curve.is_file() };

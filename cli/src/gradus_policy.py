@@ -8,7 +8,7 @@
     module = load("runs/first", backend="torch")    # torch.nn.Module, with `actor` and `critic` as in CleanRL's Agent
     logits = module.actor(module.normalise(torch.as_tensor(observation)))
 
-    python scripts/gradus_policy.py runs/first CartPole-v1 --episodes 100      # plays in Gymnasium
+    python cli/src/gradus_policy.py runs/first CartPole-v1 --episodes 100      # plays in Gymnasium
 
 The folder is a run folder. Its `config.toml` describes the network and the wrappers, and `policy.safetensors` has the parameters;
 docs/policy-file.md lists the tensors. You can copy this script into your own project. It needs Python 3.11.
