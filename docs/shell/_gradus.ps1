@@ -218,7 +218,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             break
         }
         'gradus;pages' {
-            [CompletionResult]::new('--write', '--write', [CompletionResultType]::ParameterName, 'Replace the numbers that differ by the numbers in the tables')
+            [CompletionResult]::new('--write', '--write', [CompletionResultType]::ParameterName, 'Replace the numbers that differ by the numbers in the tables, and move queries from the page into the file beside it')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

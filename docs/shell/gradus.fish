@@ -160,7 +160,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand bandit" -s h -l help -d 'P
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l out -d 'Folder for the results [default: runs/reproductions/NAME]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l quick -d 'Only try it out: fewer runs, and a verdict that means nothing'
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -s h -l help -d 'Print help'
-complete -c gradus -n "__fish_gradus_using_subcommand pages" -l write -d 'Replace the numbers that differ by the numbers in the tables'
+complete -c gradus -n "__fish_gradus_using_subcommand pages" -l write -d 'Replace the numbers that differ by the numbers in the tables, and move queries from the page into the file beside it'
 complete -c gradus -n "__fish_gradus_using_subcommand pages" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand check" -l trace -d 'Instead, replay the episodes recorded in this file and compare the results with the recorded ones. The file has one JSON object per line, from `gradus play --record` or from Gymnasium' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand check" -s h -l help -d 'Print help'
