@@ -1,0 +1,12 @@
+//! A course in reinforcement learning whose exercises check themselves.
+//!
+//! A student writes functions; a check calls each of them with inputs whose results are known, from a table that was computed by hand, from
+//! differences, or from a run of the right function, and says where it was wrong. Where it returned what a well-known mistake returns, the
+//! check names the mistake and the section to read.
+
+mod exercise;
+pub mod lesson_1;
+mod sheet;
+
+pub use exercise::{About, Check, Checked, Exercise, Lesson, Mistake, Trial, Verdict};
+pub use sheet::{Entry, Sheet, Value};

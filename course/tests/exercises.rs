@@ -1,0 +1,79 @@
+//! Every answer passes, three differently written correct forms of each pass, every template fails, and every known mistake is named.
+
+mod forms {
+    pub mod lesson_1;
+}
+#[path = "../answers/lesson_1.rs"]
+mod answers_1;
+#[allow(unused_variables)]
+#[path = "../exercises/lesson_1.rs"]
+mod templates_1;
+
+use gradus_course::{Lesson, Verdict, lesson_1};
+
+/// Seeds of students.
+const SEEDS: [u64; 4] = [1, 2, 3, 0xfeed_beef];
+
+macro_rules! lesson_1 {
+    ($module:ident) => {
+        lesson_1::lesson(lesson_1::Answers {
+            sample_average: $module::sample_average,
+            epsilon_greedy: $module::epsilon_greedy,
+            upper_confidence_bound: $module::upper_confidence_bound,
+            softmax: $module::softmax,
+            gradient_bandit: $module::gradient_bandit,
+            regret: $module::regret,
+        })
+    };
+}
+
+fn answers() -> Vec<Lesson> {
+    vec![lesson_1!(answers_1)]
+}
+
+fn assert_all(lessons: &[Lesson], expected: &Verdict, what: &str) {
+    for exercise in lessons.iter().flat_map(|lesson| &lesson.exercises) {
+        for seed in SEEDS {
+            assert_eq!(exercise.verdict(seed), *expected, "{what}: {}, seed {seed}", exercise.about().name);
+        }
+    }
+}
+
+#[test]
+fn every_answer_passes() {
+    assert_all(&answers(), &Verdict::Right, "answer");
+}
+
+#[test]
+fn three_other_correct_forms_of_each_pass() {
+    for (number, form) in (1..).zip(forms::lesson_1::forms()) {
+        assert_all(&[lesson_1::lesson(form)], &Verdict::Right, &format!("form {number}"));
+    }
+}
+
+#[test]
+fn every_template_is_not_written_yet() {
+    std::panic::set_hook(Box::new(|_| ()));
+    assert_all(&[lesson_1!(templates_1)], &Verdict::NotWritten, "template");
+}
+
+/// Each mistake is named, with the section to read, for every seed.
+#[test]
+fn every_known_mistake_is_named() {
+    let mut known = 0;
+    for exercise in answers().iter().flat_map(|lesson| &lesson.exercises) {
+        let mistakes = exercise.with_mistakes();
+        assert!((3..=8).contains(&mistakes.len()), "{}: {} mistakes", exercise.about().name, mistakes.len());
+        for (says, wrong) in mistakes {
+            for seed in SEEDS {
+                let verdict = wrong.verdict(seed);
+                let Verdict::Wrong { mistake: Some([named, _]), .. } = verdict else {
+                    panic!("{}: {says}: {verdict:?}", exercise.about().name)
+                };
+                assert_eq!(named, says, "{}", exercise.about().name);
+            }
+            known += 1;
+        }
+    }
+    assert!(known >= 30, "{known}");
+}
