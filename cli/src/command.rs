@@ -9,8 +9,8 @@ use gradus::{Error, one_line, program_name};
 
 use crate::output::{complain, say, warn, written};
 use crate::{
-    advice, bandit, bench, check, compare, doctor, eval, explain, export, guide, inspect, list, new, pages, play, plot, probe, reproduce,
-    reward_model, sample, sft, signals, train, values, verify,
+    advice, bandit, bench, check, compare, course, doctor, eval, explain, export, guide, inspect, list, new, pages, play, plot, probe,
+    reproduce, reward_model, sample, sft, signals, train, values, verify,
 };
 
 /// Reinforcement learning to teach with and to publish from: environments, agents and honest comparisons, in Rust.
@@ -54,6 +54,9 @@ enum Command {
     Bandit(bandit::Bandit),
     /// Redraw a published figure and say whether it holds: `gradus reproduce list` lists them.
     Reproduce(reproduce::Reproduce),
+    /// Make a folder with exercises that check themselves, and work in it: `gradus course new DIR`.
+    #[command(subcommand)]
+    Course(course::Course),
     /// Check the numbers quoted in Markdown pages against the tables they are from. Exit code 1 if a number differs.
     Pages(pages::Pages),
     /// Check that an environment implements its interface correctly. Exit code 1 if it does not.
@@ -98,7 +101,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Train and use", &["train", "eval", "play", "plot", "compare", "export"]),
     ("Look and diagnose", &["explain", "probe", "values", "check", "verify"]),
     ("Text", &["sample", "inspect", "sft", "reward-model"]),
-    ("Textbook", &["bandit", "reproduce"]),
+    ("Textbook", &["bandit", "reproduce", "course"]),
     ("More", &["list", "guide", "new", "doctor", "bench", "pages"]),
 ];
 
@@ -172,6 +175,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Bandit(arguments) => bandit::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::Course(arguments) => course::run(&arguments),
         Command::Pages(arguments) => pages::run(&arguments),
         Command::Plot(arguments) => plot::run(arguments),
         Command::Check { env, trace: Some(path) } => check::replay(&env, &path),

@@ -20,6 +20,7 @@ pub mod bench;
 mod check;
 mod command;
 mod compare;
+mod course;
 mod doctor;
 mod end;
 mod eval;

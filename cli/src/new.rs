@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &New) -> Result<u8, Error> {
         None => dir.file_name().unwrap_or_default().display().to_string(),
     };
     check_name(&name)?;
-    let dependencies = dependencies(arguments.path.as_deref())?;
+    let dependencies = dependencies(arguments.path.as_deref(), [".", "cli"])?;
     folder::create(&arguments.dir, |temporary| write(temporary, &name, &dependencies))?;
     say(format!("{}: a crate with an environment (src/thermostat.rs) and an agent (src/awr.rs) of its own", arguments.dir.display()));
     say(format!("begin with: cd {} && cargo run -- train awr thermostat", quoted(&arguments.dir.display().to_string())));
@@ -62,36 +62,41 @@ fn write(dir: &Path, name: &str, [library, command]: &[String; 2]) -> Result<(),
     Ok(())
 }
 
-/// Returns the parts of the dependency lines that say where the library and the command line are: in the folder `path`, in that of this
-/// program's source or, if this program was installed from a registry, at a version.
-fn dependencies(path: Option<&Path>) -> Result<[String; 2], Error> {
+/// Returns the parts of the dependency lines that say where the crates in these folders of Gradus's source are: in the folder `path`, in
+/// that of this program's source or, if this program was installed from a registry, at a version.
+pub(crate) fn dependencies<const N: usize>(path: Option<&Path>, folders: [&str; N]) -> Result<[String; N], Error> {
+    let Some(source) = source(path)? else {
+        return Ok(folders.map(|_| concat!("version = \"", env!("CARGO_PKG_VERSION"), "\"").into()));
+    };
+    // a string of TOML
+    let quoted = |folder: &Path| folder.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
+    Ok(folders.map(|name| format!("path = \"{}\"", quoted(&if name == "." { source.clone() } else { source.join(name) }))))
+}
+
+/// Returns the folder of Gradus's source; `None` if this program was installed from a registry.
+pub(crate) fn source(path: Option<&Path>) -> Result<Option<PathBuf>, Error> {
     let source = Path::new(SOURCE).parent().unwrap_or(Path::new(SOURCE));
     let is_source = |dir: &Path| {
         let manifest = fs::read_to_string(dir.join("Cargo.toml")).unwrap_or_default();
         manifest.lines().any(|line| line.trim() == r#"name = "gradus""#)
     };
-    let folder = match path {
+    match path {
         Some(path) if !is_source(path) => {
             let problem = "expected the folder of Gradus's source, got one without its Cargo.toml".into();
-            return Err(Error::Folder { path: path.into(), problem });
+            Err(Error::Folder { path: path.into(), problem })
         }
-        Some(path) => absolute(path).map_err(|source| io("find", path, source))?,
-        None if SOURCE.contains("registry") && SOURCE.contains("gradus-") => {
-            return Ok([(); 2].map(|()| concat!("version = \"", env!("CARGO_PKG_VERSION"), "\"").into()));
-        }
+        Some(path) => absolute(path).map(Some).map_err(|source| io("find", path, source)),
+        None if SOURCE.contains("registry") && SOURCE.contains("gradus-") => Ok(None),
         None if !is_source(source) => {
             let problem = "expected Gradus's source, from which this program was built, got none; name another folder with --path".into();
-            return Err(Error::Folder { path: source.into(), problem });
+            Err(Error::Folder { path: source.into(), problem })
         }
-        None => source.into(),
-    };
-    // a string of TOML
-    let quoted = |folder: &Path| folder.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
-    Ok([&folder, &folder.join("cli")].map(|folder| format!("path = \"{}\"", quoted(folder))))
+        None => Ok(Some(source.into())),
+    }
 }
 
 /// Checks that cargo accepts the name of a crate.
-fn check_name(name: &str) -> Result<(), Error> {
+pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     const TAKEN: [&str; 10] = ["gradus", "gradus-cli", "gradus_cli", "test", "core", "std", "alloc", "proc_macro", "build", "deps"];
     const KEYWORDS: [&str; 20] = [
         "as", "async", "await", "const", "crate", "dyn", "else", "enum", "fn", "for", "if", "impl", "in", "let", "loop", "match", "mod",

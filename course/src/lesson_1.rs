@@ -35,12 +35,19 @@ pub struct Answers {
     pub regret: Regret,
 }
 
+pub(crate) const TITLE: &str = "bandits";
+
+/// Returns what stands above each exercise.
+pub(crate) fn abouts() -> Vec<About> {
+    vec![SAMPLE_AVERAGE.about, EPSILON_GREEDY.about, UCB.about, SOFTMAX.about, GRADIENT_BANDIT.about, REGRET.about]
+}
+
 /// Returns the lesson with the functions of a student.
 pub fn lesson(answers: Answers) -> Lesson {
     let Answers { sample_average, epsilon_greedy, upper_confidence_bound, softmax, gradient_bandit, regret } = answers;
     Lesson {
         number: 1,
-        title: "bandits",
+        title: TITLE,
         exercises: vec![
             Box::new(Answered { exercise: &SAMPLE_AVERAGE, function: sample_average }),
             Box::new(Answered { exercise: &EPSILON_GREEDY, function: epsilon_greedy }),
@@ -470,7 +477,7 @@ static GRADIENT_BANDIT: Exercise<GradientBandit> = Exercise {
     about: About {
         number: "1.5",
         name: "gradient_bandit",
-        title: "a step along the gradient of the expected reward",
+        title: "a step up the expected reward",
         section: "gradient-bandits",
         hints: &[
             "Every preference changes, not only that of the arm that was pulled.",

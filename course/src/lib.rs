@@ -4,9 +4,15 @@
 //! differences, or from a run of the right function, and says where it was wrong. Where it returned what a well-known mistake returns, the
 //! check names the mistake and the section to read.
 
+mod command;
 mod exercise;
 pub mod lesson_1;
+mod lessons;
+mod run;
 mod sheet;
+mod terminal;
 
+pub use command::main;
 pub use exercise::{About, Check, Checked, Exercise, Lesson, Mistake, Trial, Verdict};
+pub use run::check;
 pub use sheet::{Entry, Sheet, Value};

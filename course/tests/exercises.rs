@@ -57,6 +57,14 @@ fn every_template_is_not_written_yet() {
     assert_all(&[lesson_1!(templates_1)], &Verdict::NotWritten, "template");
 }
 
+/// The list fits into 80 columns.
+#[test]
+fn titles_are_short() {
+    for about in answers().iter().flat_map(|lesson| &lesson.exercises).map(|exercise| exercise.about()) {
+        assert!(about.title.len() <= 40 && about.name.len() <= 23, "{}", about.number);
+    }
+}
+
 /// Each mistake is named, with the section to read, for every seed.
 #[test]
 fn every_known_mistake_is_named() {

@@ -28,6 +28,9 @@ _gradus() {
             gradus,compare)
                 cmd="gradus__subcmd__compare"
                 ;;
+            gradus,course)
+                cmd="gradus__subcmd__course"
+                ;;
             gradus,doctor)
                 cmd="gradus__subcmd__doctor"
                 ;;
@@ -118,6 +121,27 @@ _gradus() {
             gradus__subcmd__bench,train)
                 cmd="gradus__subcmd__bench__subcmd__train"
                 ;;
+            gradus__subcmd__course,check)
+                cmd="gradus__subcmd__course__subcmd__check"
+                ;;
+            gradus__subcmd__course,hint)
+                cmd="gradus__subcmd__course__subcmd__hint"
+                ;;
+            gradus__subcmd__course,list)
+                cmd="gradus__subcmd__course__subcmd__list"
+                ;;
+            gradus__subcmd__course,new)
+                cmd="gradus__subcmd__course__subcmd__new"
+                ;;
+            gradus__subcmd__course,reset)
+                cmd="gradus__subcmd__course__subcmd__reset"
+                ;;
+            gradus__subcmd__course,solution)
+                cmd="gradus__subcmd__course__subcmd__solution"
+                ;;
+            gradus__subcmd__course,watch)
+                cmd="gradus__subcmd__course__subcmd__watch"
+                ;;
             *)
                 ;;
         esac
@@ -125,7 +149,7 @@ _gradus() {
 
     case "${cmd}" in
         gradus)
-            opts="-h -V --help --version train eval play probe values explain export sft reward-model inspect sample compare plot bandit reproduce pages check new verify list guide doctor bench help"
+            opts="-h -V --help --version train eval play probe values explain export sft reward-model inspect sample compare plot bandit reproduce course pages check new verify list guide doctor bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -574,6 +598,122 @@ _gradus() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        gradus__subcmd__course)
+            opts="-h --help new list check hint solution reset watch"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__course__subcmd__check)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__course__subcmd__hint)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__course__subcmd__list)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__course__subcmd__new)
+            opts="-h --path --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__course__subcmd__reset)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__course__subcmd__solution)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__course__subcmd__watch)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         gradus__subcmd__doctor)
             opts="-h --device --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -681,7 +821,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__help)
-            opts="-h --help train eval play probe values explain export sft reward-model inspect sample compare plot bandit reproduce pages check new verify list guide doctor bench"
+            opts="-h --help train eval play probe values explain export sft reward-model inspect sample compare plot bandit reproduce course pages check new verify list guide doctor bench"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -1,0 +1,122 @@
+//! The program of a lesson: checks the functions of a student and says what it found.
+
+use std::io::Write;
+use std::process::{ExitCode, ExitStatus};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::exercise::{About, Lesson, Verdict};
+use crate::sheet;
+use crate::terminal::{Style, wrapped};
+
+/// Seed of the inputs outside of grading.
+pub(crate) const SEED: u64 = 1;
+
+/// Longest time for one exercise.
+pub(crate) const LIMIT: Duration = Duration::from_secs(10);
+
+/// Exit code of a program in which a function did not return in time.
+pub(crate) const TOO_SLOW: u8 = 3;
+
+/// Exit code of a program whose function is right: not 0, which a function that ends the program may give.
+pub(crate) const RIGHT: u8 = 10;
+
+/// Exit code of a program whose function is still the one of the template.
+pub(crate) const OPEN: u8 = 4;
+
+/// The command of the course in messages: as the user calls it.
+pub(crate) fn command() -> String {
+    std::env::var("GRADUS_COURSE").unwrap_or_else(|_| "cargo run --".into())
+}
+
+/// Checks one function of a lesson, the number of whose exercise is the argument of the process, and prints what was found, except with
+/// `--quiet`. The exit code is 10 if the function is right, 1 if it is wrong, 3 if it does not return, and 4 if it is not written
+/// yet.
+pub fn check(lesson: Lesson) -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some(exercise) = lesson.exercises.iter().find(|exercise| Some(exercise.about().number) == arguments.first().map(String::as_str))
+    else {
+        eprintln!(
+            "error: expected the number of an exercise of lesson {}; `{} check {}` calls this program",
+            lesson.number,
+            command(),
+            lesson.number
+        );
+        return ExitCode::from(2);
+    };
+    let (style, about, is_quiet) = (Style::of_terminal(), exercise.about(), arguments.iter().any(|word| word == "--quiet"));
+    let tell = move |text: String| {
+        if !is_quiet {
+            say(&text);
+        }
+    };
+    let verdict = in_time(move || tell(too_slow(about, style)), || exercise.verdict(SEED));
+    tell(told(about, &verdict, style));
+    match verdict {
+        Verdict::Right => ExitCode::from(RIGHT),
+        Verdict::NotWritten => ExitCode::from(OPEN),
+        Verdict::Wrong { .. } => ExitCode::FAILURE,
+    }
+}
+
+/// Runs `work` without the messages of panics. If it does not return in time, calls `late` and ends the program.
+pub(crate) fn in_time<T>(late: impl FnOnce() + Send + 'static, work: impl FnOnce() -> T) -> T {
+    std::panic::set_hook(Box::new(|_| ()));
+    let (done, is_done) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        if is_done.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
+            late();
+            std::process::exit(TOO_SLOW.into());
+        }
+    });
+    let result = work();
+    drop(done);
+    let _ = std::panic::take_hook();
+    result
+}
+
+fn too_slow(about: About, style: Style) -> String {
+    let told = format!("{}\n{}", headline(about, &style.bad("does not return"), style), wrapped("", INDENT, &sheet::now()));
+    format!("{told}\n{}", wrapped("", INDENT, &format!("This call has not returned within {} seconds.", LIMIT.as_secs())))
+}
+
+/// Returns what is said about a function that ended its process.
+pub(crate) fn crashed(about: About, status: &ExitStatus, style: Style) -> String {
+    let why = "The function ended the program: a recursion without an end, more memory than there is, or a call of exit?";
+    format!("{}\n{}", headline(about, &style.bad("crashed"), style), wrapped("", INDENT, &format!("{why} ({status})")))
+}
+
+/// Columns before what is said about an exercise.
+const INDENT: usize = 7;
+
+fn headline(about: About, verdict: &str, style: Style) -> String {
+    format!("  {}  {:<24} {verdict}", style.bold(about.number), about.name)
+}
+
+/// Returns what the checks of an exercise found, in words.
+pub(crate) fn told(about: About, verdict: &Verdict, style: Style) -> String {
+    match verdict {
+        Verdict::Right => headline(about, &style.good("right"), style),
+        Verdict::NotWritten => headline(about, &style.faint("not written yet"), style),
+        Verdict::Wrong { place, values: [expected, got], mistake } => {
+            let lesson = about.number.split('.').next().unwrap_or_default();
+            let mut lines = vec![headline(about, &style.bad("wrong"), style)];
+            lines.push(wrapped("", INDENT, place));
+            lines.push(wrapped("       expected", INDENT + 10, &expected.to_string()));
+            lines.push(wrapped("       got", INDENT + 10, &got.to_string()));
+            if let Some([says, section]) = mistake {
+                lines.push(wrapped("", INDENT, &format!("This is what one gets if {says}.")));
+                lines.push(wrapped("", INDENT, &format!("Read: gradus guide lesson-{lesson}#{section}")));
+            }
+            lines.join("\n")
+        }
+    }
+}
+
+/// Writes a line to standard output at once.
+pub(crate) fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{text}");
+    let _ = out.flush();
+}
