@@ -1,7 +1,7 @@
 //! The lessons of the course.
 
 use crate::exercise::About;
-use crate::lesson_1;
+use crate::{lesson_1, lesson_2};
 
 /// The files of a lesson.
 #[derive(Debug)]
@@ -19,13 +19,22 @@ pub(crate) struct Sheets {
 }
 
 /// All lessons.
-pub(crate) const LESSONS: &[Sheets] = &[Sheets {
-    number: 1,
-    title: lesson_1::TITLE,
-    template: include_str!("../exercises/lesson_1.rs"),
-    check: include_str!("../exercises/check_1.rs"),
-    abouts: lesson_1::abouts,
-}];
+pub(crate) const LESSONS: &[Sheets] = &[
+    Sheets {
+        number: 1,
+        title: lesson_1::TITLE,
+        template: include_str!("../exercises/lesson_1.rs"),
+        check: include_str!("../exercises/check_1.rs"),
+        abouts: lesson_1::abouts,
+    },
+    Sheets {
+        number: 2,
+        title: lesson_2::TITLE,
+        template: include_str!("../exercises/lesson_2.rs"),
+        check: include_str!("../exercises/check_2.rs"),
+        abouts: lesson_2::abouts,
+    },
+];
 
 /// Returns what stands above each exercise of all lessons.
 pub(crate) fn all() -> Vec<About> {

@@ -7,12 +7,15 @@
 mod command;
 mod exercise;
 pub mod lesson_1;
+pub mod lesson_2;
 mod lessons;
 mod run;
 mod sheet;
 mod terminal;
+mod worlds;
 
 pub use command::main;
 pub use exercise::{About, Check, Checked, Exercise, Lesson, Mistake, Trial, Verdict};
+pub use gradus_envs::tabular::{Outcome, Table};
 pub use run::check;
 pub use sheet::{Entry, Sheet, Value};

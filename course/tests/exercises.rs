@@ -2,14 +2,20 @@
 
 mod forms {
     pub mod lesson_1;
+    pub mod lesson_2;
 }
 #[path = "../answers/lesson_1.rs"]
 mod answers_1;
+#[path = "../answers/lesson_2.rs"]
+mod answers_2;
 #[allow(unused_variables)]
 #[path = "../exercises/lesson_1.rs"]
 mod templates_1;
+#[allow(unused_imports, unused_variables)]
+#[path = "../exercises/lesson_2.rs"]
+mod templates_2;
 
-use gradus_course::{Lesson, Verdict, lesson_1};
+use gradus_course::{Lesson, Verdict, lesson_1, lesson_2};
 
 /// Seeds of students.
 const SEEDS: [u64; 4] = [1, 2, 3, 0xfeed_beef];
@@ -27,8 +33,20 @@ macro_rules! lesson_1 {
     };
 }
 
+macro_rules! lesson_2 {
+    ($module:ident) => {
+        lesson_2::lesson(lesson_2::Answers {
+            discounted_return: $module::discounted_return,
+            action_value: $module::action_value,
+            evaluation_sweep: $module::evaluation_sweep,
+            greedy_action: $module::greedy_action,
+            value_iteration: $module::value_iteration,
+        })
+    };
+}
+
 fn answers() -> Vec<Lesson> {
-    vec![lesson_1!(answers_1)]
+    vec![lesson_1!(answers_1), lesson_2!(answers_2)]
 }
 
 fn assert_all(lessons: &[Lesson], expected: &Verdict, what: &str) {
@@ -49,12 +67,15 @@ fn three_other_correct_forms_of_each_pass() {
     for (number, form) in (1..).zip(forms::lesson_1::forms()) {
         assert_all(&[lesson_1::lesson(form)], &Verdict::Right, &format!("form {number}"));
     }
+    for (number, form) in (1..).zip(forms::lesson_2::forms()) {
+        assert_all(&[lesson_2::lesson(form)], &Verdict::Right, &format!("form {number}"));
+    }
 }
 
 #[test]
 fn every_template_is_not_written_yet() {
     std::panic::set_hook(Box::new(|_| ()));
-    assert_all(&[lesson_1!(templates_1)], &Verdict::NotWritten, "template");
+    assert_all(&[lesson_1!(templates_1), lesson_2!(templates_2)], &Verdict::NotWritten, "template");
 }
 
 /// The list fits into 80 columns.
