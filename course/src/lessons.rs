@@ -1,7 +1,7 @@
 //! The lessons of the course.
 
 use crate::exercise::About;
-use crate::{lesson_1, lesson_2};
+use crate::{lesson_1, lesson_2, lesson_3};
 
 /// The files of a lesson.
 #[derive(Debug)]
@@ -33,6 +33,13 @@ pub(crate) const LESSONS: &[Sheets] = &[
         template: include_str!("../exercises/lesson_2.rs"),
         check: include_str!("../exercises/check_2.rs"),
         abouts: lesson_2::abouts,
+    },
+    Sheets {
+        number: 3,
+        title: lesson_3::TITLE,
+        template: include_str!("../exercises/lesson_3.rs"),
+        check: include_str!("../exercises/check_3.rs"),
+        abouts: lesson_3::abouts,
     },
 ];
 

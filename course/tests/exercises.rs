@@ -3,19 +3,25 @@
 mod forms {
     pub mod lesson_1;
     pub mod lesson_2;
+    pub mod lesson_3;
 }
 #[path = "../answers/lesson_1.rs"]
 mod answers_1;
 #[path = "../answers/lesson_2.rs"]
 mod answers_2;
+#[path = "../answers/lesson_3.rs"]
+mod answers_3;
 #[allow(unused_variables)]
 #[path = "../exercises/lesson_1.rs"]
 mod templates_1;
 #[allow(unused_imports, unused_variables)]
 #[path = "../exercises/lesson_2.rs"]
 mod templates_2;
+#[allow(unused_imports, unused_variables)]
+#[path = "../exercises/lesson_3.rs"]
+mod templates_3;
 
-use gradus_course::{Lesson, Verdict, lesson_1, lesson_2};
+use gradus_course::{Lesson, Verdict, lesson_1, lesson_2, lesson_3};
 
 /// Seeds of students.
 const SEEDS: [u64; 4] = [1, 2, 3, 0xfeed_beef];
@@ -45,8 +51,21 @@ macro_rules! lesson_2 {
     };
 }
 
+macro_rules! lesson_3 {
+    ($module:ident) => {
+        lesson_3::lesson(lesson_3::Answers {
+            returns: $module::returns,
+            first_visit: $module::first_visit,
+            td_error: $module::td_error,
+            n_step_return: $module::n_step_return,
+            lambda_returns: $module::lambda_returns,
+            weighted_importance: $module::weighted_importance,
+        })
+    };
+}
+
 fn answers() -> Vec<Lesson> {
-    vec![lesson_1!(answers_1), lesson_2!(answers_2)]
+    vec![lesson_1!(answers_1), lesson_2!(answers_2), lesson_3!(answers_3)]
 }
 
 fn assert_all(lessons: &[Lesson], expected: &Verdict, what: &str) {
@@ -70,12 +89,15 @@ fn three_other_correct_forms_of_each_pass() {
     for (number, form) in (1..).zip(forms::lesson_2::forms()) {
         assert_all(&[lesson_2::lesson(form)], &Verdict::Right, &format!("form {number}"));
     }
+    for (number, form) in (1..).zip(forms::lesson_3::forms()) {
+        assert_all(&[lesson_3::lesson(form)], &Verdict::Right, &format!("form {number}"));
+    }
 }
 
 #[test]
 fn every_template_is_not_written_yet() {
     std::panic::set_hook(Box::new(|_| ()));
-    assert_all(&[lesson_1!(templates_1), lesson_2!(templates_2)], &Verdict::NotWritten, "template");
+    assert_all(&[lesson_1!(templates_1), lesson_2!(templates_2), lesson_3!(templates_3)], &Verdict::NotWritten, "template");
 }
 
 /// The list fits into 80 columns.
