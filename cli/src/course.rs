@@ -43,6 +43,13 @@ pub(crate) enum Course {
         /// Exercise, such as 1.2
         number: String,
     },
+    /// Grade the submissions for a lesson: LESSON FOLDER [--json FILE] [--csv FILE] [--gradescope DIR] [--seed N].
+    #[command(disable_help_flag = true)]
+    Grade {
+        /// Lesson, folder and options; --help says more
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        arguments: Vec<String>,
+    },
     /// Check again whenever a file is saved.
     Watch {
         /// Lesson (1) or exercise (1.2) [default: the lesson that was saved]
@@ -66,6 +73,10 @@ pub(crate) fn run(course: &Course) -> Result<u8, Error> {
         Course::Hint { number } => here(&["hint", number]),
         Course::Solution { number } => here(&["solution", number]),
         Course::Reset { number } => here(&["reset", number]),
+        Course::Grade { arguments } => {
+            let words: Vec<&str> = std::iter::once("grade").chain(arguments.iter().map(String::as_str)).collect();
+            here(&words)
+        }
         Course::Watch { number } => here(&words("watch", number.as_deref())),
     }
 }

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use crate::exercise::About;
+use crate::grade;
 use crate::lessons::{self, LESSONS, Sheets};
 use crate::run::{self, OPEN, RIGHT, TOO_SLOW, command};
 use crate::terminal::{Style, wrapped};
@@ -27,7 +28,7 @@ A course in reinforcement learning whose exercises check themselves.
   solution N       our answer to exercise N, once yours is right
   reset N          puts the template of exercise N back
   watch [N]        checks again whenever a file is saved
-  grade FOLDER     grades the submissions in a folder; grade --help says more
+  grade N FOLDER   grades the submissions for lesson N; grade --help says more
 ";
 
 /// Runs the command of a course with the arguments of the process.
@@ -46,6 +47,11 @@ pub fn main() -> ExitCode {
         ["hint", number] => hint(number),
         ["solution", number] => solution(number),
         ["reset", number] => reset(number),
+        ["grade", "--help" | "-h"] => {
+            print!("{}", grade::HELP.replace("Usage: grade", &format!("Usage: {} grade", command())));
+            Ok(0)
+        }
+        ["grade", ref rest @ ..] => grade::grade(rest),
         ["watch"] => watch(None),
         ["watch", number] => watch(Some(number)),
         ["check" | "watch" | "hint" | "solution" | "reset", first, ..] if words.len() > 2 => {
@@ -63,7 +69,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn in_words<T>(result: std::io::Result<T>, action: &str, path: &Path) -> Told<T> {
+pub(crate) fn in_words<T>(result: std::io::Result<T>, action: &str, path: &Path) -> Told<T> {
     result.map_err(|error| format!("cannot {action} {}: {error}", path.display()))
 }
 
@@ -86,7 +92,7 @@ fn begin(dir: &Path) -> Told<u8> {
 }
 
 /// Returns the lesson of a number such as `1` or `1.2`, and the exercise, if it is one.
-fn find(number: &str) -> Told<(&'static Sheets, Option<About>)> {
+pub(crate) fn find(number: &str) -> Told<(&'static Sheets, Option<About>)> {
     let lesson = number.split('.').next().unwrap_or_default();
     let Some(sheets) = LESSONS.iter().find(|sheets| sheets.number.to_string() == lesson) else {
         return Err(format!("expected a lesson from 1 to {}, or an exercise such as 1.2, got `{number}`", LESSONS.len()));
@@ -148,7 +154,7 @@ fn checked(lesson: u32, about: About, is_quiet: bool) -> Told<State> {
     }
 }
 
-fn of_lesson(lesson: u32) -> Vec<About> {
+pub(crate) fn of_lesson(lesson: u32) -> Vec<About> {
     lessons::all().into_iter().filter(|about| about.number.split('.').next() == Some(&lesson.to_string())).collect()
 }
 

@@ -6,6 +6,7 @@
 
 mod command;
 mod exercise;
+mod grade;
 pub mod lesson_1;
 pub mod lesson_2;
 pub mod lesson_3;
@@ -19,5 +20,5 @@ pub use command::main;
 pub use exercise::{About, Check, Checked, Exercise, Lesson, Mistake, Trial, Verdict};
 pub use gradus_envs::tabular::{Outcome, Table};
 pub use lesson_3::End;
-pub use run::check;
+pub use run::{check, check_graded};
 pub use sheet::{Entry, Sheet, Value};

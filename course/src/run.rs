@@ -6,7 +6,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::exercise::{About, Lesson, Verdict};
+use crate::grade::confine::confine;
 use crate::sheet;
 use crate::terminal::{Style, wrapped};
 
@@ -58,6 +61,39 @@ pub fn check(lesson: Lesson) -> ExitCode {
         Verdict::NotWritten => ExitCode::from(OPEN),
         Verdict::Wrong { .. } => ExitCode::FAILURE,
     }
+}
+
+/// What is said of a function that is right.
+pub(crate) const RIGHT_WORD: &str = "right";
+
+/// As [`check`], for grading. The arguments are the number of the exercise and the seed; standard input has a word that begins each line which
+/// this program itself prints, so that a function that prints cannot give itself a mark. Before the function is called, the process is confined.
+pub fn check_graded(lesson: Lesson) -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut word = String::new();
+    let is_read = std::io::stdin().read_line(&mut word).is_ok();
+    let exercise = lesson.exercises.iter().find(|exercise| Some(exercise.about().number) == arguments.first().map(String::as_str));
+    let seed = arguments.get(1).and_then(|seed| seed.parse().ok());
+    let (Some(exercise), Some(seed), true) = (exercise, seed, is_read) else { return ExitCode::from(2) };
+    let word = word.trim().to_owned();
+    say(&format!("\n{word}{}", json!({ "isolated": confine() })));
+    let late = {
+        let word = word.clone();
+        move || {
+            let says = format!("has not returned within {} seconds: {}", LIMIT.as_secs(), sheet::now());
+            say(&format!("\n{word}{}", json!({ "right": false, "says": says })));
+        }
+    };
+    let (is_right, says) = match in_time(late, || exercise.verdict(seed)) {
+        Verdict::Right => (true, RIGHT_WORD.into()),
+        Verdict::NotWritten => (false, "not written".into()),
+        Verdict::Wrong { place, values: [expected, got], mistake } => {
+            let named = mistake.map(|[says, _]| format!("; this is what one gets if {says}")).unwrap_or_default();
+            (false, format!("{place}: expected {expected}, got {got}{named}"))
+        }
+    };
+    say(&format!("\n{word}{}", json!({ "right": is_right, "says": says })));
+    ExitCode::SUCCESS
 }
 
 /// Runs `work` without the messages of panics. If it does not return in time, calls `late` and ends the program.

@@ -81,6 +81,17 @@ fn every_answer_passes() {
     assert_all(&answers(), &Verdict::Right, "answer");
 }
 
+/// A student's seed is any number.
+#[test]
+fn every_answer_passes_for_all_seeds() {
+    let seeds = std::env::var("GRADUS_SEEDS").map_or(100, |count| count.parse().unwrap());
+    for exercise in answers().iter().flat_map(|lesson| &lesson.exercises) {
+        for seed in 1000..1000 + seeds {
+            assert_eq!(exercise.verdict(seed), Verdict::Right, "{}, seed {seed}", exercise.about().name);
+        }
+    }
+}
+
 #[test]
 fn three_other_correct_forms_of_each_pass() {
     for (number, form) in (1..).zip(forms::lesson_1::forms()) {
