@@ -11,7 +11,7 @@ use crate::exercise::About;
 use crate::grade;
 use crate::lessons::{self, LESSONS, Sheets};
 use crate::run::{self, OPEN, RIGHT, TOO_SLOW, command};
-use crate::terminal::{Style, wrapped};
+use crate::terminal::{Style, say, wrapped};
 
 /// An error in one line.
 pub(crate) type Told<T> = Result<T, String>;
@@ -37,7 +37,7 @@ pub fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words[..] {
         [] | ["help" | "--help" | "-h"] => {
-            print!("{}", HELP.replace("  list ", &format!("Usage: {} COMMAND\n\n  list ", command())));
+            say(HELP.replace("  list ", &format!("Usage: {} COMMAND\n\n  list ", command())).trim_end());
             Ok(0)
         }
         ["begin"] => begin(Path::new(".")),
@@ -48,7 +48,7 @@ pub fn main() -> ExitCode {
         ["solution", number] => solution(number),
         ["reset", number] => reset(number),
         ["grade", "--help" | "-h"] => {
-            print!("{}", grade::HELP.replace("Usage: grade", &format!("Usage: {} grade", command())));
+            say(grade::HELP.replace("Usage: grade", &format!("Usage: {} grade", command())).trim_end());
             Ok(0)
         }
         ["grade", ref rest @ ..] => grade::grade(rest),
@@ -87,7 +87,7 @@ fn begin(dir: &Path) -> Told<u8> {
         write(dir.join(format!("src/lesson_{number}.rs")), template)?;
         write(dir.join(format!("src/bin/lesson-{number}.rs")), check)?;
     }
-    println!("{} exercises; begin with src/lesson_1.rs and `{} check 1`", lessons::all().len(), command());
+    say(&format!("{} exercises; begin with src/lesson_1.rs and `{} check 1`", lessons::all().len(), command()));
     Ok(0)
 }
 
@@ -147,7 +147,7 @@ fn checked(lesson: u32, about: About, is_quiet: bool) -> Told<State> {
         Some(1 | TOO_SLOW) => Ok(State::Wrong),
         _ => {
             if !is_quiet {
-                println!("{}", run::crashed(about, &status, Style::of_terminal()));
+                say(&run::crashed(about, &status, Style::of_terminal()));
             }
             Ok(State::Wrong)
         }
@@ -167,13 +167,13 @@ fn check(number: &str) -> Told<u8> {
     if !compile(sheets.number, true)? {
         return Ok(1);
     }
-    println!("{}\n", Style::of_terminal().bold(&format!("Lesson {}: {}", sheets.number, sheets.title)));
+    say(&format!("{}\n", Style::of_terminal().bold(&format!("Lesson {}: {}", sheets.number, sheets.title))));
     let wanted = about.map_or_else(|| of_lesson(sheets.number), |about| vec![about]);
     let states: Vec<State> = wanted.iter().map(|about| checked(sheets.number, *about, false)).collect::<Told<_>>()?;
     let right = states.iter().filter(|state| **state == State::Right).count();
     let next = wanted.iter().zip(&states).find(|(_, state)| **state != State::Right);
     let hint = next.map(|(about, _)| format!(" For a hint: {} hint {}", command(), about.number)).unwrap_or_default();
-    println!("\n{right} of {} right.{hint}", wanted.len());
+    say(&format!("\n{right} of {} right.{hint}", wanted.len()));
     Ok(u8::from(right < wanted.len()))
 }
 
@@ -181,10 +181,10 @@ fn list() -> Told<u8> {
     let style = Style::of_terminal();
     let mut right = 0;
     for Sheets { number: lesson, title, .. } in LESSONS {
-        println!("{}", style.bold(&format!("Lesson {lesson}: {title}")));
+        say(&style.bold(&format!("Lesson {lesson}: {title}")));
         let compiles = compile(*lesson, false)?;
         if !compiles {
-            println!("  {}", style.bad(&format!("src/lesson_{lesson}.rs does not compile; `{} check {lesson}` says why", command())));
+            say(&format!("  {}", style.bad(&format!("src/lesson_{lesson}.rs does not compile; `{} check {lesson}` says why", command()))));
         }
         for about in of_lesson(*lesson) {
             let state = if compiles { checked(*lesson, about, true)? } else { State::Open };
@@ -194,11 +194,11 @@ fn list() -> Told<u8> {
                 State::Open => style.faint("open "),
             };
             right += u32::from(state == State::Right);
-            println!("  {}  {mark}  {:<24}{}", style.bold(about.number), about.name, style.faint(about.title));
+            say(&format!("  {}  {mark}  {:<24}{}", style.bold(about.number), about.name, style.faint(about.title)));
         }
-        println!();
+        say("");
     }
-    println!("{right} of {} right.", lessons::all().len());
+    say(&format!("{right} of {} right.", lessons::all().len()));
     Ok(0)
 }
 
@@ -208,16 +208,16 @@ fn hint(number: &str) -> Told<u8> {
     let read: usize = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     let shown = (read + 1).min(about.hints.len());
     for (number, hint) in (1..).zip(&about.hints[..shown]) {
-        println!("{}", wrapped(&format!("{number}."), 4, hint));
+        say(&wrapped(&format!("{number}."), 4, hint));
     }
     if shown == about.hints.len() {
-        println!(
+        say(&format!(
             "\nThese are all hints. The lesson says more: gradus guide lesson-{}#{}",
             number.split('.').next().unwrap_or_default(),
             about.section
-        );
+        ));
     } else {
-        println!("\nFor the next hint, type the same again ({shown} of {}).", about.hints.len());
+        say(&format!("\nFor the next hint, type the same again ({shown} of {}).", about.hints.len()));
     }
     in_words(fs::create_dir_all(NOTES), "create", Path::new(NOTES))?;
     in_words(fs::write(&path, shown.to_string()), "write", &path)?;
@@ -254,11 +254,11 @@ fn solution(number: &str) -> Told<u8> {
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("answers/lesson_{}.rs", sheets.number));
     let Ok(text) = fs::read_to_string(&path) else {
-        println!("Yours is right. Our answers are not part of this download; your lecturer has them.");
+        say("Yours is right. Our answers are not part of this download; your lecturer has them.");
         return Ok(0);
     };
     let own = part(&text, about.number).map_or("", |place| &text[place]);
-    println!("{}", own.lines().skip(1).collect::<Vec<_>>().join("\n").trim_end());
+    say(own.lines().skip(1).collect::<Vec<_>>().join("\n").trim_end());
     Ok(0)
 }
 
@@ -277,7 +277,7 @@ fn reset(number: &str) -> Told<u8> {
     let mut new = text.clone();
     new.replace_range(place, template);
     in_words(fs::write(&path, new), "write", &path)?;
-    println!("{} is the template again; the file as it was: {}", about.name, kept.display());
+    say(&format!("{} is the template again; the file as it was: {}", about.name, kept.display()));
     Ok(0)
 }
 
@@ -295,10 +295,10 @@ fn watch(number: Option<&str>) -> Told<u8> {
     let style = Style::of_terminal();
     loop {
         if let Some(i) = now {
-            print!("{}", style.cleared());
+            say(style.cleared());
             let lesson = watched[i].number.to_string();
             check(number.unwrap_or(&lesson))?;
-            println!("\n{}", style.faint(&format!("Waiting for src/lesson_{lesson}.rs to be saved; Ctrl-C ends.")));
+            say(&format!("\n{}", style.faint(&format!("Waiting for src/lesson_{lesson}.rs to be saved; Ctrl-C ends."))));
         }
         thread::sleep(Duration::from_millis(200));
         now = (0..watched.len()).find(|i| changed(watched[*i]) != times[*i]);

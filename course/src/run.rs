@@ -1,6 +1,5 @@
 //! The program of a lesson: checks the functions of a student and says what it found.
 
-use std::io::Write;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::mpsc;
 use std::thread;
@@ -11,7 +10,7 @@ use serde_json::json;
 use crate::exercise::{About, Lesson, Verdict};
 use crate::grade::confine::confine;
 use crate::sheet;
-use crate::terminal::{Style, wrapped};
+use crate::terminal::{Style, say, wrapped};
 
 /// Seed of the inputs outside of grading.
 pub(crate) const SEED: u64 = 1;
@@ -148,11 +147,4 @@ pub(crate) fn told(about: About, verdict: &Verdict, style: Style) -> String {
             lines.join("\n")
         }
     }
-}
-
-/// Writes a line to standard output at once.
-pub(crate) fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{text}");
-    let _ = out.flush();
 }

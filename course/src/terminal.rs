@@ -1,6 +1,6 @@
 //! Text for a terminal of 80 columns, with or without colours.
 
-use std::io::{IsTerminal, stdout};
+use std::io::{IsTerminal, Write, stdout};
 
 /// Columns of a line.
 const WIDTH: usize = 80;
@@ -49,6 +49,13 @@ impl Style {
     pub(crate) fn cleared(self) -> &'static str {
         if self.has_colours { "\u{1b}[2J\u{1b}[H" } else { "" }
     }
+}
+
+/// Prints a line at once. A reader who has gone is no error.
+pub(crate) fn say(line: &str) {
+    let mut out = stdout().lock();
+    let _ = writeln!(out, "{line}");
+    let _ = out.flush();
 }
 
 /// Breaks a text into lines that begin with `indent` spaces, the first of them with `first`, which is as wide. A word that is longer than a

@@ -18,6 +18,7 @@ use crate::command::{Told, find, in_words, of_lesson};
 use crate::exercise::About;
 use crate::lessons::Sheets;
 use crate::run::{self, LIMIT};
+use crate::terminal::say;
 
 /// Largest submission.
 const MOST_SOURCE: u64 = 1 << 20;
@@ -72,11 +73,11 @@ pub(crate) fn grade(arguments: &[&str]) -> Told<u8> {
     let mut all = Vec::new();
     for (name, path) in submissions {
         let graded = workshop.grade(&name, &path, options.seed);
-        println!("{}", report::line(&graded));
+        say(&report::line(&graded));
         all.push(graded);
     }
     if all.iter().any(|graded| !graded.is_isolated && graded.problem.is_none()) {
-        println!("not isolated: on this computer a submission can read and write your files");
+        say("not isolated: on this computer a submission can read and write your files");
     }
     let write = |path: &Path, text: String| {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
