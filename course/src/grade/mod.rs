@@ -226,6 +226,9 @@ impl Workshop {
         let word = format!("{:016x}", secret());
         let mut command = Command::new(program);
         command.arg(about.number).arg(seed.to_string()).env_clear().env("RUST_BACKTRACE", "0").current_dir(self.dir.join("empty"));
+        if let Some(tunables) = std::env::var_os("GLIBC_TUNABLES") {
+            command.env("GLIBC_TUNABLES", tunables); // which vector instructions the C library uses
+        }
         let ran = within(&mut command, LIMIT + Duration::from_secs(5), MOST_OUTPUT, format!("{word}\n").as_bytes());
         let (mut is_right, mut is_isolated, says) = match ran {
             Err(error) => (false, true, format!("cannot run: {error}")),
