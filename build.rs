@@ -77,10 +77,11 @@ fn code() -> u64 {
     hash
 }
 
-/// Writes two lists of pages: all of them, for `gradus guide`, and a module for each page about agents, for the documentation of the crate.
+/// Writes lists of pages: all of them, for `gradus guide`, and a module for each page about agents and each lesson, for the documentation of
+/// the crate.
 fn write_pages() {
-    let (mut pages, mut modules) = (String::new(), String::new());
-    for folder in ["docs", "docs/agents"] {
+    let (mut pages, mut modules) = (String::new(), [const { String::new() }; 2]);
+    for folder in ["docs", "docs/agents", "docs/course"] {
         println!("cargo:rerun-if-changed={folder}");
         let mut files: Vec<PathBuf> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
         files.retain(|file| file.extension().is_some_and(|ending| ending == "md"));
@@ -90,17 +91,25 @@ fn write_pages() {
             let path = file.to_string_lossy().replace('\\', "/");
             let text = format!(r#"include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/{path}"))"#);
             pages += &format!("({name:?}, {text}),\n");
-            if folder == "docs/agents" && name != "agents" {
+            let family = ["docs/agents", "docs/course"].iter().position(|known| *known == folder);
+            if let Some(family) = family.filter(|_| name != "agents") {
                 let page = read(&file);
-                let summary = page.lines().nth(2).and_then(|line| line.split_inclusive(". ").next()).unwrap_or_default().trim();
+                let summary = page
+                    .lines()
+                    .find(|line| !line.is_empty() && !line.starts_with(['#', '<']))
+                    .and_then(|line| line.split_inclusive(". ").next())
+                    .unwrap_or_default()
+                    .trim();
                 let frame = r#"#[doc = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide.html"))]"#;
-                modules += &format!("/// {summary}\n///\n#[doc = {text}]\n///\n{frame}\npub mod {} {{}}\n", name.replace('-', "_"));
+                modules[family] += &format!("/// {summary}\n///\n#[doc = {text}]\n///\n{frame}\npub mod {} {{}}\n", name.replace('-', "_"));
             }
         }
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     fs::write(out.join("pages.rs"), format!("[{pages}]")).expect("the output folder can be written");
-    fs::write(out.join("agents.rs"), modules).expect("the output folder can be written");
+    for (name, modules) in ["agents.rs", "course.rs"].iter().zip(modules) {
+        fs::write(out.join(name), modules).expect("the output folder can be written");
+    }
 }
 
 /// Returns a file's text with `\n` line ends; empty if the file cannot be read.

@@ -1,6 +1,7 @@
 //! The pages of the folder `docs/`. `cargo test --doc` runs the code in these pages.
 
-/// The pages: their names and their texts in Markdown, for `gradus guide`. `build.rs` lists the files of `docs/` and `docs/agents/`.
+/// The pages: their names and their texts in Markdown, for `gradus guide`. `build.rs` lists the files of `docs/`, `docs/agents/` and
+/// `docs/course/`.
 pub const PAGES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
 /// How data flows, where to find each part, and where a NaN is caught.
@@ -35,6 +36,12 @@ pub mod your_own_agent {}
 #[cfg(doc)]
 pub mod agents {
     include!(concat!(env!("OUT_DIR"), "/agents.rs"));
+}
+
+/// The course: a lesson a page, with exercises that check themselves.
+#[cfg(doc)]
+pub mod course {
+    include!(concat!(env!("OUT_DIR"), "/course.rs"));
 }
 
 /// How to write an environment in under 60 lines, check it and register it; masks, continuous actions, text tasks.

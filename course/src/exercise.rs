@@ -81,6 +81,9 @@ pub trait Checked: Send + Sync {
     /// Checks the function with inputs from the seed.
     fn verdict(&self, seed: u64) -> Verdict;
 
+    /// Returns the sections of the lesson's page that its messages name.
+    fn sections(&self) -> Vec<&'static str>;
+
     /// Returns the exercise with each of the known mistakes as its function, and what is wrong.
     fn with_mistakes(&self) -> Vec<(&'static str, Box<dyn Checked>)>;
 }
@@ -117,6 +120,10 @@ impl<F: Copy + Send + Sync> Checked for Answered<F> {
             return Verdict::Wrong { place: wrong.place.clone(), values: [wrong.expected.clone(), wrong.got.clone()], mistake };
         }
         Verdict::Right
+    }
+
+    fn sections(&self) -> Vec<&'static str> {
+        std::iter::once(self.exercise.about.section).chain(self.exercise.mistakes.iter().map(|mistake| mistake.section)).collect()
     }
 
     fn with_mistakes(&self) -> Vec<(&'static str, Box<dyn Checked>)> {

@@ -111,6 +111,20 @@ fn every_template_is_not_written_yet() {
     assert_all(&[lesson_1!(templates_1), lesson_2!(templates_2), lesson_3!(templates_3)], &Verdict::NotWritten, "template");
 }
 
+/// `gradus guide lesson-1#exploration` finds the sections that messages name.
+#[test]
+fn sections_are_those_of_the_pages() {
+    for lesson in answers() {
+        let path = format!("{}/../docs/course/lesson-{}.md", env!("CARGO_MANIFEST_DIR"), lesson.number);
+        let page = std::fs::read_to_string(path).unwrap();
+        let headings: Vec<String> =
+            page.lines().filter_map(|line| line.strip_prefix("## ")).map(|line| line.to_lowercase().replace(' ', "-")).collect();
+        for section in lesson.exercises.iter().flat_map(|exercise| exercise.sections()) {
+            assert!(headings.iter().any(|heading| heading == section), "lesson {}: {section}", lesson.number);
+        }
+    }
+}
+
 /// The list fits into 80 columns.
 #[test]
 fn titles_are_short() {

@@ -227,6 +227,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('hint', 'hint', [CompletionResultType]::ParameterValue, 'Give a hint. Each call says more')
             [CompletionResult]::new('solution', 'solution', [CompletionResultType]::ParameterValue, 'Show our answer to an exercise, once yours is right')
             [CompletionResult]::new('reset', 'reset', [CompletionResultType]::ParameterValue, 'Put the template of an exercise back')
+            [CompletionResult]::new('grade', 'grade', [CompletionResultType]::ParameterValue, 'Grade the submissions for a lesson: LESSON FOLDER [--json FILE] [--csv FILE] [--gradescope DIR] [--seed N]')
             [CompletionResult]::new('watch', 'watch', [CompletionResultType]::ParameterValue, 'Check again whenever a file is saved')
             break
         }
@@ -259,6 +260,9 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         'gradus;course;reset' {
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;course;grade' {
             break
         }
         'gradus;course;watch' {

@@ -124,6 +124,9 @@ _gradus() {
             gradus__subcmd__course,check)
                 cmd="gradus__subcmd__course__subcmd__check"
                 ;;
+            gradus__subcmd__course,grade)
+                cmd="gradus__subcmd__course__subcmd__grade"
+                ;;
             gradus__subcmd__course,hint)
                 cmd="gradus__subcmd__course__subcmd__hint"
                 ;;
@@ -599,7 +602,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__course)
-            opts="-h --help new list check hint solution reset watch"
+            opts="-h --help new list check hint solution reset grade watch"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -614,6 +617,20 @@ _gradus() {
             ;;
         gradus__subcmd__course__subcmd__check)
             opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__course__subcmd__grade)
+            opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

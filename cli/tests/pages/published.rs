@@ -10,12 +10,14 @@ fn root() -> &'static Path {
     gradus_testing::root()
 }
 
-/// Returns the README and every page of results.
+/// Returns the README, the lessons and every page of results.
 fn all_pages() -> Vec<PathBuf> {
     let in_folders_of =
         |folder: &str| fs::read_dir(root().join(folder)).into_iter().flatten().map(|entry| entry.unwrap().path().join("README.md"));
     let folders = in_folders_of("results").chain(in_folders_of("results/reproductions"));
-    std::iter::once(root().join("README.md")).chain(folders).filter(|path| path.is_file()).collect()
+    let lessons = fs::read_dir(root().join("docs/course")).unwrap().map(|entry| entry.unwrap().path());
+    let lessons = lessons.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    std::iter::once(root().join("README.md")).chain(lessons).chain(folders).filter(|path| path.is_file()).collect()
 }
 
 #[test]
