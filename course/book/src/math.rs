@@ -10,7 +10,7 @@ use crate::map_prose;
 pub(crate) fn rendered(text: &str, page: &str) -> Result<String> {
     map_prose(text, |prose| {
         let blocks: Vec<&str> = prose.split("$$").collect();
-        if blocks.len() % 2 == 0 {
+        if blocks.len().is_multiple_of(2) {
             return Err(anyhow!("{page}: expected pairs of $$, got an odd number"));
         }
         let mut out = String::new();
