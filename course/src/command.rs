@@ -9,12 +9,9 @@ use std::time::{Duration, SystemTime};
 
 use crate::exercise::About;
 use crate::grade;
-use crate::lessons::{self, LESSONS, Sheets};
+use crate::lessons::{self, LESSONS, Sheets, Told, find, in_words, of_lesson};
 use crate::run::{self, OPEN, RIGHT, TOO_SLOW, command};
 use crate::terminal::{Style, say, wrapped};
-
-/// An error in one line.
-pub(crate) type Told<T> = Result<T, String>;
 
 /// The folder of the course's own notes in a student's folder: how many hints were read, and what `reset` replaced.
 const NOTES: &str = ".course";
@@ -69,10 +66,6 @@ pub fn main() -> ExitCode {
     }
 }
 
-pub(crate) fn in_words<T>(result: std::io::Result<T>, action: &str, path: &Path) -> Told<T> {
-    result.map_err(|error| format!("cannot {action} {}: {error}", path.display()))
-}
-
 /// Writes the files of all lessons that are not there yet.
 fn begin(dir: &Path) -> Told<u8> {
     let write = |path: PathBuf, text: &str| {
@@ -89,22 +82,6 @@ fn begin(dir: &Path) -> Told<u8> {
     }
     say(&format!("{} exercises; begin with src/lesson_1.rs and `{} check 1`", lessons::all().len(), command()));
     Ok(0)
-}
-
-/// Returns the lesson of a number such as `1` or `1.2`, and the exercise, if it is one.
-pub(crate) fn find(number: &str) -> Told<(&'static Sheets, Option<About>)> {
-    let lesson = number.split('.').next().unwrap_or_default();
-    let Some(sheets) = LESSONS.iter().find(|sheets| sheets.number.to_string() == lesson) else {
-        return Err(format!("expected a lesson from 1 to {}, or an exercise such as 1.2, got `{number}`", LESSONS.len()));
-    };
-    if lesson == number {
-        return Ok((sheets, None));
-    }
-    let own = of_lesson(sheets.number);
-    match own.iter().find(|about| about.number == number) {
-        Some(about) => Ok((sheets, Some(*about))),
-        None => Err(format!("expected an exercise from {lesson}.1 to {lesson}.{}, got `{number}`", own.len())),
-    }
 }
 
 fn exercise(number: &str) -> Told<(&'static Sheets, About)> {
@@ -152,10 +129,6 @@ fn checked(lesson: u32, about: About, is_quiet: bool) -> Told<State> {
             Ok(State::Wrong)
         }
     }
-}
-
-pub(crate) fn of_lesson(lesson: u32) -> Vec<About> {
-    lessons::all().into_iter().filter(|about| about.number.split('.').next() == Some(&lesson.to_string())).collect()
 }
 
 fn check_all() -> Told<u8> {

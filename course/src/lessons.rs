@@ -1,7 +1,17 @@
 //! The lessons of the course.
 
+use std::path::Path;
+
 use crate::exercise::About;
 use crate::{lesson_1, lesson_2, lesson_3};
+
+/// An error in one line.
+pub(crate) type Told<T> = Result<T, String>;
+
+/// An error of the system in one line.
+pub(crate) fn in_words<T>(result: std::io::Result<T>, action: &str, path: &Path) -> Told<T> {
+    result.map_err(|error| format!("cannot {action} {}: {error}", path.display()))
+}
 
 /// The files of a lesson.
 #[derive(Debug)]
@@ -46,4 +56,25 @@ pub(crate) const LESSONS: &[Sheets] = &[
 /// Returns what stands above each exercise of all lessons.
 pub(crate) fn all() -> Vec<About> {
     LESSONS.iter().flat_map(|sheets| (sheets.abouts)()).collect()
+}
+
+/// Returns what stands above each exercise of a lesson.
+pub(crate) fn of_lesson(lesson: u32) -> Vec<About> {
+    all().into_iter().filter(|about| about.number.split('.').next() == Some(&lesson.to_string())).collect()
+}
+
+/// Returns the lesson of a number such as `1` or `1.2`, and the exercise, if it is one.
+pub(crate) fn find(number: &str) -> Told<(&'static Sheets, Option<About>)> {
+    let lesson = number.split('.').next().unwrap_or_default();
+    let Some(sheets) = LESSONS.iter().find(|sheets| sheets.number.to_string() == lesson) else {
+        return Err(format!("expected a lesson from 1 to {}, or an exercise such as 1.2, got `{number}`", LESSONS.len()));
+    };
+    if lesson == number {
+        return Ok((sheets, None));
+    }
+    let own = of_lesson(sheets.number);
+    match own.iter().find(|about| about.number == number) {
+        Some(about) => Ok((sheets, Some(*about))),
+        None => Err(format!("expected an exercise from {lesson}.1 to {lesson}.{}, got `{number}`", own.len())),
+    }
 }

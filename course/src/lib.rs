@@ -5,6 +5,7 @@
 //! check names the mistake and the section to read.
 
 mod command;
+mod confine;
 mod exercise;
 mod grade;
 pub mod lesson_1;

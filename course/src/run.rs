@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::confine::confine;
 use crate::exercise::{About, Lesson, Verdict};
-use crate::grade::confine::confine;
 use crate::sheet;
 use crate::terminal::{Style, say, wrapped};
 

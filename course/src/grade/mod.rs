@@ -1,6 +1,5 @@
 //! Grades the submissions in a folder, each in processes of its own.
 
-pub(crate) mod confine;
 mod report;
 mod scan;
 
@@ -14,9 +13,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 
-use crate::command::{Told, find, in_words, of_lesson};
 use crate::exercise::About;
-use crate::lessons::Sheets;
+use crate::lessons::{Sheets, Told, find, in_words, of_lesson};
 use crate::run::{self, LIMIT};
 use crate::terminal::say;
 

@@ -3,8 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::Graded;
-use crate::command::of_lesson;
-use crate::lessons::Sheets;
+use crate::lessons::{Sheets, of_lesson};
 
 fn right(graded: &Graded) -> usize {
     graded.marks.iter().filter(|mark| mark.is_right).count()
