@@ -22,6 +22,7 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
             ("course/lesson-1.md", "1 Bandits"),
             ("course/lesson-2.md", "2 Dynamic programming"),
             ("course/lesson-3.md", "3 Monte Carlo and TD"),
+            ("course/lecturer.md", "For the lecturer"),
         ],
     ),
     (
