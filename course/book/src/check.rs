@@ -9,6 +9,7 @@ use anyhow::{Result, bail};
 /// Checks that links lead to files and sections that exist, and that nothing is loaded from another host. Returns the numbers of pages and
 /// of links.
 pub(crate) fn check(out: &Path) -> Result<(usize, usize)> {
+    let out = &out.canonicalize()?;
     let mut pages = BTreeMap::new();
     read(out, &mut pages)?;
     let (mut followed, mut faults) = (0, Vec::new());
