@@ -35,8 +35,8 @@ mkdir -p target/packages
 rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/{src,cache}/-*/gradus-*
 cargo package --workspace --exclude gradus-benches --allow-dirty --locked --no-metadata --target-dir target/packages >$log 2>&1 ||
   { cat $log; fail "expected packages that build, got the errors above"; }
-# the profile names crates of the workspace that a single package does not depend on
-if grep '^warning' $log | grep -v '^warning: profile package spec'; then
+# the profile names crates of the workspace that a single package does not depend on; the course's test needs the answers, which stay here
+if grep '^warning' $log | grep -vE '^warning: (profile package spec|ignoring test `exercises`)'; then
   fail "expected no warnings, see $log"
 fi
 
