@@ -112,7 +112,7 @@ fn make(dir: &Path, path: Option<&Path>) -> Result<u8, Error> {
     say("The course is built once:");
     let code = call(dir, &["begin"], true)?;
     if code == 0 {
-        say(format!("cd {} && {} course check 1", quoted(&dir.display().to_string()), program_name()));
+        say(format!("cd {} && cargo run -- check 1", quoted(&dir.display().to_string())));
     }
     Ok(code)
 }
