@@ -55,6 +55,7 @@ replaced prints regret 'loop { println!("a megabyte") }'
 replaced exits regret 'std::process::exit(0)'
 replaced recurses regret 'let mut all = regret(values, arms); all.push(0.0); all'
 replaced includes regret 'let _ = include_str!("../Cargo.toml"); vec![]'
+replaced asks regret 'let _ = gradus_course::lesson_1::lesson; vec![]'
 replaced reads regret "vec![std::fs::read_to_string(\"$root/course/answers/lesson_1.rs\").map_or(0.0, |_| 1.0)]"
 replaced writes regret "let _ = std::fs::write(\"$dir/written\", \"\"); vec![]"
 replaced named regret 'arms.iter().map(|arm| values.iter().copied().fold(f64::MIN, f64::max) - values[*arm]).collect()'
@@ -63,6 +64,7 @@ grades first
 cat >"$dir/expected" <<END
 student,right,1.1,1.2,1.3,1.4,1.5,1.6,problem
 allocates,5,1,1,1,1,1,0,
+asks,0,0,0,0,0,0,0,"line 50: expected the functions of the template, got gradus_course, of which only Table, Outcome and End are allowed"
 bytes,0,0,0,0,0,0,0,"expected text in UTF-8, got other bytes"
 exits,5,1,1,1,1,1,0,
 includes,0,0,0,0,0,0,0,"line 50: expected the functions of the template, got include_str!, which reads another file"
@@ -94,4 +96,4 @@ GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX512F,-FMA,-AVX_Fast_Unaligned_Load gra
 for file in json csv txt; do cmp "$dir/first.$file" "$dir/second.$file" || fail "expected the same $file"; done
 said=$("$gradus" course grade 1 "$dir/none" 2>&1 || true)
 grep -q 'expected submissions, NAME.rs or NAME/lesson_1.rs, got none' <<<"$said" || fail "expected one line"
-echo "course: templates, answers, hints and 16 submissions as expected"
+echo "course: templates, answers, hints and 17 submissions as expected"

@@ -129,12 +129,6 @@ fn call(dir: &Path, arguments: &[&str], shows_build: bool) -> Result<u8, Error> 
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(dir).arg("run").args((!shows_build).then_some("--quiet")).args(["--bin", "course", "--"]).args(arguments);
-    // variables of the cargo that runs this program would decide what that one builds
-    std::env::vars_os().map(|(name, _)| name).filter(|name| name.to_string_lossy().starts_with("CARGO_")).for_each(|name| {
-        if !["CARGO_HOME", "CARGO_TARGET_DIR"].iter().any(|kept| name == *kept) {
-            command.env_remove(name);
-        }
-    });
     let status = command.env("GRADUS_COURSE", format!("{} course", program_name())).stdin(Stdio::inherit()).status();
     let status = status.map_err(|source| io("run", Path::new("cargo"), source))?;
     Ok(status.code().map_or(1, |code| u8::try_from(code).unwrap_or(1)))

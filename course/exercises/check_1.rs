@@ -6,10 +6,11 @@ mod lesson_1;
 
 use std::process::ExitCode;
 
-use gradus_course::lesson_1::{Answers, lesson};
-use lesson_1::*;
-
 fn main() -> ExitCode {
+    // here, where the functions of the file cannot reach them
+    use gradus_course::lesson_1::{Answers, lesson};
+    use lesson_1::*;
+
     gradus_course::check(lesson(Answers {
         sample_average,
         epsilon_greedy,

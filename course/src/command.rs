@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::exercise::About;
 use crate::grade;
-use crate::lessons::{self, LESSONS, Sheets, Told, find, in_words, of_lesson};
+use crate::lessons::{self, LESSONS, Sheets, Told, find, in_words, of_lesson, replace};
 use crate::run::{self, OPEN, RIGHT, TOO_SLOW, command};
 use crate::terminal::{Style, say, wrapped};
 
@@ -249,7 +249,7 @@ fn reset(number: &str) -> Told<u8> {
     in_words(fs::write(&kept, &text), "write", &kept)?;
     let mut new = text.clone();
     new.replace_range(place, template);
-    in_words(fs::write(&path, new), "write", &path)?;
+    replace(&path, &new)?;
     say(&format!("{} is the template again; the file as it was: {}", about.name, kept.display()));
     Ok(0)
 }

@@ -13,6 +13,14 @@ pub(crate) fn in_words<T>(result: std::io::Result<T>, action: &str, path: &Path)
     result.map_err(|error| format!("cannot {action} {}: {error}", path.display()))
 }
 
+/// Writes a file as a whole: after an error the old one is there.
+pub(crate) fn replace(path: &Path, text: &str) -> Told<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let written = std::fs::write(&name, text).and_then(|()| std::fs::rename(&name, path));
+    in_words(written.inspect_err(|_| _ = std::fs::remove_file(&name)), "write", path)
+}
+
 /// The files of a lesson.
 #[derive(Debug)]
 pub(crate) struct Sheets {

@@ -125,6 +125,13 @@ fn sections_are_those_of_the_pages() {
     }
 }
 
+#[test]
+fn the_readme_counts_the_exercises() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
+    let count: usize = answers().iter().map(|lesson| lesson.exercises.len()).sum();
+    assert!(text.contains(&format!("{count} exercises")), "there are {count} exercises");
+}
+
 /// The list fits into 80 columns.
 #[test]
 fn titles_are_short() {

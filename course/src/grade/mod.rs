@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value as Json;
 
 use crate::exercise::About;
-use crate::lessons::{Sheets, Told, find, in_words, of_lesson};
+use crate::lessons::{Sheets, Told, find, in_words, of_lesson, replace};
 use crate::run::{self, LIMIT};
 use crate::terminal::say;
 
@@ -80,7 +80,7 @@ pub(crate) fn grade(arguments: &[&str]) -> Told<u8> {
     let write = |path: &Path, text: String| {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         folder.map_or(Ok(()), |folder| in_words(fs::create_dir_all(folder), "create", folder))?;
-        in_words(fs::write(path, text), "write", path)
+        replace(path, &text)
     };
     options.json.map_or(Ok(()), |path| write(Path::new(path), report::json(sheets, &all)))?;
     options.csv.map_or(Ok(()), |path| write(Path::new(path), report::csv(sheets, &all)))?;

@@ -11,6 +11,10 @@ pub(super) fn refused(source: &str) -> Option<String> {
             "env" | "option_env" if is_macro => format!("{word}!, which reads the environment of the compiler"),
             "asm" | "global_asm" | "naked_asm" if is_macro => format!("{word}!"),
             "macro_rules" | "macro" if is_macro || word == "macro" => "a macro of its own".into(),
+            // the checks themselves would tell what they expect
+            "gradus_course" if !is_type_of_the_course(&words[i + 1..]) => {
+                "gradus_course, of which only Table, Outcome and End are allowed".into()
+            }
             "unsafe" => "unsafe code".into(),
             "extern" => "extern".into(),
             "mod" if at(i + 2) == ";" => format!("mod {};, a file of its own", at(i + 1)),
@@ -21,6 +25,20 @@ pub(super) fn refused(source: &str) -> Option<String> {
         return Some(format!("line {line}: expected the functions of the template, got {what}"));
     }
     None
+}
+
+/// Returns whether what follows `gradus_course` names types that the templates use.
+fn is_type_of_the_course(following: &[(String, usize)]) -> bool {
+    let mut words = following.iter().map(|(word, _)| word.as_str());
+    let is_type = |word: &str| ["Table", "Outcome", "End"].contains(&word);
+    if [words.next(), words.next()] != [Some(":"); 2] {
+        return false;
+    }
+    match words.next() {
+        Some("{") => words.take_while(|word| *word != "}").all(|word| word == "," || is_type(word)),
+        Some(word) => is_type(word),
+        None => false,
+    }
 }
 
 /// Returns the words and signs of a source text with their lines, without comments, strings and lifetimes.
@@ -126,6 +144,10 @@ mod tests {
             ("mod other;", "mod other;, a file of its own"),
             ("#[path = \"x.rs\"] mod a {}", "#[path], a file of its own"),
             ("pub fn f() { unsafe { } }", "unsafe code"),
+            ("use gradus_course::lesson_1::lesson;", "gradus_course"),
+            ("use gradus_course as course;", "gradus_course"),
+            ("use gradus_course::{End, Checked};", "gradus_course"),
+            ("use gradus_course::*;", "gradus_course"),
             ("extern crate serde;", "extern"),
             ("const K: &str = env!(\"HOME\");", "env!"),
             ("fn f<'a>(x: &'a str) -> char { let _ = '\"'; std::arch::asm!(\"nop\"); 'b' }", "asm!"),
@@ -139,6 +161,7 @@ mod tests {
     #[test]
     fn words_in_comments_and_strings_are_none() {
         for source in [
+            "use gradus_course::{Outcome, Table}; fn f(end: gradus_course::End) {}",
             "// include!(\"x\")\n/* unsafe /* extern */ macro_rules! */ fn f() {}",
             "const A: &str = \"unsafe \\\" include!(1)\"; const B: &str = r#\"extern \"mod\" a;\"#; const C: char = '\\'';",
             "mod inner { pub fn env() {} } fn path() { let include = 1; assert!(include == 1); }",
