@@ -143,7 +143,7 @@ mod tests {
             ("macro_rules! a { () => {} }", "a macro of its own"),
             ("mod other;", "mod other;, a file of its own"),
             ("#[path = \"x.rs\"] mod a {}", "#[path], a file of its own"),
-            ("pub fn f() { unsafe { } }", "unsafe code"),
+            ("pub fn f() { unsafe\n{ } }", "unsafe code"),
             ("use gradus_course::lesson_1::lesson;", "gradus_course"),
             ("use gradus_course as course;", "gradus_course"),
             ("use gradus_course::{End, Checked};", "gradus_course"),
