@@ -8,6 +8,9 @@ use gradus::{Error, program_name};
 
 use crate::output::{say, say_wrapped};
 
+mod formulas;
+mod lines;
+
 #[derive(Args)]
 pub(crate) struct Guide {
     /// Page, such as metrics or ppo, or a section of a page, such as metrics#value-function [default: the list of pages]
@@ -37,7 +40,8 @@ pub(crate) fn run(arguments: &Guide) -> Result<u8, Error> {
         Error::Unknown { what, name: name.into(), hint }
     };
     let (_, text) = found.or_else(of_family).ok_or_else(|| unknown("page", page, &known))?;
-    let text = without_comments(text);
+    let text = lines::broken(&formulas::shown(&without_comments(text)));
+    let text = text.replace("<details><summary>", "**").replace("</summary>", "**").replace("</details>\n", "");
     match section {
         None => say(text.trim()),
         Some(section) => {

@@ -1,4 +1,4 @@
-//! The check of the numbers that Markdown pages quote (`gradus pages`). After a number, an HTML comment, which readers do not see, has the
+//! The check of the numbers and the code that Markdown pages quote (`gradus pages`). After a number, an HTML comment, which readers do not see, has the
 //! query that gives the number. `gradus pages` runs the queries again.
 //!
 //! ```text
@@ -42,8 +42,12 @@
 //! With `--write`, queries move from the page into a file beside it, `README.sources` for `README.md`. A number in the comment is left in
 //! their place: `498.6<!--7-->` stands for the query in the line of the file that begins with `7 =`. Lines that begin with a space continue
 //! the line above. Exceptions (`not data: 95 %`) have no number. A page may have queries of both forms.
+//!
+//! Code may be quoted as well. The block below `<!-- code: FILE: LINE -->` is the code of FILE from the first line that contains LINE to the
+//! brace that closes it; in `A > B` the line is the first one with B below A. `--write` replaces other code by that of the file.
 
 mod check;
+mod code;
 mod query;
 mod sources;
 mod text;
@@ -81,7 +85,9 @@ pub fn check(path: &Path, write: bool) -> Result<Report, Error> {
     let mut checked = || {
         let (text, faults) = sources::read(path)?;
         let (mut report, corrected) = check::check(&text, &mut tables);
-        report.faults.splice(0..0, faults);
+        let (code, corrected) = code::check(&corrected, folder);
+        report.holds += code.holds;
+        report.faults.splice(0..0, faults.into_iter().chain(code.faults));
         Ok::<_, Error>((report, corrected))
     };
     let (report, corrected) = checked()?;
