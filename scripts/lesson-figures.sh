@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Draws the figures of the lessons again, in half a minute.
+#
+#   scripts/lesson-figures.sh              writes them to where the lessons show them
+#   scripts/lesson-figures.sh --check      compares them with those that are there: the same bytes on every computer
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo build --quiet
+cargo build --quiet --example bandit_testbed
+target=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# draw FIGURE PLACE: copies a figure of the folder $work to its place, or compares it
+if [ "${1:-}" = --check ]; then draw() { cmp "$work/$1" "$2"; }; else draw() { cp "$work/$1" "$2"; }; fi
+
+# lesson 1
+(cd "$work" && "$target/examples/bandit_testbed" >/dev/null)
+for figure in 2.2 2.4 2.5; do draw results/bandits/figure-$figure.svg results/bandits/figure-$figure.svg; done
+
+# lesson 2
+"$target/gradus" train --quiet value-iteration frozen-lake --out "$work/lake"
+"$target/gradus" values "$work/lake" >/dev/null
+draw lake/values.svg docs/course/frozen-lake.svg
+
+# lesson 3
+for figure in 6.2 7.2; do
+  "$target/gradus" reproduce sutton-barto-$figure --out "$work/$figure" >/dev/null
+  draw $figure/figure.svg results/reproductions/sutton-barto-$figure/figure.svg
+done
