@@ -1,8 +1,8 @@
 //! Lesson 1: bandits.
 
-use gradus_base::random::{Purpose, Stream};
-
-use crate::exercise::{About, Answered, Check, Exercise, Lesson, Mistake, Trial};
+use crate::exercise::{About, Check, Exercise, Mistake, Trial};
+use crate::inputs::{normals, rounded, stream, whole};
+use crate::lessons::lesson;
 use crate::sheet::{Sheet, list};
 
 /// Returns the new estimate of an arm from the old one, the number of rewards with the new one, and the new reward.
@@ -18,66 +18,17 @@ pub type GradientBandit = fn(&mut [f64], usize, f64, f64, f64);
 /// Returns the regret after each step from the values of the arms and the arms that were pulled.
 pub type Regret = fn(&[f64], &[usize]) -> Vec<f64>;
 
-/// The functions of a student.
-#[derive(Clone, Copy)]
-pub struct Answers {
-    /// Exercise 1.1.
-    pub sample_average: SampleAverage,
-    /// Exercise 1.2.
-    pub epsilon_greedy: EpsilonGreedy,
-    /// Exercise 1.3.
-    pub upper_confidence_bound: Ucb,
-    /// Exercise 1.4.
-    pub softmax: Softmax,
-    /// Exercise 1.5.
-    pub gradient_bandit: GradientBandit,
-    /// Exercise 1.6.
-    pub regret: Regret,
-}
-
-pub(crate) const TITLE: &str = "bandits";
-
-/// Returns what stands above each exercise.
-pub(crate) fn abouts() -> Vec<About> {
-    vec![SAMPLE_AVERAGE.about, EPSILON_GREEDY.about, UCB.about, SOFTMAX.about, GRADIENT_BANDIT.about, REGRET.about]
-}
-
-/// Returns the lesson with the functions of a student.
-pub fn lesson(answers: Answers) -> Lesson {
-    let Answers { sample_average, epsilon_greedy, upper_confidence_bound, softmax, gradient_bandit, regret } = answers;
-    Lesson {
-        number: 1,
-        title: TITLE,
-        exercises: vec![
-            Box::new(Answered { exercise: &SAMPLE_AVERAGE, function: sample_average }),
-            Box::new(Answered { exercise: &EPSILON_GREEDY, function: epsilon_greedy }),
-            Box::new(Answered { exercise: &UCB, function: upper_confidence_bound }),
-            Box::new(Answered { exercise: &SOFTMAX, function: softmax }),
-            Box::new(Answered { exercise: &GRADIENT_BANDIT, function: gradient_bandit }),
-            Box::new(Answered { exercise: &REGRET, function: regret }),
-        ],
-    }
-}
+lesson!(1, "bandits", {
+    sample_average: SampleAverage = SAMPLE_AVERAGE,
+    epsilon_greedy: EpsilonGreedy = EPSILON_GREEDY,
+    upper_confidence_bound: Ucb = UCB,
+    softmax: Softmax = SOFTMAX,
+    gradient_bandit: GradientBandit = GRADIENT_BANDIT,
+    regret: Regret = REGRET,
+});
 
 /// Arms of the problems.
 const ARMS: usize = 5;
-
-fn stream(seed: u64, exercise: u64) -> Stream {
-    Stream::new(seed, Purpose::Problem, exercise)
-}
-
-/// Draws numbers from N(0, 1), rounded so that they can be typed.
-fn normals(stream: &mut Stream, n: usize) -> Vec<f64> {
-    (0..n).map(|_| rounded(f64::from(stream.normal()))).collect()
-}
-
-fn rounded(number: f64) -> f64 {
-    (number * 100.0).round() / 100.0
-}
-
-fn counts(numbers: &[u32]) -> String {
-    list(&numbers.iter().map(|n| f64::from(*n)).collect::<Vec<_>>())
-}
 
 /// Returns the first of the largest numbers.
 fn largest(numbers: &[f64]) -> usize {
@@ -274,7 +225,7 @@ static UCB: Exercise<Ucb> = Exercise {
                 (&[0.0, 0.0, 0.0], &[0, 0, 0], 0, 1.0, 0),
                 (&[0.3, 0.7, 0.7], &[3, 3, 3], 9, 0.0, 1),
             ] {
-                let place = format!("upper_confidence_bound(values = {}, counts = {}, t = {t}, c = {c})", list(values), counts(numbers));
+                let place = format!("upper_confidence_bound(values = {}, counts = {}, t = {t}, c = {c})", list(values), whole(numbers));
                 sheet.row(place, expected, || function(values, numbers, t, c));
             }
         },
@@ -291,7 +242,7 @@ static UCB: Exercise<Ucb> = Exercise {
                         "problem {}, step {t}: upper_confidence_bound(values = {}, counts = {}, t = {t}, c = {c})",
                         problem + 1,
                         list(&values),
-                        counts(&numbers)
+                        whole(&numbers)
                     );
                     sheet.row(place, arm, || function(&values, &numbers, t, c));
                     numbers[arm] += 1;

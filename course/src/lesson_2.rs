@@ -1,9 +1,10 @@
 //! Lesson 2: Markov decision processes and dynamic programming.
 
-use gradus_base::random::{Purpose, Stream};
 use gradus_envs::tabular::{Outcome, Table};
 
-use crate::exercise::{About, Answered, Exercise, Lesson, Mistake, Trial};
+use crate::exercise::{About, Exercise, Mistake, Trial};
+use crate::inputs::{numbers, share, stream};
+use crate::lessons::lesson;
 use crate::sheet::{Sheet, list};
 use crate::worlds;
 
@@ -18,57 +19,13 @@ pub type GreedyAction = fn(&Table, &[f64], usize, f64) -> usize;
 /// Returns the optimal values from the table, gamma and the change at which to stop.
 pub type ValueIteration = fn(&Table, f64, f64) -> Vec<f64>;
 
-/// The functions of a student.
-#[derive(Clone, Copy)]
-pub struct Answers {
-    /// Exercise 2.1.
-    pub discounted_return: DiscountedReturn,
-    /// Exercise 2.2.
-    pub action_value: ActionValue,
-    /// Exercise 2.3.
-    pub evaluation_sweep: EvaluationSweep,
-    /// Exercise 2.4.
-    pub greedy_action: GreedyAction,
-    /// Exercise 2.5.
-    pub value_iteration: ValueIteration,
-}
-
-pub(crate) const TITLE: &str = "Markov decision processes and dynamic programming";
-
-/// Returns what stands above each exercise.
-pub(crate) fn abouts() -> Vec<About> {
-    vec![DISCOUNTED_RETURN.about, ACTION_VALUE.about, EVALUATION_SWEEP.about, GREEDY_ACTION.about, VALUE_ITERATION.about]
-}
-
-/// Returns the lesson with the functions of a student.
-pub fn lesson(answers: Answers) -> Lesson {
-    let Answers { discounted_return, action_value, evaluation_sweep, greedy_action, value_iteration } = answers;
-    Lesson {
-        number: 2,
-        title: TITLE,
-        exercises: vec![
-            Box::new(Answered { exercise: &DISCOUNTED_RETURN, function: discounted_return }),
-            Box::new(Answered { exercise: &ACTION_VALUE, function: action_value }),
-            Box::new(Answered { exercise: &EVALUATION_SWEEP, function: evaluation_sweep }),
-            Box::new(Answered { exercise: &GREEDY_ACTION, function: greedy_action }),
-            Box::new(Answered { exercise: &VALUE_ITERATION, function: value_iteration }),
-        ],
-    }
-}
-
-fn stream(seed: u64, exercise: u64) -> Stream {
-    Stream::new(seed, Purpose::Problem, exercise)
-}
-
-/// Draws numbers from -5 to 5 with one decimal.
-fn numbers(stream: &mut Stream, n: usize) -> Vec<f64> {
-    (0..n).map(|_| f64::from(stream.below(101)) / 10.0 - 5.0).collect()
-}
-
-/// Draws a discount factor: 1 in one of four cases.
-fn discount(stream: &mut Stream) -> f64 {
-    if stream.below(4) == 0 { 1.0 } else { f64::from(1 + stream.below(19)) / 20.0 }
-}
+lesson!(2, "Markov decision processes and dynamic programming", {
+    discounted_return: DiscountedReturn = DISCOUNTED_RETURN,
+    action_value: ActionValue = ACTION_VALUE,
+    evaluation_sweep: EvaluationSweep = EVALUATION_SWEEP,
+    greedy_action: GreedyAction = GREEDY_ACTION,
+    value_iteration: ValueIteration = VALUE_ITERATION,
+});
 
 /// Writes outcomes in words.
 fn outcomes(table: &Table, state: usize, action: usize) -> String {
@@ -115,7 +72,7 @@ static DISCOUNTED_RETURN: Exercise<DiscountedReturn> = Exercise {
             let mut stream = stream(seed, 21);
             for _ in 0..50 {
                 let n = 1 + stream.below(12) as usize;
-                let (rewards, gamma) = (numbers(&mut stream, n), discount(&mut stream));
+                let (rewards, gamma) = (numbers(&mut stream, n), share(&mut stream));
                 let place = format!("discounted_return(rewards = {}, gamma = {gamma})", list(&rewards));
                 sheet.row(place, right(&rewards, gamma), || function(&rewards, gamma));
             }
@@ -191,7 +148,7 @@ static ACTION_VALUE: Exercise<ActionValue> = Exercise {
             let mut stream = stream(seed, 22);
             for _ in 0..30 {
                 let table = worlds::random(&mut stream);
-                let (values, gamma) = (numbers(&mut stream, table.states()), discount(&mut stream));
+                let (values, gamma) = (numbers(&mut stream, table.states()), share(&mut stream));
                 let state = stream.below(table.states() as u32) as usize;
                 let action = stream.below(table.actions() as u32) as usize;
                 let place = call_of("action_value", &table, &values, state, &[action], gamma);
@@ -293,7 +250,7 @@ static EVALUATION_SWEEP: Exercise<EvaluationSweep> = Exercise {
             let mut stream = stream(seed, 23);
             for world in 1..=20 {
                 let table = worlds::random(&mut stream);
-                let (values, gamma) = (numbers(&mut stream, table.states()), discount(&mut stream));
+                let (values, gamma) = (numbers(&mut stream, table.states()), share(&mut stream));
                 let mut row = || {
                     let weights: Vec<f64> = (0..table.actions()).map(|_| f64::from(1 + stream.below(5))).collect();
                     weights.iter().map(|weight| weight / weights.iter().sum::<f64>()).collect::<Vec<f64>>()
@@ -385,7 +342,7 @@ static GREEDY_ACTION: Exercise<GreedyAction> = Exercise {
             let mut stream = stream(seed, 24);
             for _ in 0..60 {
                 let table = worlds::random(&mut stream);
-                let (values, gamma) = (numbers(&mut stream, table.states()), discount(&mut stream));
+                let (values, gamma) = (numbers(&mut stream, table.states()), share(&mut stream));
                 let state = stream.below(table.states() as u32) as usize;
                 let all: Vec<usize> = (0..table.actions()).collect();
                 let place = call_of("greedy_action", &table, &values, state, &all, gamma);

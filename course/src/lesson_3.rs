@@ -2,7 +2,9 @@
 
 use gradus_base::random::{Purpose, Stream};
 
-use crate::exercise::{About, Answered, Exercise, Lesson, Mistake, Trial};
+use crate::exercise::{About, Exercise, Mistake, Trial};
+use crate::inputs::{number, numbers, share, stream, whole};
+use crate::lessons::lesson;
 use crate::sheet::{Sheet, list};
 
 /// How an episode goes on after a step.
@@ -29,64 +31,14 @@ pub type LambdaReturns = fn(&[f64], &[f64], f64, f64) -> Vec<f64>;
 /// Returns the weighted estimate from returns and importance ratios.
 pub type WeightedImportance = fn(&[f64], &[f64]) -> f64;
 
-/// The functions of a student.
-#[derive(Clone, Copy)]
-pub struct Answers {
-    /// Exercise 3.1.
-    pub returns: Returns,
-    /// Exercise 3.2.
-    pub first_visit: FirstVisit,
-    /// Exercise 3.3.
-    pub td_error: TdError,
-    /// Exercise 3.4.
-    pub n_step_return: NStepReturn,
-    /// Exercise 3.5.
-    pub lambda_returns: LambdaReturns,
-    /// Exercise 3.6.
-    pub weighted_importance: WeightedImportance,
-}
-
-pub(crate) const TITLE: &str = "Monte Carlo and temporal differences";
-
-/// Returns what stands above each exercise.
-pub(crate) fn abouts() -> Vec<About> {
-    vec![RETURNS.about, FIRST_VISIT.about, TD_ERROR.about, N_STEP_RETURN.about, LAMBDA_RETURNS.about, WEIGHTED_IMPORTANCE.about]
-}
-
-/// Returns the lesson with the functions of a student.
-pub fn lesson(answers: Answers) -> Lesson {
-    let Answers { returns, first_visit, td_error, n_step_return, lambda_returns, weighted_importance } = answers;
-    Lesson {
-        number: 3,
-        title: TITLE,
-        exercises: vec![
-            Box::new(Answered { exercise: &RETURNS, function: returns }),
-            Box::new(Answered { exercise: &FIRST_VISIT, function: first_visit }),
-            Box::new(Answered { exercise: &TD_ERROR, function: td_error }),
-            Box::new(Answered { exercise: &N_STEP_RETURN, function: n_step_return }),
-            Box::new(Answered { exercise: &LAMBDA_RETURNS, function: lambda_returns }),
-            Box::new(Answered { exercise: &WEIGHTED_IMPORTANCE, function: weighted_importance }),
-        ],
-    }
-}
-
-fn stream(seed: u64, exercise: u64) -> Stream {
-    Stream::new(seed, Purpose::Problem, exercise)
-}
-
-/// Draws numbers from -5 to 5 with one decimal.
-fn numbers(stream: &mut Stream, n: usize) -> Vec<f64> {
-    (0..n).map(|_| f64::from(stream.below(101)) / 10.0 - 5.0).collect()
-}
-
-fn number(stream: &mut Stream) -> f64 {
-    f64::from(stream.below(101)) / 10.0 - 5.0
-}
-
-/// Draws a number from 0.05 to 0.95, or 1 in one of four cases.
-fn share(stream: &mut Stream) -> f64 {
-    if stream.below(4) == 0 { 1.0 } else { f64::from(1 + stream.below(19)) / 20.0 }
-}
+lesson!(3, "Monte Carlo and temporal differences", {
+    returns: Returns = RETURNS,
+    first_visit: FirstVisit = FIRST_VISIT,
+    td_error: TdError = TD_ERROR,
+    n_step_return: NStepReturn = N_STEP_RETURN,
+    lambda_returns: LambdaReturns = LAMBDA_RETURNS,
+    weighted_importance: WeightedImportance = WEIGHTED_IMPORTANCE,
+});
 
 // 3.1
 
@@ -196,10 +148,6 @@ fn after_episode(function: FirstVisit, values: &[f64], counts: &[u32], states: &
     values.into_iter().chain(counts.into_iter().map(f64::from)).collect()
 }
 
-fn whole(states: &[usize]) -> String {
-    list(&states.iter().map(|state| *state as f64).collect::<Vec<_>>())
-}
-
 fn row_of_episode(
     sheet: &mut Sheet,
     function: FirstVisit,
@@ -207,7 +155,7 @@ fn row_of_episode(
     (states, rewards, gamma): (&[usize], &[f64], f64),
     expected: Vec<f64>,
 ) {
-    let numbers = list(&counts.iter().map(|n| f64::from(*n)).collect::<Vec<_>>());
+    let numbers = whole(counts);
     let place = format!(
         "values and then counts after first_visit(values = {}, counts = {numbers}, states = {}, rewards = {}, gamma = {gamma})",
         list(values),

@@ -3,7 +3,32 @@
 use std::path::Path;
 
 use crate::exercise::About;
-use crate::{lesson_1, lesson_2, lesson_3};
+
+/// Declares the functions of a lesson, each with its type and its exercise: the struct `Answers`, and what makes a lesson of it.
+macro_rules! lesson {
+    ($number:literal, $title:literal, { $($name:ident: $kind:ty = $exercise:ident,)+ }) => {
+        pub(crate) const TITLE: &str = $title;
+
+        /// The functions of a student.
+        #[derive(Clone, Copy)]
+        pub struct Answers {
+            $(#[doc = concat!("The exercise `", stringify!($name), "`.")] pub $name: $kind,)+
+        }
+
+        /// Returns what stands above each exercise.
+        pub(crate) fn abouts() -> Vec<crate::exercise::About> {
+            vec![$($exercise.about),+]
+        }
+
+        /// Returns the lesson with the functions of a student.
+        pub fn lesson(answers: Answers) -> crate::exercise::Lesson {
+            let exercises: Vec<Box<dyn crate::exercise::Checked>> =
+                vec![$(Box::new(crate::exercise::Answered { exercise: &$exercise, function: answers.$name })),+];
+            crate::exercise::Lesson { number: $number, title: TITLE, exercises }
+        }
+    };
+}
+pub(crate) use lesson;
 
 /// An error in one line.
 pub(crate) type Told<T> = Result<T, String>;
@@ -36,30 +61,21 @@ pub(crate) struct Sheets {
     abouts: fn() -> Vec<About>,
 }
 
+/// Returns the files of the lessons, the module of each of which is `$module`.
+macro_rules! sheets {
+    ($($number:literal $module:ident),+) => {
+        &[$(Sheets {
+            number: $number,
+            title: crate::$module::TITLE,
+            template: include_str!(concat!("../exercises/lesson_", $number, ".rs")),
+            check: include_str!(concat!("../exercises/check_", $number, ".rs")),
+            abouts: crate::$module::abouts,
+        }),+]
+    };
+}
+
 /// All lessons.
-pub(crate) const LESSONS: &[Sheets] = &[
-    Sheets {
-        number: 1,
-        title: lesson_1::TITLE,
-        template: include_str!("../exercises/lesson_1.rs"),
-        check: include_str!("../exercises/check_1.rs"),
-        abouts: lesson_1::abouts,
-    },
-    Sheets {
-        number: 2,
-        title: lesson_2::TITLE,
-        template: include_str!("../exercises/lesson_2.rs"),
-        check: include_str!("../exercises/check_2.rs"),
-        abouts: lesson_2::abouts,
-    },
-    Sheets {
-        number: 3,
-        title: lesson_3::TITLE,
-        template: include_str!("../exercises/lesson_3.rs"),
-        check: include_str!("../exercises/check_3.rs"),
-        abouts: lesson_3::abouts,
-    },
-];
+pub(crate) const LESSONS: &[Sheets] = sheets!(1 lesson_1, 2 lesson_2, 3 lesson_3);
 
 /// Returns what stands above each exercise of all lessons.
 pub(crate) fn all() -> Vec<About> {

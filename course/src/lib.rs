@@ -8,6 +8,7 @@ mod command;
 mod confine;
 mod exercise;
 mod grade;
+mod inputs;
 pub mod lesson_1;
 pub mod lesson_2;
 pub mod lesson_3;
