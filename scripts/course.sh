@@ -64,7 +64,7 @@ grades first
 cat >"$dir/expected" <<END
 student,right,1.1,1.2,1.3,1.4,1.5,1.6,problem
 allocates,5,1,1,1,1,1,0,
-asks,0,0,0,0,0,0,0,"line 50: expected the functions of the template, got gradus_course, of which only Table, Outcome and End are allowed"
+asks,0,0,0,0,0,0,0,"line 50: expected the functions of the template, got gradus_course, of which only Table, Outcome, End and Step are allowed"
 bytes,0,0,0,0,0,0,0,"expected text in UTF-8, got other bytes"
 exits,5,1,1,1,1,1,0,
 includes,0,0,0,0,0,0,0,"line 50: expected the functions of the template, got include_str!, which reads another file"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Draws the figures of the lessons again, in half a minute.
+# Draws the figures of the lessons again, in less than a minute; not those that take minutes or more: the cliff (examples/tabular), DQN without
+# its devices (gradus compare results/lessons/dqn.toml) and overestimation (gradus reproduce overestimation).
 #
 #   scripts/lesson-figures.sh              writes them to where the lessons show them
 #   scripts/lesson-figures.sh --check      compares them with those that are there: the same bytes on every computer
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo build --quiet
-cargo build --quiet --example bandit_testbed
+cargo build --quiet --example bandit_testbed --example exact_gradient
 target=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -23,8 +24,13 @@ for figure in 2.2 2.4 2.5; do draw results/bandits/figure-$figure.svg results/ba
 "$target/gradus" values "$work/lake" >/dev/null
 draw lake/values.svg docs/course/frozen-lake.svg
 
-# lesson 3
-for figure in 6.2 7.2; do
+# lessons 3 and 4
+for figure in 6.2 6.5 7.2; do
   "$target/gradus" reproduce sutton-barto-$figure --out "$work/$figure" >/dev/null
   draw $figure/figure.svg results/reproductions/sutton-barto-$figure/figure.svg
 done
+
+# lesson 7
+mkdir -p "$work/results/lessons"
+(cd "$work" && "$target/examples/exact_gradient" >/dev/null)
+for ending in csv svg; do draw results/lessons/exact-gradient.$ending results/lessons/exact-gradient.$ending; done

@@ -38,3 +38,20 @@ pub(crate) fn rounded(number: f64) -> f64 {
 pub(crate) fn whole<T: Copy + TryInto<u32>>(numbers: &[T]) -> String {
     list(&numbers.iter().map(|n| (*n).try_into().map_or(f64::NAN, f64::from)).collect::<Vec<_>>())
 }
+
+/// Draws numbers as [`numbers`], no two of which are the same.
+pub(crate) fn distinct(stream: &mut Stream, n: usize) -> Vec<f64> {
+    let mut all: Vec<f64> = Vec::new();
+    while all.len() < n {
+        let new = number(stream);
+        if !all.contains(&new) {
+            all.push(new);
+        }
+    }
+    all
+}
+
+/// Draws one of `all`.
+pub(crate) fn one_of<T: Copy>(stream: &mut Stream, all: &[T]) -> T {
+    all[stream.below(all.len() as u32) as usize]
+}

@@ -28,7 +28,7 @@ lesson!(2, "Markov decision processes and dynamic programming", {
 });
 
 /// Writes outcomes in words.
-fn outcomes(table: &Table, state: usize, action: usize) -> String {
+pub(crate) fn outcomes(table: &Table, state: usize, action: usize) -> String {
     let one = |o: &Outcome| {
         let to = if o.terminated { "the end".into() } else { format!("state {}", o.next) };
         format!("{} with probability {:.2} and reward {:.4}", to, o.probability, o.reward)
@@ -111,7 +111,7 @@ static DISCOUNTED_RETURN: Exercise<DiscountedReturn> = Exercise {
 
 // 2.2
 
-fn backup(table: &Table, values: &[f64], state: usize, action: usize, gamma: f64) -> f64 {
+pub(crate) fn backup(table: &Table, values: &[f64], state: usize, action: usize, gamma: f64) -> f64 {
     let one = |o: &Outcome| o.probability * (o.reward + if o.terminated { 0.0 } else { gamma * values[o.next as usize] });
     table.outcomes(state, action).iter().map(one).sum()
 }

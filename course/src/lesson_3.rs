@@ -6,17 +6,7 @@ use crate::exercise::{About, Exercise, Mistake, Trial};
 use crate::inputs::{number, numbers, share, stream, whole};
 use crate::lessons::lesson;
 use crate::sheet::{Sheet, list};
-
-/// How an episode goes on after a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// It goes on.
-    Running,
-    /// It ended in the world: nothing follows.
-    Terminated,
-    /// It was cut off from outside, by a limit of time: the world would go on.
-    Truncated,
-}
+use crate::step::End;
 
 /// Returns the return after each step from the rewards and gamma.
 pub type Returns = fn(&[f64], f64) -> Vec<f64>;

@@ -13,7 +13,7 @@ pub(super) fn refused(source: &str) -> Option<String> {
             "macro_rules" | "macro" if is_macro || word == "macro" => "a macro of its own".into(),
             // the checks themselves would tell what they expect
             "gradus_course" if !is_type_of_the_course(&words[i + 1..]) => {
-                "gradus_course, of which only Table, Outcome and End are allowed".into()
+                "gradus_course, of which only Table, Outcome, End and Step are allowed".into()
             }
             "unsafe" => "unsafe code".into(),
             "extern" => "extern".into(),
@@ -30,7 +30,7 @@ pub(super) fn refused(source: &str) -> Option<String> {
 /// Returns whether what follows `gradus_course` names types that the templates use.
 fn is_type_of_the_course(following: &[(String, usize)]) -> bool {
     let mut words = following.iter().map(|(word, _)| word.as_str());
-    let is_type = |word: &str| ["Table", "Outcome", "End"].contains(&word);
+    let is_type = |word: &str| ["Table", "Outcome", "End", "Step"].contains(&word);
     if [words.next(), words.next()] != [Some(":"); 2] {
         return false;
     }
