@@ -19,15 +19,16 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir/ada"
 
 # every template is open, every answer is right, and an answer is shown only then
-"$gradus" course list | grep -q '^0 of 17 right\.$' || fail "expected no template to be right"
+all=$(cat src/lesson_*.rs | grep -c '^pub fn')
+"$gradus" course list | grep -q "^0 of $all right\.$" || fail "expected no template to be right"
 "$gradus" course solution 1.1 2>/dev/null && fail "expected no answer to an open exercise"
-for lesson in 1 2 3; do
+for lesson in $(ls src/lesson_*.rs | tr -dc '0-9\n'); do
   cp "$root/course/answers/lesson_$lesson.rs" src/
   began=$(date +%s%N)
   "$gradus" course check "$lesson" >/dev/null || fail "expected the answers of lesson $lesson to be right"
   echo "lesson $lesson: built and checked in $((($(date +%s%N) - began) / 1000000)) ms"
 done
-"$gradus" course list | grep -q '^17 of 17 right\.$' || fail "expected all answers to be right"
+"$gradus" course list | grep -q "^$all of $all right\.$" || fail "expected all answers to be right"
 "$gradus" course solution 1.1 | grep -q 'reward - q' || fail "expected the answer"
 "$gradus" course reset 1.1 >/dev/null
 said=$("$gradus" course check 1.1 || true)
