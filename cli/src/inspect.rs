@@ -12,6 +12,8 @@ use crate::arguments::{number, number_within};
 use crate::output::say;
 use crate::sample::reward_of;
 
+mod minibatch;
+
 /// Show the advantages and the gradient of every estimator on one set of rollouts.
 #[derive(Args)]
 pub(crate) struct Inspect {
@@ -32,10 +34,17 @@ pub(crate) struct Inspect {
     /// Folder written by `gradus reward-model`, whose model gives the rewards [default: the run's reward model, if it has one]
     #[arg(long, value_name = "DIR")]
     reward_model: Option<PathBuf>,
+    /// Instead, make one update from the run's policy and show what it does to some decisions: ratio, clip, advantage [default: 10 of them]
+    #[arg(long, value_name = "DECISIONS", num_args = 0..=1, default_missing_value = "10", allow_hyphen_values = true)]
+    minibatch: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Inspect) -> Result<u8, Error> {
     let within = |what: &str, text: &str, least| Ok::<usize, Error>(number_within(what, text, least, 1 << 16)? as usize);
+    if let Some(shown) = &arguments.minibatch {
+        minibatch::look_into(&arguments.dir, within("--minibatch", shown, 1)?)?;
+        return Ok(0);
+    }
     let (groups, group_size) = (within("--groups", &arguments.groups, 1)?, within("--group-size", &arguments.group_size, 2)?);
     let (seed, show) = (number("--seed", &arguments.seed, 0)?, within("--show", &arguments.show, 0)?);
     let (config, world, mut policy) = load_policy(&arguments.dir)?;

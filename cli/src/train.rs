@@ -59,9 +59,15 @@ pub(crate) struct Train {
     /// Approximate seconds between checkpoints.
     #[arg(long, value_name = "SECONDS", default_value = "1", allow_hyphen_values = true)]
     checkpoint_every: String,
-    /// Show a dashboard in the terminal: the learning curve, episodes and metrics. Needs the feature `watch`.
+    /// Show a dashboard in the terminal: the learning curve, episodes or the values of a map, and metrics. Needs the feature `watch`.
     #[arg(long, conflicts_with = "quiet")]
     watch: bool,
+    /// With --watch, train as slowly as eyes follow: four updates a second. Keys change the speed.
+    #[arg(long, requires = "watch")]
+    slow: bool,
+    /// With --watch, train a second agent beside the first one, on the same environment and with the same seed: "AGENT KEY=VALUE ...".
+    #[arg(long, value_name = "AGENT", requires = "watch", conflicts_with = "resume")]
+    beside: Option<String>,
     /// Print only errors.
     #[arg(long)]
     quiet: bool,
@@ -85,125 +91,166 @@ pub(crate) fn run(arguments: &Train) -> Result<u8, Error> {
         let expected = "a program with the feature `watch`, such as `cargo run --features watch -- train ppo cartpole --watch`".into();
         return Err(Error::Parse { what: "--watch".into(), expected, got: "a program without it".into() });
     }
-    let run = || match &arguments.resume {
-        Some(dir) => match steps {
-            Some(steps) => Run::resume_until(dir, steps),
-            None => Run::resume(dir),
-        },
-        None => {
-            let in_file = arguments.config.as_deref().filter(|_| arguments.env.is_none()).map(named_in).transpose()?;
-            let (agent, env) = match &in_file {
-                Some((agent, env)) => (arguments.agent.as_deref().unwrap_or(agent), env.as_str()),
-                None => (arguments.agent.as_deref().unwrap_or_default(), arguments.env.as_deref().unwrap_or_default()),
-            };
-            // `train cartpole ppo` is understood, too
-            let is_reversed = agents::find(agent).is_err() && agents::find(env).is_ok() && registry::find(agent).is_ok();
-            let (agent, env) = if is_reversed { (env, agent) } else { (agent, env) };
-            // any spelling is understood
-            let agent = agents::find(agent).map_or(agent, |entry| entry.name);
-            let twice = |what: &str, such: &str, got: String| {
-                Err(Error::Parse { what: what.into(), expected: format!("the name of an {what}, such as {such}"), got })
-            };
-            if registry::find(agent).is_ok() && registry::find(env).is_ok() {
-                return twice("agent", "ppo", format!("the environment `{agent}`"));
-            }
-            if agents::find(env).is_ok() && registry::find(env).is_err() {
-                return twice("environment", "cartpole", format!("the agent `{env}`"));
-            }
-            let config = configure(arguments, agent, env)?;
-            let config = match steps {
-                // the changes of another number of steps are not those of this one
-                Some(steps) => Config { steps, earlier_steps: Vec::new(), ..config },
-                None => config,
-            };
-            let name = config.short_name();
-            match &arguments.out {
-                Some(dir) => Run::create(config, dir),
-                None => Run::create_numbered(config, &name),
+    let runs = || -> Result<Vec<Run>, Error> {
+        match &arguments.resume {
+            Some(dir) => match steps {
+                Some(steps) => Run::resume_until(dir, steps).map(|run| vec![run]),
+                None => Run::resume(dir).map(|run| vec![run]),
+            },
+            None => {
+                let in_file = arguments.config.as_deref().filter(|_| arguments.env.is_none()).map(named_in).transpose()?;
+                let (agent, env) = match &in_file {
+                    Some((agent, env)) => (arguments.agent.as_deref().unwrap_or(agent), env.as_str()),
+                    None => (arguments.agent.as_deref().unwrap_or_default(), arguments.env.as_deref().unwrap_or_default()),
+                };
+                // `train cartpole ppo` is understood, too
+                let is_reversed = agents::find(agent).is_err() && agents::find(env).is_ok() && registry::find(agent).is_ok();
+                let (agent, env) = if is_reversed { (env, agent) } else { (agent, env) };
+                // any spelling is understood
+                let agent = agents::find(agent).map_or(agent, |entry| entry.name);
+                let twice = |what: &str, such: &str, got: String| {
+                    Err(Error::Parse { what: what.into(), expected: format!("the name of an {what}, such as {such}"), got })
+                };
+                if registry::find(agent).is_ok() && registry::find(env).is_ok() {
+                    return twice("agent", "ppo", format!("the environment `{agent}`"));
+                }
+                if agents::find(env).is_ok() && registry::find(env).is_err() {
+                    return twice("environment", "cartpole", format!("the agent `{env}`"));
+                }
+                let config = configure(arguments, agent, env)?;
+                let config = match steps {
+                    // the changes of another number of steps are not those of this one
+                    Some(steps) => Config { steps, earlier_steps: Vec::new(), ..config },
+                    None => config,
+                };
+                let other = arguments.beside.as_ref().map(|words| beside(arguments, words, &config)).transpose()?;
+                let name = config.short_name();
+                let first = match &arguments.out {
+                    Some(dir) => Run::create(config, dir)?,
+                    None => Run::create_numbered(config, &name)?,
+                };
+                let second = other.map(|config| {
+                    let name = config.short_name();
+                    Run::create_numbered(config, &name)
+                });
+                Ok(std::iter::once(first).chain(second.transpose()?).collect())
             }
         }
     };
     on_threads(threads, || {
-        let mut run = run()?;
-        run.checkpoint_every(every);
+        let mut runs = runs()?;
         let signals = Signals::handle();
-        run.stop_when(signals.stop.clone());
+        for run in &mut runs {
+            run.checkpoint_every(every);
+            run.stop_when(signals.stop.clone());
+        }
         // the dashboard owns the terminal, and must leave it as it was
         if !arguments.watch {
-            let resume = format!("{} train --resume {}", program_name(), quoted(&run.dir().display().to_string()));
-            let end = format!("stopped within an iteration; continue from the last checkpoint with: {resume}");
+            let end = format!("stopped within an iteration; continue from the last checkpoint with: {}", resume(&runs[0]));
             signals.announce("stopping after this update, with a checkpoint; again: at once", end);
         }
-        let was_finished = run.trainer().is_finished();
+        let were_finished: Vec<bool> = runs.iter().map(|run| run.trainer().is_finished()).collect();
         if !arguments.quiet {
-            let config = run.trainer().config();
-            let from = match run.trainer().steps() {
-                steps if steps > 0 && !was_finished => format!(", from step {steps}"),
-                _ => String::new(),
-            };
-            let (agent, env, seed) = (&config.agent, &config.environment, config.seed);
-            let base = Config::preset(agent, env, arguments.preset.as_deref()).ok().filter(|_| arguments.resume.is_none());
-            let vain = base.map_or_else(Vec::new, |base| config.vain_settings(&base));
-            config.warnings().iter().chain(&vain).for_each(|warning| complain(format!("warning: {warning}")));
-            say(format!("{agent} on {env}, {} steps, seed {seed}{from}, in {}", run.trainer().total_steps(), run.dir().display()));
-            let two_digits = |x: &f64| format!("{x:.1e}").parse().unwrap_or(*x);
-            let jump =
-                |(name, before, now): &(String, f64, f64)| format!("{name} jumps from {} to {}", two_digits(before), two_digits(now));
-            let jumps: Vec<String> = run.trainer().jumps().iter().map(jump).collect();
-            if !jumps.is_empty() {
-                say(format!("schedules follow the new number of steps from here on: {}", jumps.join(", ")));
+            runs.iter().zip(&were_finished).for_each(|(run, was_finished)| announce(arguments, run, *was_finished));
+        }
+        let results = if arguments.watch {
+            watched(&mut runs, &signals, arguments.slow)
+        } else {
+            runs.iter_mut().map(|run| run.train(show)).collect()
+        };
+        let mut is_stopped = false;
+        for (run, result) in runs.iter().zip(results) {
+            match result {
+                Err(stopped @ Error::Stopped(_)) => {
+                    complain(format!("{stopped}; continue with: {}", resume(run)));
+                    is_stopped = true;
+                }
+                result => result?,
             }
         }
-        match if arguments.watch { watched(&mut run, &signals) } else { run.train(show) } {
-            Err(stopped @ Error::Stopped(_)) => {
-                complain(format!(
-                    "{stopped}; continue with: {} train --resume {}",
-                    program_name(),
-                    quoted(&run.dir().display().to_string())
-                ));
-                return Ok(signals.exit_code());
-            }
-            result => result?,
+        if is_stopped {
+            return Ok(signals.exit_code());
         }
         if !arguments.quiet {
-            let speed = run.trainer().steps() as f64 / run.seconds();
-            let unit = if run.trainer().is_text() { "tokens" } else { "steps" };
-            let trained = if was_finished { "this run was already finished; it trained for" } else { "trained for" };
-            let in_all = if arguments.resume.is_some() { " in total" } else { "" };
-            say(format!("{trained} {} s{in_all}, {} {unit}/s", short(run.seconds()), rate(speed)));
-            if let Some(mean) = run.trainer().recent_return_shown() {
-                say(format!("mean return of the last {} training episodes: {mean}", run.trainer().recent_episodes()));
-            }
-            say(format!("learning curve: {}", run.dir().join("curve.png").display()));
-            // the run is finished: a failure of its evaluation is not one of the training
-            if let Err(error) = end::report(&run) {
-                warn(&format!("the policy could not be evaluated: {error}"));
-            }
-            if was_finished {
-                let dir = quoted(&run.dir().display().to_string());
-                say(format!("train it further with: {} train --resume {dir} --steps {}", program_name(), 2 * run.trainer().steps()));
+            for (run, was_finished) in runs.iter().zip(were_finished) {
+                if runs.len() > 1 {
+                    say(format!("\n{} in {}", run.trainer().config().agent, run.dir().display()));
+                }
+                report(run, was_finished, arguments.resume.is_some());
             }
         }
         Ok(0)
     })?
 }
 
-/// Trains with a dashboard, or with a progress bar if standard output is not a terminal.
-#[cfg(feature = "watch")]
-fn watched(run: &mut Run, signals: &Signals) -> Result<(), Error> {
-    let Some(mut watch) = watch::Watch::start(run, signals) else { return run.train(Show::Progress) };
-    run.train_with(Show::Nothing, |update| {
-        watch.update(update);
-        std::ops::ControlFlow::Continue(())
-    })?;
-    watch.finish(run.trainer());
-    Ok(())
+/// Returns the command that continues a run.
+fn resume(run: &Run) -> String {
+    format!("{} train --resume {}", program_name(), quoted(&run.dir().display().to_string()))
 }
 
-/// [`train`] has refused `--watch`.
-#[cfg(not(feature = "watch"))]
-fn watched(run: &mut Run, _: &Signals) -> Result<(), Error> {
-    run.train(Show::Progress)
+/// Says what is trained, and which settings do nothing.
+fn announce(arguments: &Train, run: &Run, was_finished: bool) {
+    let config = run.trainer().config();
+    let from = match run.trainer().steps() {
+        steps if steps > 0 && !was_finished => format!(", from step {steps}"),
+        _ => String::new(),
+    };
+    let (agent, env, seed) = (&config.agent, &config.environment, config.seed);
+    let base = Config::preset(agent, env, arguments.preset.as_deref()).ok().filter(|_| arguments.resume.is_none());
+    let vain = base.map_or_else(Vec::new, |base| config.vain_settings(&base));
+    config.warnings().iter().chain(&vain).for_each(|warning| complain(format!("warning: {warning}")));
+    say(format!("{agent} on {env}, {} steps, seed {seed}{from}, in {}", run.trainer().total_steps(), run.dir().display()));
+    let two_digits = |x: &f64| format!("{x:.1e}").parse().unwrap_or(*x);
+    let jump = |(name, before, now): &(String, f64, f64)| format!("{name} jumps from {} to {}", two_digits(before), two_digits(now));
+    let jumps: Vec<String> = run.trainer().jumps().iter().map(jump).collect();
+    if !jumps.is_empty() {
+        say(format!("schedules follow the new number of steps from here on: {}", jumps.join(", ")));
+    }
+}
+
+/// Says what a finished run has come to.
+fn report(run: &Run, was_finished: bool, is_resumed: bool) {
+    let speed = run.trainer().steps() as f64 / run.seconds();
+    let unit = if run.trainer().is_text() { "tokens" } else { "steps" };
+    let trained = if was_finished { "this run was already finished; it trained for" } else { "trained for" };
+    let in_all = if is_resumed { " in total" } else { "" };
+    say(format!("{trained} {} s{in_all}, {} {unit}/s", short(run.seconds()), rate(speed)));
+    if let Some(mean) = run.trainer().recent_return_shown() {
+        say(format!("mean return of the last {} training episodes: {mean}", run.trainer().recent_episodes()));
+    }
+    say(format!("learning curve: {}", run.dir().join("curve.png").display()));
+    // the run is finished: a failure of its evaluation is not one of the training
+    if let Err(error) = end::report(run) {
+        warn(&format!("the policy could not be evaluated: {error}"));
+    }
+    if was_finished {
+        say(format!("train it further with: {} --steps {}", resume(run), 2 * run.trainer().steps()));
+    }
+}
+
+/// Trains with a dashboard or, if standard output is not a terminal, one run after the other with a progress bar.
+fn watched(runs: &mut [Run], signals: &Signals, is_slow: bool) -> Vec<Result<(), Error>> {
+    #[cfg(feature = "watch")]
+    if let Some(results) = watch::train(runs, signals, is_slow) {
+        return results;
+    }
+    // without the feature, [`run`] has refused `--watch`
+    let _ = (signals, is_slow);
+    runs.iter_mut().map(|run| run.train(Show::Progress)).collect()
+}
+
+/// Returns the settings of the second agent: its default preset, the settings in `words` after its name, and what it shares with the first.
+fn beside(arguments: &Train, words: &str, first: &Config) -> Result<Config, Error> {
+    let mut words = words.split_whitespace();
+    let agent = agents::find(words.next().unwrap_or_default())?.name;
+    let mut config = Config::preset(agent, &first.environment, None)?;
+    for setting in words {
+        config = config.with_setting(setting)?;
+    }
+    unchanged("agent", agent, &config.agent)?;
+    unchanged("environment", &first.environment, &config.environment)?;
+    let config = Config { seed: first.seed, device: first.device, ..config };
+    Ok(if arguments.steps.is_some() { Config { steps: first.steps, earlier_steps: Vec::new(), ..config } } else { config })
 }
 
 /// Checks that `--set` and `--config` have not changed the agent or environment named on the command line.

@@ -7,7 +7,7 @@ use clap::Args;
 use gradus::draw::{self, Animation, Frame};
 use gradus::envs::tabular::StateMap;
 use gradus::envs::{EnvSpec, Ink, Scene, Shape, Space, registry};
-use gradus::figure::{self, Arrow, Cell, Chart, Figure, Format, Grid, Lines, Panel, Series};
+use gradus::figure::{self, Arrow, Chart, Figure, Format, Grid, Lines, Panel, Series};
 use gradus::nets::{Behaviour, Inspection};
 use gradus::numbers::short;
 use gradus::saved::load_behaviour;
@@ -159,7 +159,7 @@ fn arrow([down, right]: [isize; 2]) -> Option<Arrow> {
 fn panel(Map { map, looks }: &Map) -> Panel {
     let is_small = map.states.len() <= 150;
     let cell = |look: &Option<Inspection>| {
-        let Some(look) = look else { return Cell::default() };
+        let Some(look) = look else { return figure::Cell::default() };
         let best = look.best_actions();
         let value = look.best_value();
         let text = match value {
@@ -169,7 +169,12 @@ fn panel(Map { map, looks }: &Map) -> Panel {
             Some(value) if is_small => format!("{value:.2}"),
             _ => String::new(),
         };
-        Cell { value, text, arrows: best.iter().filter_map(|action| arrow(*map.steps.get(*action)?)).collect(), ..Cell::default() }
+        figure::Cell {
+            value,
+            text,
+            arrows: best.iter().filter_map(|action| arrow(*map.steps.get(*action)?)).collect(),
+            ..figure::Cell::default()
+        }
     };
     let grid = Grid { columns: map.columns, cells: looks.iter().map(cell).collect(), value_label: "value".into(), ..Grid::default() };
     Panel { title: map.title.clone(), chart: Chart::Grid(grid) }
@@ -191,9 +196,12 @@ fn figure_of(config: &Config, world: &EnvSpec, drawn: &Drawn) -> Figure {
             (1, String::new(), vec![lines("value", values.collect()), lines("first of the best actions", actions.collect())])
         }
         Drawn::Plane(Plane { names: [of_columns, of_rows], bounds: [x, y], others, .. }, looks) => {
-            let cell = |look: &Inspection| Cell { value: look.best_value(), ..Cell::default() };
+            let cell = |look: &Inspection| figure::Cell { value: look.best_value(), ..figure::Cell::default() };
             let grid = Grid { columns: CELLS, cells: looks.iter().map(cell).collect(), value_label: "value".into(), ..Grid::default() };
-            let action = |look: &Inspection| Cell { value: look.best_actions().first().map(|action| *action as f64), ..Cell::default() };
+            let action = |look: &Inspection| {
+                let value = look.best_actions().first().map(|action| *action as f64);
+                figure::Cell { value, ..figure::Cell::default() }
+            };
             let actions =
                 Grid { columns: CELLS, cells: looks.iter().map(action).collect(), value_label: "best action".into(), ..Grid::default() };
             let names = ["value", "best action"].into_iter().zip([grid, actions]);
@@ -210,15 +218,50 @@ fn figure_of(config: &Config, world: &EnvSpec, drawn: &Drawn) -> Figure {
     Figure { title: format!("{} on {}", config.agent, world.title()), note, columns, panels }
 }
 
-/// Returns a map as text: the best actions as arrows or letters, beside the values.
-fn in_words(Map { map, looks }: &Map) -> String {
+/// Returns the sign of an action: an arrow or a letter.
+fn symbol(map: &StateMap, action: usize) -> char {
     const ARROWS: [([isize; 2], char); 8] =
         [([-1, 0], '↑'), ([1, 0], '↓'), ([0, -1], '←'), ([0, 1], '→'), ([-1, 1], '↗'), ([1, 1], '↘'), ([1, -1], '↙'), ([-1, -1], '↖')];
-    let symbol = |action: usize| match (map.letters.get(action), map.steps.get(action)) {
+    match (map.letters.get(action), map.steps.get(action)) {
         (Some(letter), None) => *letter,
         (_, Some(step)) => ARROWS.iter().find(|(own, _)| own == step).map_or('?', |(_, arrow)| *arrow),
         (None, None) => '?',
+    }
+}
+
+/// A state of a map: the sign of the first of the best actions, and its value.
+#[cfg(feature = "watch")]
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cell {
+    pub(crate) symbol: char,
+    pub(crate) value: f64,
+}
+
+/// Returns the columns and the cells of the first map of a training's world; `None` if there is no map, or if the policy has no values.
+#[cfg(feature = "watch")]
+pub(crate) fn cells(trainer: &Trainer, config: &Config) -> Option<(usize, Vec<Option<Cell>>)> {
+    let world = trainer.world();
+    if world.model().is_none_or(|model| model.maps().is_empty()) {
+        return None;
+    }
+    let Ok(Drawn::Maps(maps)) = look_at(trainer, config, &world) else { return None };
+    let Map { map, looks } = maps.into_iter().next()?;
+    let cell = |look: &Inspection| {
+        Some(Cell { symbol: look.best_actions().first().map_or('·', |action| symbol(&map, *action)), value: look.best_value()? })
     };
+    Some((map.columns, looks.iter().map(|look| look.as_ref().and_then(cell)).collect()))
+}
+
+/// Looks at the current policy of a training: at a copy, because looking into a network changes its workspaces.
+fn look_at(trainer: &Trainer, config: &Config, world: &EnvSpec) -> Result<Drawn, Error> {
+    let plain = registry::find(&config.environment)?;
+    let mut policy = Trainer::with_parameters(config.clone(), plain, &trainer.policy().save())?.into_policy();
+    look_with(&mut |rows| policy.inspect(rows), world)
+}
+
+/// Returns a map as text: the best actions as arrows or letters, beside the values.
+fn in_words(Map { map, looks }: &Map) -> String {
+    let symbol = |action: usize| symbol(map, action);
     let shown: Vec<String> =
         looks.iter().map(|look| look.as_ref().and_then(Inspection::best_value).map_or_else(String::new, |x| format!("{x:.2}"))).collect();
     let width = shown.iter().map(String::len).max().unwrap_or(0);
@@ -277,10 +320,7 @@ fn animate(config: Config, path: &Path) -> Result<(), Error> {
     let (mut number, mut stride) = (0, 1);
     loop {
         let (steps, world) = (trainer.steps() as usize, trainer.world());
-        // a copy of the policy, because looking into a network changes its workspaces
-        let mut policy =
-            Trainer::with_parameters(config.clone(), registry::find(&config.environment)?, &trainer.policy().save())?.into_policy();
-        let Drawn::Maps(maps) = look_with(&mut |rows| policy.inspect(rows), &world)? else {
+        let Drawn::Maps(maps) = look_at(&trainer, &config, &world)? else {
             let (what, expected) = ("--gif".into(), "an environment with a map".into());
             return Err(Error::Parse { what, expected, got: config.environment });
         };

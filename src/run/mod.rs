@@ -216,6 +216,11 @@ impl Run {
         self.stop = stop;
     }
 
+    /// Calls `listener` after each rollout, see [`Trainer::after_rollouts`].
+    pub fn after_rollouts(&mut self, listener: impl FnMut(&Trainer) + Send + 'static) {
+        self.trainer.after_rollouts(listener);
+    }
+
     /// Trains to the end, then exports the policy and draws the learning curve.
     pub fn train(&mut self, show: Show) -> Result<(), Error> {
         self.train_with(show, |_| ControlFlow::Continue(()))

@@ -59,7 +59,11 @@ pub struct Trainer {
     best_evaluation: f64,
     is_text: bool,
     learned: Option<LearnedReward>,
+    after_rollouts: Option<AfterRollout>,
 }
+
+/// What is called after each rollout.
+type AfterRollout = Box<dyn FnMut(&Trainer) + Send>;
 
 impl Trainer {
     /// Creates a training in the environment that the configuration names.
@@ -132,6 +136,7 @@ impl Trainer {
             best_evaluation: f64::NEG_INFINITY,
             is_text,
             learned: None,
+            after_rollouts: None,
         })
     }
 
@@ -262,6 +267,11 @@ impl Trainer {
         (!self.recent.is_empty()).then(|| with_error(mean, error))
     }
 
+    /// Calls `listener` after each rollout and its update. An iteration of an agent that learns from single steps has many of them.
+    pub fn after_rollouts(&mut self, listener: impl FnMut(&Self) + Send + 'static) {
+        self.after_rollouts = Some(Box::new(listener));
+    }
+
     /// Collects a rollout, and more if the agent wants more, and updates the agent.
     pub fn iterate(&mut self) -> Result<Iteration, Error> {
         let iterated = self.collect_and_update();
@@ -289,6 +299,7 @@ impl Trainer {
             Ok(())
         };
         load(&mut next).map_err(|source| Error::Tensors { path: "checkpoint".into(), source })?;
+        next.after_rollouts = self.after_rollouts.take();
         *self = next;
         Ok(())
     }
@@ -351,6 +362,10 @@ impl Trainer {
             self.recent.push_back((episode.episode_return, episode.length));
         }
         let report = self.updater.update(&rollout, before)?;
+        if let Some(mut listener) = self.after_rollouts.take() {
+            listener(self);
+            self.after_rollouts = Some(listener);
+        }
         Ok((report, episodes, learned))
     }
 
