@@ -64,7 +64,9 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Run folder [default: the first free runs/AGENT-ENV-N]')
             [CompletionResult]::new('--resume', '--resume', [CompletionResultType]::ParameterName, 'Resume the run in this folder; with --steps, train until this number of steps is done in all, even if the run is finished')
             [CompletionResult]::new('--checkpoint-every', '--checkpoint-every', [CompletionResultType]::ParameterName, 'Approximate seconds between checkpoints')
-            [CompletionResult]::new('--watch', '--watch', [CompletionResultType]::ParameterName, 'Show a dashboard in the terminal: the learning curve, episodes and metrics. Needs the feature `watch`')
+            [CompletionResult]::new('--beside', '--beside', [CompletionResultType]::ParameterName, 'With --watch, train a second agent beside the first one, on the same environment and with the same seed: "AGENT KEY=VALUE ..."')
+            [CompletionResult]::new('--watch', '--watch', [CompletionResultType]::ParameterName, 'Show a dashboard in the terminal: the learning curve, episodes or the values of a map, and metrics. Needs the feature `watch`')
+            [CompletionResult]::new('--slow', '--slow', [CompletionResultType]::ParameterName, 'With --watch, train as slowly as eyes follow: four updates a second. Keys change the speed')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print only errors')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
@@ -158,6 +160,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the episodes')
             [CompletionResult]::new('--show', '--show', [CompletionResultType]::ParameterName, 'Number of groups whose advantages are listed, one line per decision; of a longer episode, the first 40')
             [CompletionResult]::new('--reward-model', '--reward-model', [CompletionResultType]::ParameterName, 'Folder written by `gradus reward-model`, whose model gives the rewards [default: the run''s reward model, if it has one]')
+            [CompletionResult]::new('--minibatch', '--minibatch', [CompletionResultType]::ParameterName, 'Instead, make one update from the run''s policy and show what it does to some decisions: ratio, clip, advantage [default: 10 of them]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

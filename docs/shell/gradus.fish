@@ -62,7 +62,9 @@ complete -c gradus -n "__fish_gradus_using_subcommand train" -l set -d 'One sett
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l out -d 'Run folder [default: the first free runs/AGENT-ENV-N]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l resume -d 'Resume the run in this folder; with --steps, train until this number of steps is done in all, even if the run is finished' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l checkpoint-every -d 'Approximate seconds between checkpoints' -r
-complete -c gradus -n "__fish_gradus_using_subcommand train" -l watch -d 'Show a dashboard in the terminal: the learning curve, episodes and metrics. Needs the feature `watch`'
+complete -c gradus -n "__fish_gradus_using_subcommand train" -l beside -d 'With --watch, train a second agent beside the first one, on the same environment and with the same seed: "AGENT KEY=VALUE ..."' -r
+complete -c gradus -n "__fish_gradus_using_subcommand train" -l watch -d 'Show a dashboard in the terminal: the learning curve, episodes or the values of a map, and metrics. Needs the feature `watch`'
+complete -c gradus -n "__fish_gradus_using_subcommand train" -l slow -d 'With --watch, train as slowly as eyes follow: four updates a second. Keys change the speed'
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l quiet -d 'Print only errors'
 complete -c gradus -n "__fish_gradus_using_subcommand train" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand eval" -l episodes -d 'Number of episodes; on text tasks, number of problems from the test split (all of its problems if it has fewer)' -r
@@ -120,6 +122,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l group-size -d 
 complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l seed -d 'Random seed of the episodes' -r
 complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l show -d 'Number of groups whose advantages are listed, one line per decision; of a longer episode, the first 40' -r
 complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l reward-model -d 'Folder written by `gradus reward-model`, whose model gives the rewards [default: the run\'s reward model, if it has one]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l minibatch -d 'Instead, make one update from the run\'s policy and show what it does to some decisions: ratio, clip, advantage [default: 10 of them]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand inspect" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l prompt -d 'Prompt, such as `37+45=`' -r
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -s n -l n -d 'Number of completions' -r
