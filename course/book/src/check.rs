@@ -22,8 +22,11 @@ pub(crate) fn check(out: &Path) -> Result<(usize, usize)> {
             ["href=\"", "src=\""].iter().flat_map(|attribute| text.split(attribute).skip(1).map(move |rest| (attribute, rest)))
         {
             let target = target.split('"').next().unwrap_or_default();
-            if target.contains("://") || target.starts_with("mailto:") || target.starts_with("data:") {
-                if *attribute == "src=\"" && target.contains("://") {
+            if target.starts_with("mailto:") || target.starts_with("data:") {
+                continue; // nothing to follow
+            }
+            if target.contains("://") {
+                if *attribute == "src=\"" {
                     faults.push(format!("{name}: loads {target}"));
                 }
                 continue;

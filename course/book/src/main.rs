@@ -1,11 +1,12 @@
 //! Renders the lessons and the guides of `docs/` as one book: `cargo run --manifest-path course/book/Cargo.toml -- OUT`.
 //!
 //! Mathematics becomes MathML here, so that a browser needs neither a script nor a font nor another host for it. A linked file of the
-//! repository becomes a page of its own. At the end every link of every page is followed.
+//! repository becomes a page of its own. The folder `slides` has slides of each lesson. At the end every link of every page is followed.
 
 mod check;
 mod links;
 mod math;
+mod slides;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -109,8 +110,10 @@ fn main() -> Result<()> {
     config.build.build_dir = out.clone();
     MDBook::load_with_config(&work, config)?.build()?;
     fs::remove_dir_all(&work)?;
+    let lessons: Vec<&str> = PARTS.iter().flat_map(|(_, own)| own.iter().map(|(page, _)| *page)).collect();
+    let slides = slides::write(&root, &out, &lessons)?;
     let (pages, followed) = check::check(&out)?;
-    println!("{}: {pages} pages, {followed} links followed", out.join("index.html").display());
+    println!("{}: {pages} pages, {followed} links followed; slides of {slides} lessons", out.join("index.html").display());
     Ok(())
 }
 

@@ -63,7 +63,23 @@ fn mathml(tex: &str, display_mode: DisplayMode, page: &str) -> Result<String> {
     }
     let mut out = String::new();
     push_mathml(&mut out, events.into_iter(), RenderConfig { display_mode, ..RenderConfig::default() })?;
+    // the space before an operator such as max belongs before its scripts, which have an exact number of children
+    const SPACE: &str = "<mspace width=\"0.1667em\" />";
+    let out = ["munder", "munderover", "mover", "msub", "msup", "msubsup"]
+        .iter()
+        .fold(out, |out, tag| out.replace(&format!("<{tag}>{SPACE}"), &format!("{SPACE}<{tag}>")));
     // Markdown must find nothing in it
     let out = out.replace('\n', " ").replace('*', "&#42;").replace('_', "&#95;").replace('|', "&#124;").replace('[', "&#91;");
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_have_as_many_children_as_they_need() {
+        let text = mathml(r"\gamma \max_a Q", DisplayMode::Block, "page").unwrap();
+        assert!(text.contains("<munder><mi>max</mi><mi>a</mi></munder>"), "{text}");
+    }
 }
