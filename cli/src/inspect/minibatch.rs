@@ -134,12 +134,10 @@ pub(super) fn look_into(dir: &Path, shown: usize) -> Result<(), Error> {
         trainer.iterate().map(|_| ())
     })?;
     let record = lock(&record);
-    say(format!(
-        "one update of {agent} from {}: {} decisions, {} steps of the optimiser",
-        dir.display(),
-        record.before.len(),
-        record.steps
-    ));
+    let (all, steps) = (record.before.len(), record.steps);
+    let steps = if steps == 1 { "one step".into() } else { format!("{steps} steps") };
+    let listed = shown.min(record.first.len());
+    say(format!("one update of {agent} from {}: {steps} of the optimiser, {listed} of {all} decisions", dir.display()));
     table(&record, shown).iter().for_each(say);
     Ok(())
 }
@@ -174,8 +172,11 @@ fn table(record: &Record, shown: usize) -> Vec<String> {
         let action = &record.actions[index as usize];
         lines.push(format!("{index:>8}  {action:<8}  {:>8.3}  {advantage:>9.3} {ratios}", before.exp()).trim_end().to_owned());
     }
-    lines.push(format!("\n{:>8}  {:>9}  {:>16}", "epoch", "clipped", "mean |ratio - 1|"));
-    for epoch in columns {
+    // a policy that takes one step has no ratio but 1
+    if record.steps > 1 {
+        lines.push(format!("\n{:>8}  {:>9}  {:>16}", "epoch", "clipped", "mean |ratio - 1|"));
+    }
+    for epoch in columns.into_iter().filter(|_| record.steps > 1) {
         let all: Vec<&Drawn> = record.drawn.iter().filter(|drawn| drawn.ratios.len() > epoch).collect();
         let n = all.len() as f64;
         let clipped = all.iter().filter(|drawn| drawn.is_clipped(epoch)).count() as f64;

@@ -177,7 +177,7 @@ fn write_sources(root: &Path, work: &Path) -> Result<()> {
     let mut linked = links::Linked::new(root, &src, &pages);
     for page in &pages {
         let text = fs::read_to_string(root.join(links::in_repository(page))).with_context(|| (*page).to_owned())?;
-        let text = linked.rewritten(&without_comments(&text), page)?;
+        let text = linked.rewritten(&without_links_in_headings(&without_comments(&text)), page)?;
         let path = src.join(page);
         fs::create_dir_all(path.parent().context("a page has a folder")?)?;
         fs::write(path, math::rendered(&text, page)?)?;
@@ -186,6 +186,17 @@ fn write_sources(root: &Path, work: &Path) -> Result<()> {
     fs::write(src.join("SUMMARY.md"), contents)?;
     fs::write(src.join("book.css"), include_str!("../book.css"))?;
     linked.write_files()
+}
+
+/// Moves a link that is a whole heading below it: the list of headings in the sidebar shows no links.
+fn without_links_in_headings(text: &str) -> String {
+    let parts = |line: &str| -> Option<String> {
+        let (marks, rest) = line.split_once(" [").filter(|(marks, _)| ["##", "###"].contains(marks))?;
+        let (title, target) = rest.strip_suffix(')')?.split_once("](")?;
+        Some(format!("{marks} {title}\n\n[The page]({target})\n"))
+    };
+    let line = |line: &str| parts(line).unwrap_or_else(|| format!("{line}\n"));
+    text.lines().map(line).collect()
 }
 
 /// Returns a text without HTML comments, which are notes for the check of numbers.

@@ -55,7 +55,21 @@ fn inline(text: &str, page: &str) -> Result<String> {
     Ok(out + rest)
 }
 
+/// Returns a formula with the words in its subscripts as text: `_{old}` becomes `_{\text{old}}`.
+fn words_in_scripts(tex: &str) -> String {
+    let mut parts = tex.split("_{");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |out, part| match part.split_once('}') {
+        Some((word, rest)) if word.len() > 2 && word.chars().all(|letter| letter.is_ascii_alphabetic()) => {
+            format!("{out}_{{\\text{{{word}}}}}{rest}")
+        }
+        _ => format!("{out}_{{{part}"),
+    })
+}
+
 fn mathml(tex: &str, display_mode: DisplayMode, page: &str) -> Result<String> {
+    // a word is no product of letters
+    let tex = &words_in_scripts(tex);
     let storage = Storage::new();
     let events: Vec<_> = Parser::new(tex, &storage).collect();
     if let Some(error) = events.iter().find_map(|event| event.as_ref().err()) {
@@ -76,6 +90,11 @@ fn mathml(tex: &str, display_mode: DisplayMode, page: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_in_subscripts_are_text() {
+        assert_eq!(words_in_scripts(r"\pi_{old} + x_{t+1} + y_{ij} + L_{CLIP}"), r"\pi_{\text{old}} + x_{t+1} + y_{ij} + L_{\text{CLIP}}");
+    }
 
     #[test]
     fn scripts_have_as_many_children_as_they_need() {

@@ -1,6 +1,6 @@
 //! Slides of the lessons: what a lecturer shows of each section, with the whole text as notes.
 //!
-//! A slide has the heading, the first sentence of the section, the sentences that lead to an equation, and all equations, code, commands,
+//! A slide has the heading, the first sentences of the section, the sentences that lead to an equation, and all equations, code, commands,
 //! tables and lists; of a section of mere text, the first sentences. Each figure has a slide of its own. A page of slides is one file, which
 //! opens from a disk.
 
@@ -99,8 +99,14 @@ fn of_section(title: &str, parts: &[Block], folder: &Path, all: &mut Vec<Slide>)
             Kind::Paragraph if is_text => {
                 sentences(block.text).into_iter().take(3).map(|sentence| rendered(&format!("- {sentence}"))).collect()
             }
-            Kind::Paragraph if is_first && !leads => rendered(first_sentence(block.text)),
-            Kind::Paragraph if leads => rendered(last_sentence(block.text)),
+            // an experiment is a question
+            Kind::Paragraph if title.contains("xperiment") => {
+                sentences(block.text).into_iter().filter(|sentence| sentence.contains('?')).map(rendered).collect()
+            }
+            Kind::Paragraph if leads => rendered(&lead(block.text)),
+            Kind::Paragraph if is_first => rendered(&sentences(block.text).into_iter().take(2).collect::<Vec<_>>().join(" ")),
+            // the end of a sentence that an equation interrupts
+            Kind::Paragraph if block.text.starts_with(char::is_lowercase) => rendered(first_sentence(block.text)),
             Kind::Paragraph => String::new(),
             // questions need all their words
             Kind::List if title == "Quiz" => rendered(block.text),
@@ -206,11 +212,20 @@ fn first_sentence(text: &str) -> &str {
     ends(&text[from..]).next().map_or(text, |end| &text[..from + end])
 }
 
-fn last_sentence(text: &str) -> &str {
-    ends(text).last().map_or(text, |start| text[start..].trim_start())
+/// Returns the end of a paragraph that leads to something: as many of its last sentences as are read at a glance.
+fn lead(text: &str) -> String {
+    let all = sentences(text);
+    let fits = |from: &usize| all[*from..].iter().map(|sentence| length(sentence)).sum::<usize>() <= 260;
+    let from = (0..all.len()).find(fits).unwrap_or(all.len() - 1);
+    all[from..].join(" ")
 }
 
-/// Returns a list with the first sentence of each item.
+/// Returns the number of characters of a text without its tags.
+fn length(text: &str) -> usize {
+    text.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text).chars().count()).sum()
+}
+
+/// Returns a list with the first sentences of each item.
 fn firsts(list: &str) -> String {
     let mut items: Vec<String> = Vec::new();
     for line in list.lines() {
@@ -221,7 +236,10 @@ fn firsts(list: &str) -> String {
     }
     let item = |item: String| {
         let mark = item.find(' ').map_or(0, |at| at + 1);
-        format!("{}{}\n", &item[..mark], first_sentence(&item[mark..]))
+        // a title does not say what is wrong
+        let (first, all) = (first_sentence(&item[mark..]), sentences(&item[mark..]));
+        let short = if length(first) < 60 { all[..all.len().min(3)].join(" ") } else { first.to_owned() };
+        format!("{}{short}\n", &item[..mark])
     };
     items.into_iter().map(item).collect()
 }
@@ -262,9 +280,9 @@ mod tests {
         assert_eq!(all[0].body, "<p><strong>The question.</strong> What is it? And why?</p>\n");
         assert!(all[0].notes.contains("And why?"));
         let body = &all[1].body;
-        assert!(body.contains("<p>First.</p>") && body.contains("<p>It is:</p>") && body.contains("<math>"), "{body}");
-        assert!(body.contains("let a = 1;") && !body.contains("Ok::") && !body.contains("Second"), "{body}");
-        assert_eq!(all[2].body, "<ul>\n<li><strong>Bold.</strong> More.</li>\n<li>b</li>\n</ul>\n");
+        assert!(body.contains("<p>First. Second.</p>") && body.contains("<p>Third. It is:</p>") && body.contains("<math>"), "{body}");
+        assert!(body.contains("let a = 1;") && !body.contains("Ok::"), "{body}");
+        assert_eq!(all[2].body, "<ul>\n<li><strong>Bold.</strong> More. And more. Even more.</li>\n<li>b</li>\n</ul>\n");
     }
 
     #[test]
