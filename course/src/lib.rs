@@ -17,6 +17,7 @@ pub mod lesson_5;
 pub mod lesson_6;
 pub mod lesson_7;
 pub mod lesson_8;
+pub mod lesson_9;
 mod lessons;
 mod run;
 mod sheet;

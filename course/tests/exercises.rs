@@ -9,6 +9,7 @@ mod forms {
     pub mod lesson_6;
     pub mod lesson_7;
     pub mod lesson_8;
+    pub mod lesson_9;
 }
 #[path = "../answers/lesson_1.rs"]
 mod answers_1;
@@ -26,6 +27,8 @@ mod answers_6;
 mod answers_7;
 #[path = "../answers/lesson_8.rs"]
 mod answers_8;
+#[path = "../answers/lesson_9.rs"]
+mod answers_9;
 #[allow(unused_imports, unused_variables)]
 #[path = "../exercises/lesson_1.rs"]
 mod templates_1;
@@ -50,8 +53,11 @@ mod templates_7;
 #[allow(unused_imports, unused_variables)]
 #[path = "../exercises/lesson_8.rs"]
 mod templates_8;
+#[allow(unused_imports, unused_variables)]
+#[path = "../exercises/lesson_9.rs"]
+mod templates_9;
 
-use gradus_course::{Lesson, Verdict, lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, lesson_6, lesson_7, lesson_8};
+use gradus_course::{Lesson, Verdict, lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, lesson_6, lesson_7, lesson_8, lesson_9};
 
 /// Seeds of students.
 const SEEDS: [u64; 4] = [1, 2, 3, 0xfeed_beef];
@@ -72,6 +78,7 @@ fn answers() -> Vec<Lesson> {
         answers_6 lesson_6: log_softmax_gradient returns_to_go policy_gradient leave_one_out whitened entropy_gradient;
         answers_7 lesson_7: visits advantages exact_gradient bias_and_variance;
         answers_8 lesson_8: gae explained_variance loss loss_slopes gaussian_log_prob;
+        answers_9 lesson_9: surrogate surrogate_slope kl_divergence approx_kl natural_step;
     }
 }
 
@@ -85,6 +92,7 @@ fn templates() -> Vec<Lesson> {
         templates_6 lesson_6: log_softmax_gradient returns_to_go policy_gradient leave_one_out whitened entropy_gradient;
         templates_7 lesson_7: visits advantages exact_gradient bias_and_variance;
         templates_8 lesson_8: gae explained_variance loss loss_slopes gaussian_log_prob;
+        templates_9 lesson_9: surrogate surrogate_slope kl_divergence approx_kl natural_step;
     }
 }
 
@@ -121,7 +129,7 @@ fn three_other_correct_forms_of_each_pass() {
             })+
         };
     }
-    check!(lesson_1 lesson_2 lesson_3 lesson_4 lesson_5 lesson_6 lesson_7 lesson_8);
+    check!(lesson_1 lesson_2 lesson_3 lesson_4 lesson_5 lesson_6 lesson_7 lesson_8 lesson_9);
 }
 
 #[test]

@@ -28,6 +28,7 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
             ("course/lesson-6.md", "6 REINFORCE"),
             ("course/lesson-7.md", "7 The exact gradient"),
             ("course/lesson-8.md", "8 Actor-critic and GAE"),
+            ("course/lesson-9.md", "9 Trust regions and PPO"),
             ("course/lecturer.md", "For the lecturer"),
         ],
     ),
