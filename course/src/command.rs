@@ -32,7 +32,7 @@ A course in reinforcement learning whose exercises check themselves.
 pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let result = match words[..] {
+    let result = renew(&words).and_then(|()| match words[..] {
         [] | ["help" | "--help" | "-h"] => {
             say(HELP.replace("  list ", &format!("Usage: {} COMMAND\n\n  list ", command())).trim_end());
             Ok(0)
@@ -56,7 +56,7 @@ pub fn main() -> ExitCode {
         }
         ["hint" | "solution" | "reset"] => Err(format!("{}: expected the number of an exercise, such as 1.2, got none", words[0])),
         _ => Err(format!("expected list, check, hint, solution, reset, watch or grade, got `{}`", words.join(" "))),
-    };
+    });
     match result {
         Ok(code) => ExitCode::from(code),
         Err(problem) => {
@@ -66,22 +66,40 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Writes the files of all lessons that are not there yet.
+/// Writes the files of a new folder.
 fn begin(dir: &Path) -> Told<u8> {
-    let write = |path: PathBuf, text: &str| {
-        if path.exists() {
-            return Ok(());
-        }
-        let folder = path.parent().unwrap_or(dir);
-        in_words(fs::create_dir_all(folder), "create", folder)?;
-        in_words(fs::write(&path, text), "write", &path)
-    };
-    for Sheets { number, template, check, .. } in LESSONS {
-        write(dir.join(format!("src/lesson_{number}.rs")), template)?;
-        write(dir.join(format!("src/bin/lesson-{number}.rs")), check)?;
-    }
+    add_lessons(dir)?;
     say(&format!("{} exercises; begin with src/lesson_1.rs and `{} check 1`", lessons::all().len(), command()));
     Ok(0)
+}
+
+/// Writes the files of the lessons that have none in the folder: of all, or of those that a newer version has. Returns their numbers. A
+/// lesson of which one file is there is left alone.
+fn add_lessons(dir: &Path) -> Told<Vec<u32>> {
+    let mut added = Vec::new();
+    for Sheets { number, template, check, .. } in LESSONS {
+        let (own, program) = (dir.join(format!("src/lesson_{number}.rs")), dir.join(format!("src/bin/lesson-{number}.rs")));
+        if own.exists() || program.exists() {
+            continue;
+        }
+        let folder = program.parent().unwrap_or(dir);
+        in_words(fs::create_dir_all(folder), "create", folder)?;
+        in_words(fs::write(&own, template), "write", &own)?;
+        in_words(fs::write(&program, check), "write", &program)?;
+        added.push(*number);
+    }
+    Ok(added)
+}
+
+/// Adds the lessons of a newer version to a folder of an older one, and says so.
+fn renew(words: &[&str]) -> Told<()> {
+    let is_folder = Path::new("src/lesson_1.rs").exists();
+    if is_folder && ["list", "check", "watch"].iter().any(|word| words.first() == Some(word)) {
+        for number in add_lessons(Path::new("."))? {
+            say(&format!("new: lesson {number}, in src/lesson_{number}.rs"));
+        }
+    }
+    Ok(())
 }
 
 fn exercise(number: &str) -> Told<(&'static Sheets, About)> {
@@ -291,6 +309,21 @@ mod tests {
         assert_eq!(part(text, "1.1").map(|place| &text[place]), Some("/// 1.1 A\n///\n/// 2 b\nfn a() {}\n\n"));
         assert_eq!(part(text, "1.2").map(|place| &text[place]), Some("/// 1.2 B\nfn b() {}\n"));
         assert_eq!(part(text, "1.3"), None);
+    }
+
+    #[test]
+    fn a_folder_gets_the_lessons_that_it_does_not_have() {
+        let dir = std::env::temp_dir().join(format!("gradus-course-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        assert_eq!(add_lessons(&dir).unwrap().len(), LESSONS.len());
+        let path = |name: &str| dir.join("src").join(name);
+        fs::write(path("lesson_1.rs"), "mine").unwrap();
+        fs::remove_file(path("lesson_2.rs")).unwrap();
+        fs::remove_file(path("lesson_3.rs")).unwrap();
+        fs::remove_file(path("bin/lesson-3.rs")).unwrap();
+        assert_eq!(add_lessons(&dir).unwrap(), [3], "a file that a student deleted stays deleted");
+        assert_eq!(fs::read_to_string(path("lesson_1.rs")).unwrap(), "mine");
+        fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]
