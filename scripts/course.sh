@@ -33,6 +33,9 @@ done
 "$gradus" course reset 1.1 >/dev/null
 said=$("$gradus" course check 1.1 || true)
 grep -q 'not written yet' <<<"$said" || fail "expected the template again"
+"$gradus" course reset 1.4 >/dev/null
+said=$("$gradus" course check 1.5 || true)
+grep -q 'waits for softmax (1.4)' <<<"$said" || fail "expected an exercise that waits for another one"
 for count in 1 2 3; do "$gradus" course hint 1.2 | grep -q "^$count\." || fail "expected hint $count"; done
 "$gradus" course check 1.99 2>/dev/null && fail "expected an unknown exercise to be refused"
 

@@ -216,7 +216,7 @@ fn hint(number: &str) -> Told<u8> {
 }
 
 /// Returns the text of an exercise in a file: from the line `/// 1.2 ...` to the one of the next exercise.
-fn part(text: &str, number: &str) -> Option<Range<usize>> {
+pub(crate) fn part(text: &str, number: &str) -> Option<Range<usize>> {
     let is_head = |line: &str| {
         let word = line.strip_prefix("/// ")?.split_whitespace().next()?;
         let (lesson, exercise) = word.split_once('.')?;

@@ -68,8 +68,10 @@ pub enum Verdict {
         place: String,
         /// What a right function returns, and what it returned.
         values: [Value; 2],
-        /// The mistake that returns the same in every call, and the section to read.
+        /// The mistake that returns the same, and the section to read.
         mistake: Option<[&'static str; 2]>,
+        /// Whether it returns the same in every call, and not only here and in most of them.
+        everywhere: bool,
     },
 }
 
@@ -87,6 +89,10 @@ pub trait Checked: Send + Sync {
     /// Returns the exercise with each of the known mistakes as its function, and what is wrong.
     fn with_mistakes(&self) -> Vec<(&'static str, Box<dyn Checked>)>;
 }
+
+/// The share of the calls in which a function must return what a mistake returns for the mistake to be named, if it does so in the first call that is
+/// wrong.
+const ENOUGH: f64 = 0.6;
 
 /// An exercise and its answer.
 pub(crate) struct Answered<F: 'static> {
@@ -115,9 +121,16 @@ impl<F: Copy + Send + Sync> Checked for Answered<F> {
             // the cheap checks before this one tell mistakes apart that this one does not
             let all = &checks[..=number];
             let own = sheet_of(self.function, all);
-            let is_this = |mistake: &&Mistake<F>| sheet_of(mistake.function, all).is_same_as(&own);
-            let mistake = mistakes.iter().find(is_this).map(|mistake| [mistake.says, mistake.section]);
-            return Verdict::Wrong { place: wrong.place.clone(), values: [wrong.expected.clone(), wrong.got.clone()], mistake };
+            let shares: Vec<f64> = mistakes.iter().map(|mistake| own.agreement(&sheet_of(mistake.function, all))).collect();
+            let best = (0..mistakes.len())
+                .fold(None, |best: Option<usize>, i| if best.is_none_or(|best| shares[i] > shares[best]) { Some(i) } else { best });
+            let best = best.filter(|best| shares[*best] >= ENOUGH);
+            return Verdict::Wrong {
+                place: wrong.place.clone(),
+                values: [wrong.expected.clone(), wrong.got.clone()],
+                mistake: best.map(|best| [mistakes[best].says, mistakes[best].section]),
+                everywhere: best.is_some_and(|best| shares[best] == 1.0),
+            };
         }
         Verdict::Right
     }

@@ -224,6 +224,8 @@ static UCB: Exercise<Ucb> = Exercise {
                 (&[0.2, 0.9, -3.0], &[4, 1, 0], 5, 1.0, 2),
                 (&[0.0, 0.0, 0.0], &[0, 0, 0], 0, 1.0, 0),
                 (&[0.3, 0.7, 0.7], &[3, 3, 3], 9, 0.0, 1),
+                (&[-3.0, -1.0], &[5, 5], 10, 0.1, 1),
+                (&[-1.0, 2.0], &[4, 0], 4, 0.0, 1),
             ] {
                 let place = format!("upper_confidence_bound(values = {}, counts = {}, t = {t}, c = {c})", list(values), whole(numbers));
                 sheet.row(place, expected, || function(values, numbers, t, c));
@@ -253,6 +255,21 @@ static UCB: Exercise<Ucb> = Exercise {
         },
     ],
     mistakes: &[
+        Mistake {
+            says: "the largest bound begins at 0, so that no bound can be below it",
+            section: "optimism",
+            function: |values, counts, t, c| {
+                let (mut best, mut largest) = (0, 0.0);
+                for (arm, n) in counts.iter().enumerate() {
+                    let n = f64::from(*n);
+                    let bound = if n == 0.0 { f64::INFINITY } else { values[arm] + c * (f64::from(t).ln() / n).sqrt() };
+                    if bound > largest {
+                        (best, largest) = (arm, bound);
+                    }
+                }
+                best
+            },
+        },
         Mistake {
             says: "the logarithm is outside of the root: ln t times sqrt(1 / N)",
             section: "optimism",

@@ -330,6 +330,7 @@ static GREEDY_ACTION: Exercise<GreedyAction> = Exercise {
                 ([9.0, 0.0], 0, 1.0, 1),
                 ([0.0, 30.0], 1, 0.9, 1),
                 ([0.0, 30.0], 1, 0.0, 0),
+                ([-100.0, -100.0], 0, 0.9, 1),
             ] {
                 let place = call_of("greedy_action", &table, &values, state, &[0, 1], gamma);
                 sheet.row(place, expected, || function(&table, &values, state, gamma));
@@ -351,6 +352,20 @@ static GREEDY_ACTION: Exercise<GreedyAction> = Exercise {
         },
     ],
     mistakes: &[
+        Mistake {
+            says: "the maximum begins at 0, so that no value can be below it",
+            section: "policy-improvement",
+            function: |table, values, state, gamma| {
+                let (mut best, mut largest) = (0, 0.0);
+                for action in 0..table.actions() {
+                    let value = backup(table, values, state, action, gamma);
+                    if value > largest {
+                        (best, largest) = (action, value);
+                    }
+                }
+                best
+            },
+        },
         Mistake {
             says: "only the reward of the next step counts, not what follows",
             section: "policy-improvement",

@@ -593,7 +593,7 @@ static WEIGHTED_IMPORTANCE: Exercise<WeightedImportance> = Exercise {
             function: |returns, ratios| returns.iter().zip(ratios).map(|(g, ratio)| ratio * g).sum(),
         },
         Mistake {
-            says: "the sum of the ratios is 0 if none of the episodes is possible, and 0 / 0 is no number",
+            says: "the case is left out in which all ratios are 0: then 0 / 0 is no number",
             section: "off-policy-estimates",
             function: |returns, ratios| returns.iter().zip(ratios).map(|(g, ratio)| ratio * g).sum::<f64>() / ratios.iter().sum::<f64>(),
         },

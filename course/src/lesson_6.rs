@@ -136,7 +136,7 @@ static LOG_SOFTMAX_GRADIENT: Exercise<LogSoftmaxGradient> = Exercise {
             function: |logits, action| each(logits, |b, _| taken(action, b) - logits[b]),
         },
         Mistake {
-            says: "the exponential of a large logit is infinite: subtract the largest one first",
+            says: "the largest logit is not subtracted first: the exponential of a large one is infinite",
             section: "the-log-derivative",
             function: |logits, action| {
                 let sum: f64 = logits.iter().map(|z| z.exp()).sum();
@@ -488,7 +488,7 @@ static WHITENED: Exercise<Whitened> = Exercise {
             },
         },
         Mistake {
-            says: "numbers that are all the same have the standard deviation 0, and 0 / 0 is no number",
+            says: "the case is left out in which all numbers are the same: then 0 / 0 is no number",
             section: "whitening",
             function: |numbers| {
                 let (mean, squares) = moments(numbers);
@@ -561,7 +561,7 @@ static ENTROPY_GRADIENT: Exercise<EntropyGradient> = Exercise {
             function: |logits| slopes_of_entropy(logits, |_, log_p, h| -(log_p + h)),
         },
         Mistake {
-            says: "a probability of 0 has no logarithm, and 0 times minus infinity is no number",
+            says: "the logarithm of a probability that is rounded to 0 is taken: 0 times minus infinity is no number",
             section: "entropy",
             function: |logits| {
                 let p = softmax(logits);

@@ -283,7 +283,7 @@ static KL_DIVERGENCE: Exercise<KlDivergence> = Exercise {
             function: |old, new| divergence(old, new, |p, q| p.exp() * (q - p)),
         },
         Mistake {
-            says: "the exponential of a large logit is infinite: subtract the largest one first",
+            says: "the largest logit is not subtracted first: the exponential of a large one is infinite",
             section: "the-distance-of-two-policies",
             function: |old, new| {
                 let p = |z: &[f64]| -> Vec<f64> { z.iter().map(|x| x.exp() / z.iter().map(|y| y.exp()).sum::<f64>()).collect() };

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::command::part;
 use crate::confine::confine;
 use crate::exercise::{About, Lesson, Verdict};
+use crate::lessons::of_lesson;
 use crate::sheet;
 use crate::terminal::{Style, say, wrapped};
 
@@ -86,8 +88,9 @@ pub fn check_graded(lesson: Lesson) -> ExitCode {
     let (is_right, says) = match in_time(late, || exercise.verdict(seed)) {
         Verdict::Right => (true, RIGHT_WORD.into()),
         Verdict::NotWritten => (false, "not written".into()),
-        Verdict::Wrong { place, values: [expected, got], mistake } => {
-            let named = mistake.map(|[says, _]| format!("; this is what one gets if {says}")).unwrap_or_default();
+        Verdict::Wrong { place, values: [expected, got], mistake, everywhere } => {
+            let here = if everywhere { "" } else { "here " };
+            let named = mistake.map(|[says, _]| format!("; this is what one gets {here}if {says}")).unwrap_or_default();
             (false, format!("{place}: expected {expected}, got {got}{named}"))
         }
     };
@@ -122,6 +125,36 @@ pub(crate) fn crashed(about: About, status: &ExitStatus, style: Style) -> String
     format!("{}\n{}", headline(about, &style.bad("crashed"), style), wrapped("", INDENT, &format!("{why} ({status})")))
 }
 
+/// A function of another exercise that a student's function calls.
+struct Called {
+    about: About,
+    /// Whether it is still the one of the template.
+    is_open: bool,
+}
+
+/// Returns the text of an exercise in the student's file; empty if it cannot be read.
+fn source(about: About) -> String {
+    let lesson = about.number.split('.').next().unwrap_or_default();
+    let text = std::fs::read_to_string(format!("src/lesson_{lesson}.rs")).unwrap_or_default();
+    part(&text, about.number).map_or_else(String::new, |place| text[place].to_owned())
+}
+
+fn is_open(about: About) -> bool {
+    source(about).contains("todo!()")
+}
+
+/// Returns the exercises of the same lesson whose functions the student's function calls.
+fn called(about: About) -> Vec<Called> {
+    let own = source(about);
+    let lesson = about.number.split('.').next().and_then(|lesson| lesson.parse().ok()).unwrap_or_default();
+    let others = of_lesson(lesson).into_iter().filter(|other| other.name != about.name);
+    let is_called = |other: &About| {
+        own.match_indices(&format!("{}(", other.name))
+            .any(|(at, _)| !own[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_'))
+    };
+    others.filter(is_called).map(|other| Called { about: other, is_open: is_open(other) }).collect()
+}
+
 /// Columns before what is said about an exercise.
 const INDENT: usize = 7;
 
@@ -133,16 +166,28 @@ fn headline(about: About, verdict: &str, style: Style) -> String {
 pub(crate) fn told(about: About, verdict: &Verdict, style: Style) -> String {
     match verdict {
         Verdict::Right => headline(about, &style.good("right"), style),
-        Verdict::NotWritten => headline(about, &style.faint("not written yet"), style),
-        Verdict::Wrong { place, values: [expected, got], mistake } => {
+        Verdict::NotWritten => match called(about).into_iter().find(|called| called.is_open) {
+            Some(Called { about: other, .. }) if !is_open(about) => {
+                let waits = format!("waits for {} ({}), which it calls and which is not written yet", other.name, other.number);
+                format!("{}\n{}", headline(about, &style.faint("not yet"), style), wrapped("", INDENT, &format!("It {waits}.")))
+            }
+            _ => headline(about, &style.faint("not written yet"), style),
+        },
+        Verdict::Wrong { place, values: [expected, got], mistake, everywhere } => {
             let lesson = about.number.split('.').next().unwrap_or_default();
             let mut lines = vec![headline(about, &style.bad("wrong"), style)];
             lines.push(wrapped("", INDENT, place));
             lines.push(wrapped("       expected", INDENT + 10, &expected.to_string()));
             lines.push(wrapped("       got", INDENT + 10, &got.to_string()));
             if let Some([says, section]) = mistake {
-                lines.push(wrapped("", INDENT, &format!("This is what one gets if {says}.")));
+                let here = if *everywhere { "" } else { "here " };
+                lines.push(wrapped("", INDENT, &format!("This is what one gets {here}if {says}.")));
                 lines.push(wrapped("", INDENT, &format!("Read: gradus guide lesson-{lesson}#{section}")));
+            }
+            let called: Vec<String> =
+                called(about).iter().map(|called| format!("{} ({})", called.about.name, called.about.number)).collect();
+            if !(called.is_empty() || mistake.is_some() && *everywhere) {
+                lines.push(wrapped("", INDENT, &format!("It calls {}: is that right?", called.join(" and "))));
             }
             lines.join("\n")
         }

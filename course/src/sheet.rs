@@ -153,9 +153,16 @@ impl Sheet {
         self.entries.iter().find(|entry| !entry.is_right())
     }
 
-    /// Returns whether a function returned the same values as another one in all calls.
-    pub fn is_same_as(&self, other: &Self) -> bool {
-        self.entries.len() == other.entries.len() && self.entries.iter().zip(&other.entries).all(|(a, b)| a.got.is_same_as(&b.got))
+    /// Returns the share of the calls that one of two functions got wrong in which both returned the same; 0 if they did not in the first
+    /// call that this one got wrong.
+    pub fn agreement(&self, other: &Self) -> f64 {
+        let pairs = self.entries.iter().zip(&other.entries);
+        let wrong: Vec<(&Entry, &Entry)> = pairs.filter(|(a, b)| !a.is_right() || !b.is_right()).collect();
+        let is_same = |(a, b): &&(&Entry, &Entry)| a.got.is_same_as(&b.got);
+        if wrong.iter().find(|(a, _)| !a.is_right()).is_none_or(|pair| !is_same(&pair)) {
+            return 0.0;
+        }
+        wrong.iter().filter(is_same).count() as f64 / wrong.len() as f64
     }
 }
 

@@ -167,6 +167,21 @@ fn titles_are_short() {
     }
 }
 
+/// A mistake is named where another detail differs, too: here the case without episodes.
+#[test]
+fn a_mistake_is_named_if_most_calls_agree() {
+    let mut functions = forms::lesson_3::forms()[0];
+    functions.weighted_importance = |returns, ratios| {
+        let sum: f64 = returns.iter().zip(ratios).map(|(g, ratio)| ratio * g).sum();
+        sum / returns.len() as f64
+    };
+    let lesson = lesson_3::lesson(functions);
+    let exercise = lesson.exercises.iter().find(|exercise| exercise.about().name == "weighted_importance").unwrap();
+    let verdict = exercise.verdict(1);
+    let Verdict::Wrong { mistake: Some([named, _]), everywhere, .. } = verdict else { panic!("{verdict:?}") };
+    assert!(named.contains("divided by the number of episodes") && !everywhere, "{named}");
+}
+
 /// Each mistake is named, with the section to read, for every seed.
 #[test]
 fn every_known_mistake_is_named() {
