@@ -74,6 +74,16 @@ static SAMPLE_AVERAGE: Exercise<SampleAverage> = Exercise {
     ],
     mistakes: &[
         Mistake {
+            says: "the old mean counts as one reward: it is not multiplied by n - 1",
+            section: "the-value-of-an-arm",
+            function: |q, n, reward| (q + reward) / f64::from(n),
+        },
+        Mistake {
+            says: "1 / n is computed with whole numbers: it is 0 from the second reward on",
+            section: "the-value-of-an-arm",
+            function: |q, n, reward| q + f64::from(1 / n) * (reward - q),
+        },
+        Mistake {
             says: "n is the number of rewards before this one: the fraction is then 1 / (n + 1)",
             section: "the-value-of-an-arm",
             function: |q, n, reward| q + (reward - q) / (f64::from(n) + 1.0),
@@ -358,6 +368,15 @@ static SOFTMAX: Exercise<Softmax> = Exercise {
         },
     ],
     mistakes: &[
+        Mistake {
+            says: "the largest preference begins at 0: where all are far below it, all exponentials are 0",
+            section: "preferences",
+            function: |preferences| {
+                let largest = preferences.iter().copied().fold(0.0, f64::max);
+                let sum: f64 = preferences.iter().map(|h| (h - largest).exp()).sum();
+                preferences.iter().map(|h| (h - largest).exp() / sum).collect()
+            },
+        },
         Mistake {
             says: "e to the preference overflows or vanishes because the largest preference is not subtracted first",
             section: "preferences",

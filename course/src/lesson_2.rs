@@ -80,6 +80,11 @@ static DISCOUNTED_RETURN: Exercise<DiscountedReturn> = Exercise {
     ],
     mistakes: &[
         Mistake {
+            says: "gamma is multiplied by the number of the step instead of raised to it",
+            section: "returns",
+            function: |rewards, gamma| (0_i32..).zip(rewards).map(|(t, reward)| gamma * f64::from(t) * reward).sum(),
+        },
+        Mistake {
             says: "the first reward is discounted, too: it stands one step too late",
             section: "returns",
             function: |rewards, gamma| gamma * backwards(rewards, gamma),
@@ -157,6 +162,14 @@ static ACTION_VALUE: Exercise<ActionValue> = Exercise {
         },
     ],
     mistakes: &[
+        Mistake {
+            says: "the probability multiplies the reward only, and not what follows",
+            section: "the-bellman-equation",
+            function: |table, values, state, action, gamma| {
+                let following = |o: &Outcome| if o.terminated { 0.0 } else { gamma * values[o.next as usize] };
+                table.outcomes(state, action).iter().map(|o| o.probability * o.reward + following(o)).sum()
+            },
+        },
         Mistake {
             says: "the value of the next state counts also where the outcome terminates",
             section: "the-end-of-an-episode",

@@ -319,6 +319,11 @@ static TD_ERROR: Exercise<TdError> = Exercise {
     ],
     mistakes: &[
         Mistake {
+            says: "the value of the state is not subtracted where the episode ended",
+            section: "temporal-differences",
+            function: |value, reward, next, gamma, end| if end == End::Terminated { reward } else { reward + gamma * next - value },
+        },
+        Mistake {
             says: "the value of the next state counts also after the episode has terminated",
             section: "termination-and-truncation",
             function: |value, reward, next, gamma, _| reward + gamma * next - value,
@@ -397,6 +402,11 @@ static N_STEP_RETURN: Exercise<NStepReturn> = Exercise {
         },
     ],
     mistakes: &[
+        Mistake {
+            says: "the loop runs from the front: the last reward counts in full, and the first one is discounted most",
+            section: "n-steps",
+            function: |rewards, next, gamma| rewards.iter().fold(next, |following, reward| reward + gamma * following),
+        },
         Mistake {
             says: "the value is discounted one step too little: gamma to the n - 1",
             section: "n-steps",
