@@ -87,7 +87,8 @@ fn words<'a>(command: &'a str, number: Option<&'a str>) -> Vec<&'a str> {
 
 fn here(arguments: &[&str]) -> Result<u8, Error> {
     let dir = std::env::current_dir().map_err(|source| io("find", Path::new("."), source))?;
-    call(&dir, arguments, false)
+    // also from a folder within it, such as src
+    call(dir.ancestors().find(|dir| is_course(dir)).unwrap_or(&dir), arguments, false)
 }
 
 fn make(dir: &Path, path: Option<&Path>) -> Result<u8, Error> {
@@ -117,11 +118,13 @@ fn make(dir: &Path, path: Option<&Path>) -> Result<u8, Error> {
     Ok(code)
 }
 
+fn is_course(dir: &Path) -> bool {
+    fs::read_to_string(dir.join("Cargo.toml")).is_ok_and(|text| text.contains("gradus-course ="))
+}
+
 /// Calls the program of the student's folder `dir`; with `shows_build`, cargo says what it builds.
 fn call(dir: &Path, arguments: &[&str], shows_build: bool) -> Result<u8, Error> {
-    let manifest = dir.join("Cargo.toml");
-    let is_course = fs::read_to_string(&manifest).is_ok_and(|text| text.contains("gradus-course"));
-    if !is_course {
+    if !is_course(dir) {
         let advice = format!("`{} course new DIR` makes one", program_name());
         let problem = format!("expected the folder of a course, got one without gradus-course in its Cargo.toml; {advice}");
         return Err(Error::Folder { path: dir.into(), problem });

@@ -10,6 +10,7 @@ use crate::output::{say, say_wrapped};
 
 mod formulas;
 mod lines;
+mod links;
 
 #[derive(Args)]
 pub(crate) struct Guide {
@@ -40,7 +41,8 @@ pub(crate) fn run(arguments: &Guide) -> Result<u8, Error> {
         Error::Unknown { what, name: name.into(), hint }
     };
     let (_, text) = found.or_else(of_family).ok_or_else(|| unknown("page", page, &known))?;
-    let text = lines::broken(&formulas::shown(&without_comments(text)));
+    let is_page = |name: &str| PAGES.iter().any(|(page, _)| *page == name);
+    let text = lines::broken(&formulas::shown(&links::shown(&without_comments(text), &is_page)));
     let text = text.replace("<details><summary>", "**").replace("</summary>", "**").replace("</details>\n", "");
     match section {
         None => say(text.trim()),

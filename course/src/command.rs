@@ -256,6 +256,11 @@ fn solution(number: &str) -> Told<u8> {
 fn reset(number: &str) -> Told<u8> {
     let (sheets, about) = exercise(number)?;
     let path = PathBuf::from(format!("src/lesson_{}.rs", sheets.number));
+    if !path.exists() {
+        replace(&path, sheets.template)?;
+        say(&format!("{} was not there; it is the template again", path.display()));
+        return Ok(0);
+    }
     let text = in_words(fs::read_to_string(&path), "read", &path)?;
     let template = part(sheets.template, about.number).map_or("", |place| &sheets.template[place]);
     let Some(place) = part(&text, about.number) else {
