@@ -2,14 +2,20 @@
 
 use std::path::PathBuf;
 
-use gradus::Error;
 use gradus::envs::checker::{Severity, Topic, check_world};
 use gradus::envs::registry;
 use gradus::evaluate::trace;
+use gradus::{Error, program_name};
 
 use crate::output::say;
 
 pub(crate) fn check(env: &str) -> Result<u8, Error> {
+    // an exercise of the course, typed without `course`
+    if env.parse::<f32>().is_ok() && registry::find(env).is_err() {
+        let expected =
+            format!("an environment, such as cartpole; the exercises of the course are checked by `{} course check {env}`", program_name());
+        return Err(Error::Parse { what: "check".into(), expected, got: env.into() });
+    }
     let world = registry::find(env)?;
     let findings = check_world(&world);
     let mut passed = 0;

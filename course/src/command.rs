@@ -156,6 +156,15 @@ fn check_all() -> Told<u8> {
 fn check(number: &str) -> Told<u8> {
     let (sheets, about) = find(number)?;
     if !compile(sheets.number, true)? {
+        let file = format!("src/lesson_{}.rs", sheets.number);
+        say(&wrapped(
+            "",
+            0,
+            &format!(
+                "{file} does not compile. What a function takes and returns must stay as in the template; `{} reset N` puts that of exercise N back.",
+                command()
+            ),
+        ));
         return Ok(1);
     }
     say(&format!("{}\n", Style::of_terminal().bold(&format!("Lesson {}: {}", sheets.number, sheets.title))));

@@ -120,7 +120,8 @@ impl<F: Copy + Send + Sync> Checked for Answered<F> {
             }
             // the cheap checks before this one tell mistakes apart that this one does not
             let all = &checks[..=number];
-            let own = sheet_of(self.function, all);
+            // what a function prints is printed once
+            let own = if number == 0 { sheet.clone() } else { sheet_of(self.function, all) };
             let shares: Vec<f64> = mistakes.iter().map(|mistake| own.agreement(&sheet_of(mistake.function, all))).collect();
             let best = (0..mistakes.len())
                 .fold(None, |best: Option<usize>, i| if best.is_none_or(|best| shares[i] > shares[best]) { Some(i) } else { best });
