@@ -96,12 +96,12 @@ static SARSA_TARGET: Exercise<SarsaTarget> = Exercise {
         },
         Mistake {
             says: "the value of the next state counts after the end of the episode",
-            section: "q-learning",
+            section: "sarsa",
             function: |reward, next, action, gamma, _| reward + gamma * next[action],
         },
         Mistake {
             says: "an episode that was cut off counts as one that ended in the world",
-            section: "q-learning",
+            section: "sarsa",
             function: |reward, next, action, gamma, end| reward + if end == End::Running { gamma * next[action] } else { 0.0 },
         },
         Mistake {
@@ -203,12 +203,12 @@ static EXPECTED_SARSA_TARGET: Exercise<ExpectedSarsaTarget> = Exercise {
         },
         Mistake {
             says: "the value of the next state counts after the end of the episode",
-            section: "q-learning",
+            section: "sarsa",
             function: |reward, next, epsilon, gamma, _| reward + gamma * mixed(next, 1.0 - epsilon, epsilon),
         },
         Mistake {
             says: "an episode that was cut off counts as one that ended in the world",
-            section: "q-learning",
+            section: "sarsa",
             function: |reward, next, epsilon, gamma, end| {
                 reward + if end == End::Running { gamma * mixed(next, 1.0 - epsilon, epsilon) } else { 0.0 }
             },

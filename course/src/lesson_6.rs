@@ -480,7 +480,7 @@ static WHITENED: Exercise<Whitened> = Exercise {
             function: |numbers| whitened_by(numbers, |x, mean, _| x - mean),
         },
         Mistake {
-            says: "the standard deviation is that of a sample, with n - 1: it is too large here",
+            says: "the standard deviation is that of a sample, with n - 1: it is larger, and the numbers come out too small",
             section: "whitening",
             function: |numbers| {
                 let n = numbers.len() as f64;
