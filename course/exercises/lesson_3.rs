@@ -4,7 +4,7 @@
 
 use gradus_course::End;
 
-/// 3.1 The return after each step: its reward, plus gamma times the return after the next step.
+/// 3.1 The return from each step on: its reward, plus gamma times the return from the next step on. An empty list for no rewards.
 pub fn returns(rewards: &[f64], gamma: f64) -> Vec<f64> {
     todo!() // for you to write
 }
@@ -29,7 +29,7 @@ pub fn n_step_return(rewards: &[f64], next_value: f64, gamma: f64) -> f64 {
     todo!() // for you to write
 }
 
-/// 3.5 The lambda-return after each step of an episode that has not ended yet.
+/// 3.5 The lambda-return after each step of an episode that has not ended yet, and has at least one step.
 ///
 /// `next_values[t]` is the value of the state after step t. The lambda-return is r + gamma ((1 - lambda) V + lambda G'), with the value V of
 /// the next state and the lambda-return G' of the next step; after the last step V takes the place of G'.

@@ -354,6 +354,8 @@ static SOFTMAX: Exercise<Softmax> = Exercise {
                 (&[5.0], vec![1.0]),
                 (&[1000.0, 1000.0, 0.0], vec![0.5, 0.5, 0.0]),
                 (&[-1000.0, -1001.0], vec![e / (1.0 + e), 1.0 / (1.0 + e)]),
+                (&[0.0, 1000.0], vec![0.0, 1.0]),
+                (&[0.0, 1000.0, 0.0], vec![0.0, 1.0, 0.0]),
             ] {
                 sheet.row(format!("softmax({})", list(preferences)), expected, || function(preferences));
             }
@@ -368,6 +370,15 @@ static SOFTMAX: Exercise<Softmax> = Exercise {
         },
     ],
     mistakes: &[
+        Mistake {
+            says: "the first preference is subtracted and not the largest",
+            section: "preferences",
+            function: |preferences| {
+                let first = preferences.first().copied().unwrap_or(0.0);
+                let sum: f64 = preferences.iter().map(|h| (h - first).exp()).sum();
+                preferences.iter().map(|h| (h - first).exp() / sum).collect()
+            },
+        },
         Mistake {
             says: "the largest preference begins at 0: where all are far below it, all exponentials are 0",
             section: "preferences",

@@ -290,9 +290,9 @@ static TD_ERROR: Exercise<TdError> = Exercise {
     checks: &[
         |Trial { function, .. }, sheet| {
             for (value, reward, next, gamma, end, expected) in [
-                (2.0, 1.0, 4.0, 0.5, End::Running, 1.0),
-                (2.0, 1.0, 4.0, 0.5, End::Terminated, -1.0),
-                (2.0, 1.0, 4.0, 0.5, End::Truncated, 1.0),
+                (2.0, 1.0, 6.0, 0.5, End::Running, 2.0),
+                (2.0, 1.0, 6.0, 0.5, End::Terminated, -1.0),
+                (2.0, 1.0, 6.0, 0.5, End::Truncated, 2.0),
                 (0.0, -3.0, 10.0, 0.9, End::Running, 6.0),
                 (5.0, 5.0, 7.0, 1.0, End::Terminated, 0.0),
             ] {
@@ -318,6 +318,11 @@ static TD_ERROR: Exercise<TdError> = Exercise {
         },
     ],
     mistakes: &[
+        Mistake {
+            says: "the value of the next state is left out where the episode goes on",
+            section: "temporal-differences",
+            function: |value, reward, next, gamma, end| reward + if end == End::Truncated { gamma * next } else { 0.0 } - value,
+        },
         Mistake {
             says: "the value of the state is not subtracted where the episode ended",
             section: "temporal-differences",

@@ -55,8 +55,14 @@ pub fn check(lesson: Lesson) -> ExitCode {
             say(&text);
         }
     };
-    let verdict = in_time(move || tell(too_slow(about, style)), || exercise.verdict(SEED));
-    tell(told(about, &verdict, style));
+    let (verdict, helpers) = in_time(
+        move || tell(too_slow(about, style)),
+        || {
+            let verdict = exercise.verdict(SEED);
+            (verdict.clone(), if matches!(verdict, Verdict::Wrong { .. }) { wrong_helpers(about, &lesson) } else { Vec::new() })
+        },
+    );
+    tell(told(about, &verdict, &helpers, style));
     match verdict {
         Verdict::Right => ExitCode::from(RIGHT),
         Verdict::NotWritten => ExitCode::from(OPEN),
@@ -143,6 +149,15 @@ fn is_open(about: About) -> bool {
     source(about).contains("todo!()")
 }
 
+/// Returns the exercises of the same lesson whose functions the student's function calls, and which are wrong.
+fn wrong_helpers(about: About, lesson: &Lesson) -> Vec<About> {
+    let is_wrong = |called: &Called| {
+        let own = lesson.exercises.iter().find(|exercise| exercise.about().number == called.about.number);
+        own.is_some_and(|exercise| exercise.verdict(SEED) != Verdict::Right)
+    };
+    called(about).into_iter().filter(is_wrong).map(|called| called.about).collect()
+}
+
 /// Returns the exercises of the same lesson whose functions the student's function calls.
 fn called(about: About) -> Vec<Called> {
     let own = source(about);
@@ -163,7 +178,7 @@ fn headline(about: About, verdict: &str, style: Style) -> String {
 }
 
 /// Returns what the checks of an exercise found, in words.
-pub(crate) fn told(about: About, verdict: &Verdict, style: Style) -> String {
+pub(crate) fn told(about: About, verdict: &Verdict, helpers: &[About], style: Style) -> String {
     match verdict {
         Verdict::Right => headline(about, &style.good("right"), style),
         Verdict::NotWritten => match called(about).into_iter().find(|called| called.is_open) {
@@ -184,10 +199,12 @@ pub(crate) fn told(about: About, verdict: &Verdict, style: Style) -> String {
                 lines.push(wrapped("", INDENT, &format!("This is what one gets {here}if {says}.")));
                 lines.push(wrapped("", INDENT, &format!("Read: gradus guide lesson-{lesson}#{section}")));
             }
-            let called: Vec<String> =
-                called(about).iter().map(|called| format!("{} ({})", called.about.name, called.about.number)).collect();
-            if !(called.is_empty() || mistake.is_some() && *everywhere) {
-                lines.push(wrapped("", INDENT, &format!("It calls {}: is that right?", called.join(" and "))));
+            for helper in helpers {
+                let advice = format!("It calls {} ({}), which is not right yet: mend that first.", helper.name, helper.number);
+                lines.push(wrapped("", INDENT, &advice));
+            }
+            if mistake.is_none() {
+                lines.push(wrapped("", INDENT, &format!("Read: gradus guide lesson-{lesson}#{}", about.section)));
             }
             lines.join("\n")
         }
