@@ -91,10 +91,13 @@ pub(crate) fn run(mut arguments: Draw) -> Result<u8, Error> {
     let y_range = y.as_deref().map(range).transpose()?;
     let window = window.map(|window| window as usize);
     let plot = Plot { metrics, labels, window, over_seconds: x == X::Time, log_x: x == X::Log, y_range, seeds };
+    let replaced: Vec<bool> = files.iter().map(|file| file.exists()).collect();
     for missing in plot_runs(&dirs, &plot, &files)? {
         complain(format!("warning: {missing}"));
     }
-    files.iter().for_each(|file| say(file.display().to_string()));
+    for (file, was_there) in files.iter().zip(replaced) {
+        say(format!("{}{}", file.display(), if was_there { ", in place of the one that was there" } else { "" }));
+    }
     warn_of_letters(&names, &files);
     Ok(0)
 }

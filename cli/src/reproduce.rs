@@ -39,8 +39,13 @@ pub(crate) fn run(arguments: &Reproduce) -> Result<u8, Error> {
             say(format!("{title}: {source}"));
             Signals::end_at_once();
             let written = reproduction.run(&arguments.out.clone().unwrap_or_else(|| folder.join(reproduction.name)), arguments.quick)?;
-            say_wrapped("", &format!("what differs: {}", written.differs));
+            say_wrapped("what differs: ", &written.differs);
+            say("");
             say_wrapped("", &written.verdict);
+            for (answer, claim) in &written.claims {
+                say_wrapped(&answer.map_or("  - ".into(), |answer| format!("  {answer:<15}")), claim);
+            }
+            say("");
             say(format!("{:.0} s, {}", began.elapsed().as_secs_f64(), written.figure.display()));
         }
     }

@@ -6,8 +6,8 @@ use gradus_envs::tabular::{CliffWalking, Tabular};
 use crate::exercise::{About, Exercise, Mistake, Trial};
 use crate::inputs::{distinct, number, numbers, one_of, share, stream};
 use crate::lessons::lesson;
-use crate::sheet::{Sheet, list};
-use crate::step::{End, Step};
+use crate::sheet::{Sheet, list, rows};
+use crate::step::{End, Step, best, following, largest};
 
 /// Returns the target from the reward, the values of the next state's actions, the next action, gamma, and how the episode goes on.
 pub type SarsaTarget = fn(f64, &[f64], usize, f64, End) -> f64;
@@ -25,22 +25,8 @@ lesson!(4, "Q-learning, Sarsa and the cliff", {
     double_q_learning: DoubleQLearning = DOUBLE_Q_LEARNING,
 });
 
-fn largest(values: &[f64]) -> f64 {
-    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
-}
-
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// The index of the first of the largest values.
-fn best(values: &[f64]) -> usize {
-    values.iter().position(|value| *value == largest(values)).unwrap_or(0)
-}
-
-/// `value`, or 0 after the end of an episode.
-fn following(end: End, value: f64) -> f64 {
-    if end == End::Terminated { 0.0 } else { value }
 }
 
 // 4.1
@@ -218,29 +204,20 @@ static EXPECTED_SARSA_TARGET: Exercise<ExpectedSarsaTarget> = Exercise {
 
 // 4.3
 
-/// Writes a table of values as Rust would.
-fn table(values: &[Vec<f64>]) -> String {
-    format!("[{}]", values.iter().map(|row| list(row)).collect::<Vec<_>>().join(", "))
-}
-
 /// Moves the value of the step's action to `target`.
 fn moved(values: &mut [Vec<f64>], step: Step, alpha: f64, target: f64) {
     let value = &mut values[step.state][step.action];
     *value += alpha * (target - *value);
 }
 
-fn flat(values: &[Vec<f64>]) -> Vec<f64> {
-    values.concat()
-}
-
-fn after_step(function: QLearning, values: &[Vec<f64>], step: Step, alpha: f64, gamma: f64) -> Vec<f64> {
+fn after_step(function: QLearning, values: &[Vec<f64>], step: Step, alpha: f64, gamma: f64) -> Vec<Vec<f64>> {
     let mut values = values.to_vec();
     function(&mut values, step, alpha, gamma);
-    flat(&values)
+    values
 }
 
-fn row_of_step(sheet: &mut Sheet, function: QLearning, values: &[Vec<f64>], step: Step, alpha: f64, gamma: f64, expected: Vec<f64>) {
-    let place = format!("the values after q_learning(values = {}, {step:?}, alpha = {alpha}, gamma = {gamma})", table(values));
+fn row_of_step(sheet: &mut Sheet, function: QLearning, values: &[Vec<f64>], step: Step, alpha: f64, gamma: f64, expected: Vec<Vec<f64>>) {
+    let place = format!("the values after q_learning(values = {}, {step:?}, alpha = {alpha}, gamma = {gamma})", rows(values));
     sheet.row(place, expected, || after_step(function, values, step, alpha, gamma));
 }
 
@@ -296,11 +273,11 @@ static Q_LEARNING: Exercise<QLearning> = Exercise {
             let values = [vec![4.0, 8.0], vec![2.0, 6.0]];
             let step = Step { state: 0, action: 0, reward: 1.0, next: 1, end: End::Running };
             // the target is 1 + 1/2 6 = 4; then 1 + 6 = 7
-            row_of_step(sheet, function, &values, Step { action: 1, ..step }, 0.5, 0.5, vec![4.0, 6.0, 2.0, 6.0]);
-            row_of_step(sheet, function, &values, step, 0.5, 1.0, vec![5.5, 8.0, 2.0, 6.0]);
-            row_of_step(sheet, function, &values, step, 1.0, 1.0, vec![7.0, 8.0, 2.0, 6.0]);
-            row_of_step(sheet, function, &values, Step { end: End::Terminated, ..step }, 0.5, 1.0, vec![2.5, 8.0, 2.0, 6.0]);
-            row_of_step(sheet, function, &values, Step { end: End::Truncated, ..step }, 0.5, 1.0, vec![5.5, 8.0, 2.0, 6.0]);
+            row_of_step(sheet, function, &values, Step { action: 1, ..step }, 0.5, 0.5, vec![vec![4.0, 6.0], vec![2.0, 6.0]]);
+            row_of_step(sheet, function, &values, step, 0.5, 1.0, vec![vec![5.5, 8.0], vec![2.0, 6.0]]);
+            row_of_step(sheet, function, &values, step, 1.0, 1.0, vec![vec![7.0, 8.0], vec![2.0, 6.0]]);
+            row_of_step(sheet, function, &values, Step { end: End::Terminated, ..step }, 0.5, 1.0, vec![vec![2.5, 8.0], vec![2.0, 6.0]]);
+            row_of_step(sheet, function, &values, Step { end: End::Truncated, ..step }, 0.5, 1.0, vec![vec![5.5, 8.0], vec![2.0, 6.0]]);
         },
         |Trial { function, right, seed }, sheet| {
             let mut stream = stream(seed, 43);
@@ -396,20 +373,20 @@ fn row_of_double(
     function: DoubleQLearning,
     [learning, other]: [&[Vec<f64>]; 2],
     (step, alpha, gamma): (Step, f64, f64),
-    expected: Vec<f64>,
+    expected: Vec<Vec<f64>>,
 ) {
     let place = format!(
         "learning after double_q_learning(learning = {}, other = {}, {step:?}, alpha = {alpha}, gamma = {gamma})",
-        table(learning),
-        table(other)
+        rows(learning),
+        rows(other)
     );
     sheet.row(place, expected, || after_double(function, [learning, other], (step, alpha, gamma)));
 }
 
-fn after_double(function: DoubleQLearning, [learning, other]: [&[Vec<f64>]; 2], (step, alpha, gamma): (Step, f64, f64)) -> Vec<f64> {
+fn after_double(function: DoubleQLearning, [learning, other]: [&[Vec<f64>]; 2], (step, alpha, gamma): (Step, f64, f64)) -> Vec<Vec<f64>> {
     let mut learning = learning.to_vec();
     function(&mut learning, other, step, alpha, gamma);
-    flat(&learning)
+    learning
 }
 
 static DOUBLE_Q_LEARNING: Exercise<DoubleQLearning> = Exercise {
@@ -434,10 +411,10 @@ static DOUBLE_Q_LEARNING: Exercise<DoubleQLearning> = Exercise {
             let tables: [&[Vec<f64>]; 2] = [&learning, &other];
             let step = Step { state: 0, action: 0, reward: 1.0, next: 1, end: End::Running };
             // the best action is 1, its value in the other table -2, the target 1 - 2 = -1
-            row_of_double(sheet, function, tables, (step, 0.5, 1.0), vec![1.5, 8.0, 2.0, 6.0]);
-            row_of_double(sheet, function, tables, (Step { action: 1, ..step }, 0.5, 0.5), vec![4.0, 4.0, 2.0, 6.0]);
-            row_of_double(sheet, function, tables, (Step { end: End::Terminated, ..step }, 0.5, 1.0), vec![2.5, 8.0, 2.0, 6.0]);
-            row_of_double(sheet, function, tables, (Step { end: End::Truncated, ..step }, 0.5, 1.0), vec![1.5, 8.0, 2.0, 6.0]);
+            row_of_double(sheet, function, tables, (step, 0.5, 1.0), vec![vec![1.5, 8.0], vec![2.0, 6.0]]);
+            row_of_double(sheet, function, tables, (Step { action: 1, ..step }, 0.5, 0.5), vec![vec![4.0, 4.0], vec![2.0, 6.0]]);
+            row_of_double(sheet, function, tables, (Step { end: End::Terminated, ..step }, 0.5, 1.0), vec![vec![2.5, 8.0], vec![2.0, 6.0]]);
+            row_of_double(sheet, function, tables, (Step { end: End::Truncated, ..step }, 0.5, 1.0), vec![vec![1.5, 8.0], vec![2.0, 6.0]]);
         },
         |Trial { function, right, seed }, sheet| {
             let mut stream = stream(seed, 44);

@@ -4,7 +4,7 @@ use crate::exercise::{About, Exercise, Mistake, Trial};
 use crate::inputs::{distinct, number, numbers, one_of, share, stream};
 use crate::lessons::lesson;
 use crate::sheet::{Sheet, list};
-use crate::step::End;
+use crate::step::{End, best, following, largest};
 
 /// Changes the weights after a step: weights, features, reward, features of the next state, gamma, how the episode goes on, step size.
 pub type SemiGradientTd = fn(&mut [f64], &[f64], f64, &[f64], f64, End, f64);
@@ -25,15 +25,6 @@ lesson!(5, "function approximation and DQN", {
     huber_slope: HuberSlope = HUBER_SLOPE,
     moved_target: MovedTarget = MOVED_TARGET,
 });
-
-fn largest(values: &[f64]) -> f64 {
-    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
-}
-
-/// `value`, or 0 after the end of an episode.
-fn following(end: End, value: f64) -> f64 {
-    if end == End::Terminated { 0.0 } else { value }
-}
 
 // 5.1
 
@@ -288,11 +279,6 @@ static DQN_TARGETS: Exercise<DqnTargets> = Exercise {
 };
 
 // 5.3
-
-/// The index of the first of the largest values.
-fn best(values: &[f64]) -> usize {
-    values.iter().position(|value| *value == largest(values)).unwrap_or(0)
-}
 
 fn call_of_double(reward: f64, online: &[f64], old: &[f64], gamma: f64, end: End) -> String {
     let (online, old) = (list(online), list(old));

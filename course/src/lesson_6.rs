@@ -5,7 +5,7 @@ use gradus_base::random::Stream;
 use crate::exercise::{About, Exercise, Mistake, Trial};
 use crate::inputs::{normals, numbers, share, stream, whole};
 use crate::lessons::lesson;
-use crate::sheet::{Sheet, list};
+use crate::sheet::{Sheet, list, rows};
 
 /// Returns the derivatives of the log-probability from the logits and the action.
 pub type LogSoftmaxGradient = fn(&[f64], usize) -> Vec<f64>;
@@ -68,7 +68,7 @@ fn each(logits: &[f64], entry: impl Fn(usize, f64) -> f64) -> Vec<f64> {
 // 6.1
 
 /// ln 3: logits 0 and ln 3 give the probabilities 1/4 and 3/4.
-const LN_3: f64 = 1.098_612_288_668_11;
+pub(crate) const LN_3: f64 = 1.098_612_288_668_11;
 
 static LOG_SOFTMAX_GRADIENT: Exercise<LogSoftmaxGradient> = Exercise {
     about: About {
@@ -252,10 +252,16 @@ fn of_batch(logits: &[Vec<f64>], actions: &[usize], entry: impl Fn(usize, usize,
     (0..logits.len()).map(of_step).collect()
 }
 
-fn row_of_batch(sheet: &mut Sheet, function: PolicyGradient, logits: &[Vec<f64>], actions: &[usize], weights: &[f64], expected: Vec<f64>) {
-    let rows = logits.iter().map(|row| list(row)).collect::<Vec<_>>().join(", ");
-    let place = format!("policy_gradient(logits = [{rows}], actions = {}, weights = {})", whole(actions), list(weights));
-    sheet.row(place, expected, || function(logits, actions, weights).concat());
+fn row_of_batch(
+    sheet: &mut Sheet,
+    function: PolicyGradient,
+    logits: &[Vec<f64>],
+    actions: &[usize],
+    weights: &[f64],
+    expected: Vec<Vec<f64>>,
+) {
+    let place = format!("policy_gradient(logits = {}, actions = {}, weights = {})", rows(logits), whole(actions), list(weights));
+    sheet.row(place, expected, || function(logits, actions, weights));
 }
 
 static POLICY_GRADIENT: Exercise<PolicyGradient> = Exercise {
@@ -272,10 +278,10 @@ static POLICY_GRADIENT: Exercise<PolicyGradient> = Exercise {
     right: |logits, actions, weights| of_batch(logits, actions, |t, _, slope| weights[t] * slope / logits.len() as f64),
     checks: &[
         |Trial { function, .. }, sheet| {
-            row_of_batch(sheet, function, &[vec![0.0, 0.0]], &[1], &[3.0], vec![-1.5, 1.5]);
+            row_of_batch(sheet, function, &[vec![0.0, 0.0]], &[1], &[3.0], vec![vec![-1.5, 1.5]]);
             let logits = [vec![0.0, LN_3], vec![0.0, 0.0]];
-            row_of_batch(sheet, function, &logits, &[0, 1], &[4.0, -2.0], vec![1.5, -1.5, 0.5, -0.5]);
-            row_of_batch(sheet, function, &logits, &[1, 0], &[4.0, 0.0], vec![-0.5, 0.5, 0.0, 0.0]);
+            row_of_batch(sheet, function, &logits, &[0, 1], &[4.0, -2.0], vec![vec![1.5, -1.5], vec![0.5, -0.5]]);
+            row_of_batch(sheet, function, &logits, &[1, 0], &[4.0, 0.0], vec![vec![-0.5, 0.5], vec![0.0, 0.0]]);
         },
         |Trial { function, right, seed }, sheet| {
             let mut stream = stream(seed, 63);
@@ -284,7 +290,7 @@ static POLICY_GRADIENT: Exercise<PolicyGradient> = Exercise {
                 let logits: Vec<Vec<f64>> = (0..n).map(|_| normals(&mut stream, k)).collect();
                 let actions: Vec<usize> = (0..n).map(|_| stream.below(k as u32) as usize).collect();
                 let weights = numbers(&mut stream, n);
-                row_of_batch(sheet, function, &logits, &actions, &weights, right(&logits, &actions, &weights).concat());
+                row_of_batch(sheet, function, &logits, &actions, &weights, right(&logits, &actions, &weights));
             }
         },
         // the mean over the actions, each with its probability, is the gradient of the expected value

@@ -8,7 +8,7 @@ use crate::inputs::{numbers, stream};
 use crate::lesson_2::{backup, outcomes};
 use crate::lesson_6::softmax;
 use crate::lessons::lesson;
-use crate::sheet::{Sheet, list};
+use crate::sheet::{Sheet, list, rows};
 use crate::worlds;
 
 /// Returns the expected visits of each state, from the table, the policy and gamma.
@@ -26,10 +26,6 @@ lesson!(7, "the exact gradient", {
     exact_gradient: ExactGradient = EXACT_GRADIENT,
     bias_and_variance: BiasAndVariance = BIAS_AND_VARIANCE,
 });
-
-fn rows(table: &[Vec<f64>]) -> String {
-    format!("[{}]", table.iter().map(|row| list(row)).collect::<Vec<_>>().join(", "))
-}
 
 /// Draws a policy.
 fn any_policy(stream: &mut Stream, table: &Table) -> Vec<Vec<f64>> {
@@ -175,10 +171,10 @@ fn row_of_advantages(
     (what, table): (&str, &Table),
     values: &[f64],
     gamma: f64,
-    expected: Vec<f64>,
+    expected: Vec<Vec<f64>>,
 ) {
     let place = format!("advantages(table of {what}, values = {}, gamma = {gamma})", list(values));
-    sheet.row(place, expected, || function(table, values, gamma).concat());
+    sheet.row(place, expected, || function(table, values, gamma));
 }
 
 static ADVANTAGES: Exercise<Advantages> = Exercise {
@@ -198,8 +194,8 @@ static ADVANTAGES: Exercise<Advantages> = Exercise {
             let table = worlds::two_states();
             let what = format!("two states: {}", world(&table));
             // the actions are worth 1 + 1/2 10 = 6, 1/2 (2 + 1/2 4) + 1/2 4 = 4, 10, and -1 + 1/2 10 = 4
-            row_of_advantages(sheet, function, (&what, &table), &[4.0, 10.0], 0.5, vec![2.0, 0.0, 0.0, -6.0]);
-            row_of_advantages(sheet, function, (&what, &table), &[6.0, 10.0], 0.0, vec![-5.0, -3.0, 0.0, -11.0]);
+            row_of_advantages(sheet, function, (&what, &table), &[4.0, 10.0], 0.5, vec![vec![2.0, 0.0], vec![0.0, -6.0]]);
+            row_of_advantages(sheet, function, (&what, &table), &[6.0, 10.0], 0.0, vec![vec![-5.0, -3.0], vec![0.0, -11.0]]);
         },
         |Trial { function, right, seed }, sheet| {
             let mut stream = stream(seed, 72);
@@ -208,7 +204,7 @@ static ADVANTAGES: Exercise<Advantages> = Exercise {
                 let policy = any_policy(&mut stream, &table);
                 let gamma = f64::from(1 + stream.below(19)) / 20.0;
                 let values = values_of(&table, &policy, gamma);
-                row_of_advantages(sheet, function, ("a random world", &table), &values, gamma, right(&table, &values, gamma).concat());
+                row_of_advantages(sheet, function, ("a random world", &table), &values, gamma, right(&table, &values, gamma));
             }
         },
     ],
@@ -262,14 +258,14 @@ fn row_of_gradient(
     visits: &[f64],
     policy: &[Vec<f64>],
     advantages: &[Vec<f64>],
-    expected: Vec<f64>,
+    expected: Vec<Vec<f64>>,
 ) {
     let place = format!("exact_gradient(visits = {}, policy = {}, advantages = {})", list(visits), rows(policy), rows(advantages));
-    sheet.row(place, expected, || function(visits, policy, advantages).concat());
+    sheet.row(place, expected, || function(visits, policy, advantages));
 }
 
 /// The derivatives of the expected return for each logit, by differences. The logits are the logarithms of the probabilities.
-fn by_differences(table: &Table, policy: &[Vec<f64>], gamma: f64) -> Vec<f64> {
+fn by_differences(table: &Table, policy: &[Vec<f64>], gamma: f64) -> Vec<Vec<f64>> {
     const SMALL: f64 = 1e-5;
     let moved = |s: usize, a: usize, by: f64| {
         let mut policy = policy.to_vec();
@@ -277,8 +273,7 @@ fn by_differences(table: &Table, policy: &[Vec<f64>], gamma: f64) -> Vec<f64> {
         policy[s] = softmax(&logits);
         values_of(table, &policy, gamma).iter().zip(table.starts()).map(|(v, start)| v * start).sum::<f64>()
     };
-    let pairs = (0..table.states()).flat_map(|s| (0..table.actions()).map(move |a| (s, a)));
-    pairs.map(|(s, a)| (moved(s, a, SMALL) - moved(s, a, -SMALL)) / (2.0 * SMALL)).collect()
+    actions_of(table, |s, a| (moved(s, a, SMALL) - moved(s, a, -SMALL)) / (2.0 * SMALL))
 }
 
 static EXACT_GRADIENT: Exercise<ExactGradient> = Exercise {
@@ -296,8 +291,8 @@ static EXACT_GRADIENT: Exercise<ExactGradient> = Exercise {
     checks: &[
         |Trial { function, .. }, sheet| {
             let (policy, advantages) = ([vec![0.5, 0.5], vec![0.25, 0.75]], [vec![2.0, -2.0], vec![-6.0, 2.0]]);
-            row_of_gradient(sheet, function, &[0.5, 2.0], &policy, &advantages, vec![0.5, -0.5, -3.0, 3.0]);
-            row_of_gradient(sheet, function, &[0.0, 1.0], &policy, &advantages, vec![0.0, 0.0, -1.5, 1.5]);
+            row_of_gradient(sheet, function, &[0.5, 2.0], &policy, &advantages, vec![vec![0.5, -0.5], vec![-3.0, 3.0]]);
+            row_of_gradient(sheet, function, &[0.0, 1.0], &policy, &advantages, vec![vec![0.0, 0.0], vec![-1.5, 1.5]]);
         },
         |Trial { function, seed, .. }, sheet| {
             let mut stream = stream(seed, 73);
@@ -314,7 +309,7 @@ static EXACT_GRADIENT: Exercise<ExactGradient> = Exercise {
                     rows(&policy),
                     rows(&advantages)
                 );
-                sheet.row(place, by_differences(&table, &policy, gamma), || function(&visits, &policy, &advantages).concat());
+                sheet.row(place, by_differences(&table, &policy, gamma), || function(&visits, &policy, &advantages));
             }
         },
     ],

@@ -4,7 +4,7 @@ use gradus_base::random::Stream;
 
 use crate::exercise::{About, Exercise, Mistake, Trial};
 use crate::inputs::{normals, number, rounded, stream};
-use crate::lesson_6::{log_softmax, softmax};
+use crate::lesson_6::{LN_3, log_softmax, softmax};
 use crate::lessons::lesson;
 use crate::sheet::{Sheet, list};
 
@@ -222,9 +222,6 @@ static SURROGATE_SLOPE: Exercise<SurrogateSlope> = Exercise {
 fn divergence(p: &[f64], q: &[f64], of: impl Fn(f64, f64) -> f64) -> f64 {
     log_softmax(p).into_iter().zip(log_softmax(q)).map(|(p, q)| of(p, q)).sum()
 }
-
-/// ln 3: logits 0 and ln 3 give the probabilities 1/4 and 3/4.
-const LN_3: f64 = 1.098_612_288_668_11;
 
 static KL_DIVERGENCE: Exercise<KlDivergence> = Exercise {
     about: About {

@@ -17,6 +17,8 @@ pub enum Value {
     Whole(i64),
     /// A list of numbers.
     Numbers(Vec<f64>),
+    /// A table of numbers, row by row.
+    Table(Vec<Vec<f64>>),
     /// Something in words: whether a claim holds, for example.
     Words(String),
     /// No value: the function panicked with this message.
@@ -41,6 +43,12 @@ impl From<Vec<f64>> for Value {
     }
 }
 
+impl From<Vec<Vec<f64>>> for Value {
+    fn from(rows: Vec<Vec<f64>>) -> Self {
+        Self::Table(rows)
+    }
+}
+
 impl From<&[f64]> for Value {
     fn from(numbers: &[f64]) -> Self {
         Self::Numbers(numbers.to_vec())
@@ -52,7 +60,8 @@ impl Value {
     pub fn is_same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Number(a), Self::Number(b)) => same(*a, *b),
-            (Self::Numbers(a), Self::Numbers(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(*a, *b)),
+            (Self::Numbers(a), Self::Numbers(b)) => all_same(a, b),
+            (Self::Table(a), Self::Table(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| all_same(a, b)),
             (Self::Panic(_), Self::Panic(_)) => true,
             _ => self == other,
         }
@@ -62,6 +71,10 @@ impl Value {
 fn same(a: f64, b: f64) -> bool {
     let size = a.abs().max(b.abs()).max(1e-2); // a sum that cancels, in single precision
     a == b || a.is_nan() && b.is_nan() || size.is_finite() && (a - b).abs() <= TOLERANCE * size
+}
+
+fn all_same(a: &[f64], b: &[f64]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(*a, *b))
 }
 
 /// Writes five significant digits.
@@ -83,6 +96,7 @@ impl Display for Value {
             Self::Number(number) => to.write_str(&shown(*number)),
             Self::Whole(number) => write!(to, "{number}"),
             Self::Numbers(numbers) => write!(to, "{}", list(numbers)),
+            Self::Table(rows) => write!(to, "{}", self::rows(rows)),
             Self::Words(words) => to.write_str(words),
             Self::Panic(message) => write!(to, "a panic: {message}"),
         }
@@ -96,6 +110,11 @@ pub(crate) fn list(numbers: &[f64]) -> String {
         all => all.iter().map(|x| shown(*x)).collect(),
     };
     format!("[{}]", words.join(", "))
+}
+
+/// Writes a table of numbers, row by row.
+pub(crate) fn rows(rows: &[Vec<f64>]) -> String {
+    format!("[{}]", rows.iter().map(|row| list(row)).collect::<Vec<_>>().join(", "))
 }
 
 /// One call of a function.
@@ -181,6 +200,11 @@ mod tests {
         assert!(same(1.0, 1.00005) && same(0.0, 5e-7) && same(f64::NAN, f64::NAN) && same(f64::INFINITY, f64::INFINITY));
         assert!(!same(1.0, 1.0002) && !same(0.0, 1e-5) && !same(f64::NAN, 1.0) && !same(f64::INFINITY, 1e300) && !same(1.0, -1.0));
         assert!(!Value::Numbers(vec![1.0]).is_same_as(&Value::Numbers(vec![1.0, 1.0])));
+        let table = |rows: &[&[f64]]| Value::Table(rows.iter().map(|row| row.to_vec()).collect());
+        assert!(
+            table(&[&[1.0, 2.0]]).is_same_as(&table(&[&[1.0, 2.00001]])) && !table(&[&[1.0, 2.0]]).is_same_as(&table(&[&[1.0], &[2.0]]))
+        );
+        assert_eq!(table(&[&[1.0, 0.5], &[2.0, 6.0]]).to_string(), "[[1, 0.5], [2, 6]]");
         assert!(!Value::Whole(1).is_same_as(&Value::Number(1.0)));
     }
 

@@ -30,3 +30,18 @@ pub struct Step {
     /// How the episode goes on.
     pub end: End,
 }
+
+/// `value`, or 0 after the end of an episode.
+pub(crate) fn following(end: End, value: f64) -> f64 {
+    if end == End::Terminated { 0.0 } else { value }
+}
+
+/// The largest of the values of a state's actions.
+pub(crate) fn largest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// The first action with the largest value.
+pub(crate) fn best(values: &[f64]) -> usize {
+    values.iter().position(|value| *value == largest(values)).unwrap_or(0)
+}

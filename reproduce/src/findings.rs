@@ -245,22 +245,9 @@ pub(super) fn counted(claims: &[Claim]) -> String {
     )
 }
 
-/// Returns the verdict on the main sentence, with the number of every claim.
-pub(super) fn sentence(main: &str, claims: &[Claim]) -> String {
-    let part = |claim: &Claim| {
-        let kind = claim.evidence.kind();
-        match claim.answer() {
-            Answer::Holds => format!("{} ({kind}): {}", claim.text, claim.number()),
-            other => format!("{} ({kind}, {}): {}", claim.text, other.word(), claim.number()),
-        }
-    };
-    format!(
-        "{}: {} (Of its claims {}.) {}.",
-        verdict(claims),
-        main,
-        counted(claims),
-        claims.iter().map(part).collect::<Vec<_>>().join("; ")
-    )
+/// Returns a claim with its numbers.
+pub(super) fn told(claim: &Claim) -> String {
+    format!("{} ({}): {}", claim.text, claim.evidence.kind(), claim.number())
 }
 
 /// Returns `verdict.csv`.
@@ -375,9 +362,7 @@ mod tests {
             all.iter().map(|claim| (&claim.text, claim.estimate, claim.test)).collect::<Vec<_>>()
         );
         assert_eq!(read_verdict("claim\n1,a,0,0"), None);
-        assert_eq!(
-            sentence("A is b.", &[holds, open]),
-            "Holds partly, the rest is undecided: A is b. (Of its claims 1 holds, 1 is undecided, and 0 do not hold.) a (main): 0.15 [0.10, 0.20]; a (main, undecided): 0.00 [-0.10, 0.10]."
-        );
+        assert_eq!(counted(&[holds.clone(), open]), "1 holds, 1 is undecided, and 0 do not hold");
+        assert_eq!(told(&holds), "a (main): 0.15 [0.10, 0.20]");
     }
 }

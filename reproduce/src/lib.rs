@@ -97,8 +97,10 @@ pub fn find(name: &str) -> Result<&'static Reproduction, Error> {
 
 /// What a reproduction has written.
 pub struct Written {
-    /// The verdict in one sentence.
+    /// The verdict on the publication's main sentence.
     pub verdict: String,
+    /// The answer to each claim, which a quick version does not have, and the claim with its numbers.
+    pub claims: Vec<(Option<&'static str>, String)>,
     /// What differs from the publication.
     pub differs: String,
     /// The main figure.
@@ -144,9 +146,13 @@ impl Reproduction {
         write("verdict.csv", &findings::verdict_csv(&claims))?;
         let names: Vec<&str> = figures.iter().map(|(name, _)| *name).collect();
         pages::write(&dir.join("README.md"), &page::page(self, &experiment, &claims, &names, is_quick))?;
-        let verdict = findings::sentence(&experiment.main, &claims);
-        let verdict = if is_quick { format!("quick version, which decides nothing: {verdict}") } else { verdict };
-        Ok(Written { verdict, differs: experiment.differs.trim().into(), figure: dir.join("figure.png") })
+        let verdict = if is_quick {
+            format!("Quick version: too few runs to decide anything. What would be decided: {}", experiment.main)
+        } else {
+            format!("{}: {} Of its claims {}.", findings::verdict(&claims), experiment.main, findings::counted(&claims))
+        };
+        let claims = claims.iter().map(|claim| ((!is_quick).then(|| claim.answer().word()), findings::told(claim))).collect();
+        Ok(Written { verdict, claims, differs: experiment.differs.trim().into(), figure: dir.join("figure.png") })
     }
 }
 
