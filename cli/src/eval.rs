@@ -125,9 +125,14 @@ fn in_words(run: &Evaluated<'_>) -> String {
     }
 }
 
-/// Prints the mean scores of the episodes. On text tasks, `exact` comes last, in percent.
+/// Prints the mean scores of the episodes, and whether a greedy policy went in circles in all of them. On text tasks, `exact` comes last, in percent.
 fn say_scores(run: &Evaluated<'_>) {
     let (world, evaluation) = (&run.world, &run.evaluation);
+    if let Some(limit) = world.max_episode_steps.filter(|limit| evaluation.lengths.iter().all(|length| length >= limit))
+        && world.model().is_some()
+    {
+        say(format!("no episode ended: each was cut off after {limit} steps"));
+    }
     for Score { name, mean } in evaluation.scores.iter().filter(|score| world.text.is_none() || score.name != "exact") {
         say(format!("{name}: {mean:.3}"));
     }

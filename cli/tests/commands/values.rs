@@ -33,6 +33,17 @@ fn values_are_shown_as_numbers_and_arrows() {
     );
 }
 
+/// A policy that goes in circles has a mean without a spread, which says little.
+#[test]
+fn an_evaluation_says_that_no_episode_ended() {
+    let folder = gradus_testing::tempdir().unwrap();
+    gradus(folder.path(), "train sarsa cliff-walking --steps 300 --seed 3 --out young --quiet");
+    let text = gradus(folder.path(), "eval young --episodes 3");
+    assert!(text.ends_with("no episode ended: each was cut off after 1000 steps\n"), "{text}");
+    gradus(folder.path(), "train sarsa cliff-walking --steps 30k --out old --quiet");
+    assert!(!gradus(folder.path(), "eval old --episodes 3").contains("no episode ended"));
+}
+
 #[test]
 fn a_network_shows_its_values() {
     let folder = gradus_testing::tempdir().unwrap();
