@@ -10,6 +10,7 @@ mod exercise;
 mod grade;
 mod inputs;
 pub mod lesson_1;
+pub mod lesson_10;
 pub mod lesson_2;
 pub mod lesson_3;
 pub mod lesson_4;

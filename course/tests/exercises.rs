@@ -2,6 +2,7 @@
 
 mod forms {
     pub mod lesson_1;
+    pub mod lesson_10;
     pub mod lesson_2;
     pub mod lesson_3;
     pub mod lesson_4;
@@ -13,6 +14,8 @@ mod forms {
 }
 #[path = "../answers/lesson_1.rs"]
 mod answers_1;
+#[path = "../answers/lesson_10.rs"]
+mod answers_10;
 #[path = "../answers/lesson_2.rs"]
 mod answers_2;
 #[path = "../answers/lesson_3.rs"]
@@ -32,6 +35,9 @@ mod answers_9;
 #[allow(unused_imports, unused_variables)]
 #[path = "../exercises/lesson_1.rs"]
 mod templates_1;
+#[allow(unused_imports, unused_variables)]
+#[path = "../exercises/lesson_10.rs"]
+mod templates_10;
 #[allow(unused_imports, unused_variables)]
 #[path = "../exercises/lesson_2.rs"]
 mod templates_2;
@@ -57,7 +63,7 @@ mod templates_8;
 #[path = "../exercises/lesson_9.rs"]
 mod templates_9;
 
-use gradus_course::{Lesson, Verdict, lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, lesson_6, lesson_7, lesson_8, lesson_9};
+use gradus_course::{Lesson, Verdict, lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, lesson_6, lesson_7, lesson_8, lesson_9, lesson_10};
 
 /// Seeds of students.
 const SEEDS: [u64; 4] = [1, 2, 3, 0xfeed_beef];
@@ -79,6 +85,7 @@ fn answers() -> Vec<Lesson> {
         answers_7 lesson_7: visits advantages exact_gradient bias_and_variance;
         answers_8 lesson_8: gae explained_variance loss loss_slopes gaussian_log_prob;
         answers_9 lesson_9: surrogate surrogate_slope kl_divergence approx_kl natural_step;
+        answers_10 lesson_10: interquartile_mean bootstrap_interval improvement_probability holm seeds_needed;
     }
 }
 
@@ -93,6 +100,7 @@ fn templates() -> Vec<Lesson> {
         templates_7 lesson_7: visits advantages exact_gradient bias_and_variance;
         templates_8 lesson_8: gae explained_variance loss loss_slopes gaussian_log_prob;
         templates_9 lesson_9: surrogate surrogate_slope kl_divergence approx_kl natural_step;
+        templates_10 lesson_10: interquartile_mean bootstrap_interval improvement_probability holm seeds_needed;
     }
 }
 
@@ -129,7 +137,7 @@ fn three_other_correct_forms_of_each_pass() {
             })+
         };
     }
-    check!(lesson_1 lesson_2 lesson_3 lesson_4 lesson_5 lesson_6 lesson_7 lesson_8 lesson_9);
+    check!(lesson_1 lesson_2 lesson_3 lesson_4 lesson_5 lesson_6 lesson_7 lesson_8 lesson_9 lesson_10);
 }
 
 #[test]

@@ -142,7 +142,7 @@ const SUBSCRIPTS: (&str, &str) = ("0123456789+−=()aehijklmnoprstuvx", "₀₁�
 const SUPERSCRIPTS: (&str, &str) = ("0123456789+−=()inT", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁱⁿᵀ");
 const ACCENTS: [(&str, char); 3] = [("hat", '\u{302}'), ("bar", '\u{304}'), ("tilde", '\u{303}')];
 const FUNCTIONS: [&str; 6] = ["arg", "ln", "log", "max", "min", "tanh"];
-const SYMBOLS: [(&str, &str); 32] = [
+const SYMBOLS: [(&str, &str); 33] = [
     ("Delta", "Δ"),
     ("epsilon", "ε"),
     ("eta", "η"),
@@ -165,6 +165,7 @@ const SYMBOLS: [(&str, &str); 32] = [
     ("infty", "∞"),
     ("mid", "|"),
     ("lt", "<"),
+    ("gt", ">"),
     ("le", "≤"),
     ("ge", "≥"),
     ("approx", "≈"),

@@ -29,6 +29,7 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
             ("course/lesson-7.md", "7 The exact gradient"),
             ("course/lesson-8.md", "8 Actor-critic and GAE"),
             ("course/lesson-9.md", "9 Trust regions and PPO"),
+            ("course/lesson-10.md", "10 Comparing algorithms"),
             ("course/lecturer.md", "For the lecturer"),
         ],
     ),
