@@ -75,8 +75,7 @@ macro_rules! sheets {
 }
 
 /// All lessons.
-pub(crate) const LESSONS: &[Sheets] =
-    sheets!(1 lesson_1, 2 lesson_2, 3 lesson_3, 4 lesson_4, 5 lesson_5, 6 lesson_6, 7 lesson_7, 8 lesson_8, 9 lesson_9, 10 lesson_10);
+pub(crate) const LESSONS: &[Sheets] = sheets!(1 lesson_1, 2 lesson_2, 3 lesson_3, 4 lesson_4, 5 lesson_5, 6 lesson_6, 7 lesson_7, 8 lesson_8, 9 lesson_9, 10 lesson_10, 11 lesson_11, 12 lesson_12);
 
 /// Returns what stands above each exercise of all lessons.
 pub(crate) fn all() -> Vec<About> {

@@ -11,6 +11,8 @@ mod grade;
 mod inputs;
 pub mod lesson_1;
 pub mod lesson_10;
+pub mod lesson_11;
+pub mod lesson_12;
 pub mod lesson_2;
 pub mod lesson_3;
 pub mod lesson_4;

@@ -3,6 +3,8 @@
 mod forms {
     pub mod lesson_1;
     pub mod lesson_10;
+    pub mod lesson_11;
+    pub mod lesson_12;
     pub mod lesson_2;
     pub mod lesson_3;
     pub mod lesson_4;
@@ -16,6 +18,10 @@ mod forms {
 mod answers_1;
 #[path = "../answers/lesson_10.rs"]
 mod answers_10;
+#[path = "../answers/lesson_11.rs"]
+mod answers_11;
+#[path = "../answers/lesson_12.rs"]
+mod answers_12;
 #[path = "../answers/lesson_2.rs"]
 mod answers_2;
 #[path = "../answers/lesson_3.rs"]
@@ -38,6 +44,12 @@ mod templates_1;
 #[allow(unused_imports, unused_variables)]
 #[path = "../exercises/lesson_10.rs"]
 mod templates_10;
+#[allow(unused_imports, unused_variables)]
+#[path = "../exercises/lesson_11.rs"]
+mod templates_11;
+#[allow(unused_imports, unused_variables)]
+#[path = "../exercises/lesson_12.rs"]
+mod templates_12;
 #[allow(unused_imports, unused_variables)]
 #[path = "../exercises/lesson_2.rs"]
 mod templates_2;
@@ -63,7 +75,10 @@ mod templates_8;
 #[path = "../exercises/lesson_9.rs"]
 mod templates_9;
 
-use gradus_course::{Lesson, Verdict, lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, lesson_6, lesson_7, lesson_8, lesson_9, lesson_10};
+use gradus_course::{
+    Lesson, Verdict, lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, lesson_6, lesson_7, lesson_8, lesson_9, lesson_10, lesson_11,
+    lesson_12,
+};
 
 /// Seeds of students.
 const SEEDS: [u64; 4] = [1, 2, 3, 0xfeed_beef];
@@ -86,6 +101,8 @@ fn answers() -> Vec<Lesson> {
         answers_8 lesson_8: gae explained_variance loss loss_slopes gaussian_log_prob;
         answers_9 lesson_9: surrogate surrogate_slope kl_divergence approx_kl natural_step;
         answers_10 lesson_10: interquartile_mean bootstrap_interval improvement_probability holm seeds_needed;
+        answers_11 lesson_11: token_log_prob completion_log_prob group_advantages grpo_objective token_advantages;
+        answers_12 lesson_12: preference_loss penalised_rewards best_policy dpo_loss best_of_n;
     }
 }
 
@@ -101,6 +118,8 @@ fn templates() -> Vec<Lesson> {
         templates_8 lesson_8: gae explained_variance loss loss_slopes gaussian_log_prob;
         templates_9 lesson_9: surrogate surrogate_slope kl_divergence approx_kl natural_step;
         templates_10 lesson_10: interquartile_mean bootstrap_interval improvement_probability holm seeds_needed;
+        templates_11 lesson_11: token_log_prob completion_log_prob group_advantages grpo_objective token_advantages;
+        templates_12 lesson_12: preference_loss penalised_rewards best_policy dpo_loss best_of_n;
     }
 }
 
@@ -137,7 +156,7 @@ fn three_other_correct_forms_of_each_pass() {
             })+
         };
     }
-    check!(lesson_1 lesson_2 lesson_3 lesson_4 lesson_5 lesson_6 lesson_7 lesson_8 lesson_9 lesson_10);
+    check!(lesson_1 lesson_2 lesson_3 lesson_4 lesson_5 lesson_6 lesson_7 lesson_8 lesson_9 lesson_10 lesson_11 lesson_12);
 }
 
 #[test]

@@ -30,6 +30,8 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
             ("course/lesson-8.md", "8 Actor-critic and GAE"),
             ("course/lesson-9.md", "9 Trust regions and PPO"),
             ("course/lesson-10.md", "10 Comparing algorithms"),
+            ("course/lesson-11.md", "11 A text is an MDP"),
+            ("course/lesson-12.md", "12 Preferences"),
             ("course/lecturer.md", "For the lecturer"),
         ],
     ),
