@@ -25,7 +25,8 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
 }
 
 /// 10.5 The number of seeds of each of two agents with which a test at the level 0.05 sees a difference of their means with the
-/// probability 0.8. `std` is the standard deviation of a run's score.
+/// probability 0.8: twice the square of 1.96 + 0.84 times the square of std / difference, rounded up. `std` is the standard deviation of a
+/// run's score.
 pub fn seeds_needed(std: f64, difference: f64) -> usize {
     todo!() // for you to write
 }

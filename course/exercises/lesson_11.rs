@@ -20,8 +20,8 @@ pub fn group_advantages(rewards: &[f64]) -> Vec<f64> {
 }
 
 /// 11.4 GRPO's objective, which is to become large. `log_ratios[i][t]` is the log-probability of token t of completion i now, less that
-/// when it was sampled. All tokens of a completion have its advantage. Of the clipped terms, take the mean over the tokens of each
-/// completion, and then the mean over the completions.
+/// when it was sampled. All tokens of a completion have its advantage. Of min(ratio * advantage, the ratio held between 1 - clip and 1 + clip,
+/// times the advantage), take the mean over the tokens of each completion, and then the mean over the completions.
 pub fn grpo_objective(log_ratios: &[Vec<f64>], advantages: &[f64], clip: f64) -> f64 {
     todo!() // for you to write
 }

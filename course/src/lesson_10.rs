@@ -58,8 +58,8 @@ static INTERQUARTILE_MEAN: Exercise<InterquartileMean> = Exercise {
         |Trial { function, .. }, sheet| {
             for (scores, expected) in [
                 (&[4.0, 1.0, 100.0, 2.0][..], 3.0),
-                (&[5.0], 5.0),
                 (&[1.0, 9.0, 2.0], 4.0),
+                (&[5.0], 5.0),
                 (&[0.0, 0.0, 8.0, 1.0, 3.0, 2.0, 500.0, 500.0], 3.5),
                 (&[9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 40.0], 5.5), // 3 to 8
             ] {
@@ -98,7 +98,7 @@ static INTERQUARTILE_MEAN: Exercise<InterquartileMean> = Exercise {
             function: |scores| (sorted(scores)[(scores.len() - 1) / 2] + sorted(scores)[scores.len() / 2]) / 2.0,
         },
         Mistake {
-            says: "the quarter is rounded up",
+            says: "the quarter is rounded up, or to the nearest number",
             section: "one-number-for-many-runs",
             function: |scores| {
                 let cut = scores.len().div_ceil(4).min((scores.len() - 1) / 2);
@@ -180,7 +180,7 @@ static BOOTSTRAP_INTERVAL: Exercise<BootstrapInterval> = Exercise {
             for _ in 0..10 {
                 let n = 3 + stream.below(6) as usize;
                 let scores = numbers(&mut stream, n);
-                let draws: Vec<Vec<usize>> = (0..201).map(|_| (0..n).map(|_| stream.below(n as u32) as usize).collect()).collect();
+                let draws: Vec<Vec<usize>> = (0..206).map(|_| (0..n).map(|_| stream.below(n as u32) as usize).collect()).collect();
                 let level = [0.5, 0.8, 0.9, 0.95][stream.below(4) as usize];
                 row_of_interval(sheet, function, &scores, &draws, level, right(&scores, &draws, level));
             }
@@ -208,6 +208,22 @@ static BOOTSTRAP_INTERVAL: Exercise<BootstrapInterval> = Exercise {
             says: "it is the smallest and the largest of the means, whatever the level",
             section: "the-bootstrap",
             function: |scores, draws, _| ends(&means(scores, draws), 0, 0),
+        },
+        Mistake {
+            says: "the scores themselves are sorted and cut, without the resamples",
+            section: "the-bootstrap",
+            function: |scores, _, level| {
+                let cut = left_out(scores.len(), (1.0 - level) / 2.0);
+                ends(scores, cut, cut)
+            },
+        },
+        Mistake {
+            says: "the upper end is one place too low: of n sorted means the last one has the place n - 1",
+            section: "the-bootstrap",
+            function: |scores, draws, level| {
+                let cut = left_out(draws.len(), (1.0 - level) / 2.0);
+                ends(&means(scores, draws), cut, (cut + 1).min(draws.len() - 1))
+            },
         },
         Mistake {
             says: "the means are not sorted",
@@ -309,7 +325,7 @@ static PROBABILITY_OF_IMPROVEMENT: Exercise<ProbabilityOfImprovement> = Exercise
             function: |x, y| over_pairs(y, x, half_for_ties),
         },
         Mistake {
-            says: "only runs with the same place are compared: a seed has no meaning across agents",
+            says: "only runs with the same place are compared, and all other pairs left out",
             section: "the-probability-of-improvement",
             function: |x, y| {
                 let worths: Vec<f64> = x.iter().zip(y).map(|(x, y)| half_for_ties(*x, *y)).collect();
@@ -320,6 +336,19 @@ static PROBABILITY_OF_IMPROVEMENT: Exercise<ProbabilityOfImprovement> = Exercise
             says: "it is the share of the runs of x that are above the mean of y",
             section: "the-probability-of-improvement",
             function: |x, y| over_pairs(x, &[mean(y)], half_for_ties),
+        },
+        Mistake {
+            says: "losses are subtracted from wins: a number from -1 to 1, and no probability",
+            section: "the-probability-of-improvement",
+            function: |x, y| over_pairs(x, y, |x, y| is(x > y) - is(x < y)),
+        },
+        Mistake {
+            says: "pairs with a tie are left out",
+            section: "the-probability-of-improvement",
+            function: |x, y| {
+                let wins = over_pairs(x, y, |x, y| is(x > y));
+                wins / (wins + over_pairs(x, y, |x, y| is(x < y)))
+            },
         },
         Mistake {
             says: "the wins are not divided by the number of pairs",
@@ -399,6 +428,11 @@ static HOLM: Exercise<Holm> = Exercise {
             says: "a value may be smaller than one of a smaller p-value: a test could then pass although a clearer one failed",
             section: "many-comparisons",
             function: |p| corrected(p, less_by_rank, false, 1.0),
+        },
+        Mistake {
+            says: "they are not sorted: the first that was given gets the largest factor",
+            section: "many-comparisons",
+            function: |p| p.iter().enumerate().map(|(place, p_i)| ((p.len() - place) as f64 * p_i).min(1.0)).collect(),
         },
         Mistake {
             says: "they are in ascending order, and not in the order that was given",
@@ -492,7 +526,22 @@ static SEEDS_NEEDED: Exercise<SeedsNeeded> = Exercise {
             function: |std, difference| seeds(std, difference, 2.0 * 2.8),
         },
         Mistake {
-            says: "it is rounded down or to the nearest number, and not up",
+            says: "the ratio is upside down: a small difference needs many seeds, not few",
+            section: "how-many-seeds",
+            function: |std, difference| seeds(difference, std, 2.0 * Z),
+        },
+        Mistake {
+            says: "1.96 and 0.84 are squared one by one, and then added",
+            section: "how-many-seeds",
+            function: |std, difference| seeds(std, difference, 2.0 * (1.96 * 1.96 + 0.84 * 0.84)),
+        },
+        Mistake {
+            says: "it is rounded to the nearest number, and not up",
+            section: "how-many-seeds",
+            function: |std, difference| (2.0 * Z * (std / difference).powi(2)).round() as usize,
+        },
+        Mistake {
+            says: "it is rounded down, and not up",
             section: "how-many-seeds",
             function: |std, difference| (2.0 * Z * (std / difference).powi(2)) as usize,
         },

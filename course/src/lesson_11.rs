@@ -43,7 +43,7 @@ static TOKEN_LOG_PROB: Exercise<TokenLogProb> = Exercise {
         section: "tokens-are-actions",
         hints: &[
             "Divide the logits by the temperature; the token is then drawn from the softmax of these numbers.",
-            "The log-probability is the scaled logit of the token minus the logarithm of the sum of all exponentials (exercise 6.1).",
+            "The log-probability is the scaled logit of the token minus the logarithm of the sum of all exponentials (the log-softmax).",
             "Subtract the largest of the scaled logits from all of them first, so that no exponential overflows.",
         ],
     },
@@ -75,7 +75,7 @@ static TOKEN_LOG_PROB: Exercise<TokenLogProb> = Exercise {
     ],
     mistakes: &[
         Mistake {
-            says: "the temperature is left out: the ratio to what was sampled is then wrong from the first update on",
+            says: "the temperature is left out: the ratio is then not 1 even before the first step",
             section: "tokens-are-actions",
             function: |logits, token, _| log_softmax(logits)[token],
         },
@@ -95,11 +95,25 @@ static TOKEN_LOG_PROB: Exercise<TokenLogProb> = Exercise {
             function: |logits, token, temperature| softmax(&scaled(logits, 1.0 / temperature))[token],
         },
         Mistake {
-            says: "the exponentials overflow: the largest logit is not subtracted first",
+            says: "the logarithm is that of a probability that became 0, or an exponential overflows: do not leave the logarithms",
             section: "tokens-are-actions",
             function: |logits, token, temperature| {
                 let weights: Vec<f64> = logits.iter().map(|z| (z / temperature).exp()).collect();
                 (weights[token] / weights.iter().sum::<f64>()).ln()
+            },
+        },
+        Mistake {
+            says: "the sign is wrong",
+            section: "tokens-are-actions",
+            function: |logits, token, temperature| -log_softmax(&scaled(logits, 1.0 / temperature))[token],
+        },
+        Mistake {
+            says: "the largest logit is subtracted in the sum, but not from the logit of the token",
+            section: "tokens-are-actions",
+            function: |logits, token, temperature| {
+                let scaled = scaled(logits, 1.0 / temperature);
+                let largest = scaled.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                log_softmax(&scaled)[token] + largest
             },
         },
         Mistake {
@@ -138,7 +152,8 @@ static COMPLETION_LOG_PROB: Exercise<CompletionLogProb> = Exercise {
                 (&[-1.0, -2.0, -0.5, -0.25][..], &[false, false, true, true][..], -0.75),
                 (&[-3.0, -1.0, -0.5, -9.0], &[false, true, true, false], -1.5), // padding at the end
                 (&[-0.5], &[true], -0.5),
-                (&[-2.0, -1.0], &[false, false], 0.0), // no token at all
+                (&[-1.0, -0.5, f64::NEG_INFINITY], &[false, true, false], -0.5), // anything may stand in the padding
+                (&[-2.0, -1.0], &[false, false], 0.0),                           // no token at all
             ] {
                 let place = format!("completion_log_prob(log_probs = {}, is_completion = {})", list(log_probs), words(is_completion));
                 sheet.row(place, expected, || function(log_probs, is_completion));
@@ -160,6 +175,30 @@ static COMPLETION_LOG_PROB: Exercise<CompletionLogProb> = Exercise {
             says: "the prompt and the padding count, too",
             section: "the-log-derivative-of-a-text",
             function: |log_probs, _| log_probs.iter().sum(),
+        },
+        Mistake {
+            says: "the padding counts, too",
+            section: "the-log-derivative-of-a-text",
+            function: |log_probs, is_completion| {
+                let start = is_completion.iter().position(|is| *is).unwrap_or(log_probs.len());
+                log_probs[start..].iter().sum()
+            },
+        },
+        Mistake {
+            says: "the prompt counts, too",
+            section: "the-log-derivative-of-a-text",
+            function: |log_probs, is_completion| {
+                let end = is_completion.iter().rposition(|is| *is).map_or(0, |last| last + 1);
+                log_probs[..end].iter().sum()
+            },
+        },
+        Mistake {
+            says: "the last token, the end of the sequence, is left out",
+            section: "the-log-derivative-of-a-text",
+            function: |log_probs, is_completion| {
+                let own = of_completion(log_probs, is_completion);
+                own[..own.len().saturating_sub(1)].iter().sum()
+            },
         },
         Mistake {
             says: "it is the mean over the completion's tokens: a long answer would be as likely as a short one",
@@ -240,7 +279,7 @@ static GROUP_ADVANTAGES: Exercise<GroupAdvantages> = Exercise {
     ],
     mistakes: &[
         Mistake {
-            says: "the squares are divided by n - 1: that is the standard deviation of a sample, as in TRL and verl, and not GRPO's",
+            says: "the squares are divided by n - 1: that is the standard deviation of a sample, as in TRL and verl, and not that of the population",
             section: "groups",
             function: |rewards| standardised(rewards, |squares, n| (squares / (n - 1.0).max(1.0)).sqrt() + EPSILON),
         },
@@ -253,6 +292,25 @@ static GROUP_ADVANTAGES: Exercise<GroupAdvantages> = Exercise {
             says: "the 1e-4 is missing: a group whose rewards are all the same gives 0 / 0",
             section: "groups",
             function: |rewards| standardised(rewards, |squares, n| (squares / n).sqrt()),
+        },
+        Mistake {
+            says: "the sign is wrong: what is better than usual becomes less likely",
+            section: "groups",
+            function: |rewards| standardised(rewards, |squares, n| -((squares / n).sqrt() + EPSILON)),
+        },
+        Mistake {
+            says: "only the mean is divided: r - mean / std needs parentheses around the difference",
+            section: "groups",
+            function: |rewards| {
+                let centre = mean(rewards);
+                let std = (rewards.iter().map(|r| (r - centre).powi(2)).sum::<f64>() / rewards.len() as f64).sqrt();
+                rewards.iter().map(|r| r - centre / (std + EPSILON)).collect()
+            },
+        },
+        Mistake {
+            says: "the squares are added up and not averaged before the root",
+            section: "groups",
+            function: |rewards| standardised(rewards, |squares, _| squares.sqrt() + EPSILON),
         },
         Mistake {
             says: "it is divided by the variance and not by its root",
@@ -372,6 +430,35 @@ static GRPO_OBJECTIVE: Exercise<GrpoObjective> = Exercise {
             },
         },
         Mistake {
+            says: "a completion has one ratio, the exponential of the sum of its log-ratios: that of the whole text",
+            section: "grpo",
+            function: |log_ratios, advantages, clip| {
+                let whole: Vec<Vec<f64>> = log_ratios.iter().map(|ratios| vec![ratios.iter().sum()]).collect();
+                mean_of_means(&terms(&whole, advantages, |d, a| pulled(d, a, clip)))
+            },
+        },
+        Mistake {
+            says: "the larger of the two terms is taken",
+            section: "grpo",
+            function: |log_ratios, advantages, clip| {
+                mean_of_means(&terms(log_ratios, advantages, |d, a| (d.exp() * a).max(d.exp().clamp(1.0 - clip, 1.0 + clip) * a)))
+            },
+        },
+        Mistake {
+            says: "the smaller ratio is taken, before it is multiplied by the advantage: wrong where that is negative",
+            section: "grpo",
+            function: |log_ratios, advantages, clip| {
+                mean_of_means(&terms(log_ratios, advantages, |d, a| d.exp().min(d.exp().clamp(1.0 - clip, 1.0 + clip)) * a))
+            },
+        },
+        Mistake {
+            says: "the means of the completions are added up and not averaged",
+            section: "grpo",
+            function: |log_ratios, advantages, clip| {
+                mean_of_means(&terms(log_ratios, advantages, |d, a| pulled(d, a, clip))) * log_ratios.len() as f64
+            },
+        },
+        Mistake {
             says: "the log-ratio is taken for the ratio: its exponential is missing",
             section: "grpo",
             function: |log_ratios, advantages, clip| {
@@ -448,7 +535,7 @@ static TOKEN_ADVANTAGES: Exercise<TokenAdvantages> = Exercise {
             function: |values, reward, lambda| gae(values, |_| reward, 0.0, lambda),
         },
         Mistake {
-            says: "the last value is used once more after the end, where nothing follows",
+            says: "the last value is used once more after the end, where nothing follows, or is not subtracted",
             section: "with-a-critic",
             function: |values, reward, lambda| gae(values, at_the_end(values, reward), values[values.len() - 1], lambda),
         },
@@ -458,7 +545,7 @@ static TOKEN_ADVANTAGES: Exercise<TokenAdvantages> = Exercise {
             function: |values, reward, _| values.iter().map(|value| reward - value).collect(),
         },
         Mistake {
-            says: "only TD errors: the later ones are missing",
+            says: "only the TD error of the token itself counts, and the later ones are missing",
             section: "with-a-critic",
             function: |values, reward, _| gae(values, at_the_end(values, reward), 0.0, 0.0),
         },
@@ -466,6 +553,23 @@ static TOKEN_ADVANTAGES: Exercise<TokenAdvantages> = Exercise {
             says: "the reward is paid at the first token",
             section: "with-a-critic",
             function: |values, reward, lambda| gae(values, |t| if t == 0 { reward } else { 0.0 }, 0.0, lambda),
+        },
+        Mistake {
+            says: "the reward is missing",
+            section: "with-a-critic",
+            function: |values, _, lambda| gae(values, |_| 0.0, 0.0, lambda),
+        },
+        Mistake {
+            says: "there is a discount of 0.99",
+            section: "with-a-critic",
+            function: |values, reward, lambda| {
+                let (mut advantages, mut later, mut next) = (vec![0.0; values.len()], 0.0, 0.0);
+                for t in (0..values.len()).rev() {
+                    later = at_the_end(values, reward)(t) + 0.99 * next - values[t] + 0.99 * lambda * later;
+                    (advantages[t], next) = (later, values[t]);
+                }
+                advantages
+            },
         },
         Mistake {
             says: "the values are added again: these are the targets of the critic",

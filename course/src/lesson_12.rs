@@ -89,7 +89,7 @@ static PREFERENCE_LOSS: Exercise<PreferenceLoss> = Exercise {
             function: |chosen, rejected| -softplus_of_minus(chosen - rejected),
         },
         Mistake {
-            says: "the logarithm is that of a number that became 0: for large differences it is infinite",
+            says: "an exponential overflows, or the logarithm is that of a number that became 0: for large differences the loss is infinite",
             section: "a-score-from-comparisons",
             function: |chosen, rejected| -sigma(chosen - rejected).ln(),
         },
@@ -192,10 +192,27 @@ static PENALISED_REWARDS: Exercise<PenalisedRewards> = Exercise {
             },
         },
         Mistake {
-            says: "the penalty is that of k3, which is never negative: on average it is right, but its gradient is that of the other direction",
+            says: "the penalty is that of k3: its mean is right, but as a reward it hardly pulls, for near the reference its policy gradient is almost 0",
             section: "a-leash",
             function: |log_probs, reference, score, beta| {
                 token_rewards(log_probs, reference, |d, last| if_last(score, last) - beta * ((-d).exp() - 1.0 + d))
+            },
+        },
+        Mistake {
+            says: "beta is left out",
+            section: "a-leash",
+            function: |log_probs, reference, score, _| token_rewards(log_probs, reference, |d, last| if_last(score, last) - d),
+        },
+        Mistake {
+            says: "beta multiplies the score as well",
+            section: "a-leash",
+            function: |log_probs, reference, score, beta| token_rewards(log_probs, reference, |d, last| beta * (if_last(score, last) - d)),
+        },
+        Mistake {
+            says: "the reference is left out: the price is that of the log-probability itself",
+            section: "a-leash",
+            function: |log_probs, reference, score, beta| {
+                token_rewards(log_probs, &vec![0.0; reference.len()], |d, last| if_last(score, last) - beta * d)
             },
         },
         Mistake {
@@ -366,6 +383,24 @@ static DPO_LOSS: Exercise<DpoLoss> = Exercise {
             function: |chosen, rejected, beta| softplus_of_minus(beta * ((chosen[0] - chosen[1]) + (rejected[0] - rejected[1]))),
         },
         Mistake {
+            says: "the minus is missing: it is the log-likelihood, which is to become large",
+            section: "dpo",
+            function: |chosen, rejected, beta| -softplus_of_minus(beta * ((chosen[0] - chosen[1]) - (rejected[0] - rejected[1]))),
+        },
+        Mistake {
+            says: "log-probabilities are divided by each other: a difference of logarithms is the logarithm of a ratio",
+            section: "dpo",
+            function: |chosen, rejected, beta| softplus_of_minus(beta * (chosen[0] / chosen[1] - rejected[0] / rejected[1])),
+        },
+        Mistake {
+            says: "the logarithm is taken once more: the inputs are logarithms already",
+            section: "dpo",
+            function: |chosen, rejected, beta| {
+                let score = |[policy, reference]: [f64; 2]| beta * (policy / reference).ln();
+                softplus_of_minus(score(chosen) - score(rejected))
+            },
+        },
+        Mistake {
             says: "it is the margin of the two scores, with a minus, and not the logarithm of its sigma",
             section: "dpo",
             function: |chosen, rejected, beta| -beta * ((chosen[0] - chosen[1]) - (rejected[0] - rejected[1])),
@@ -464,6 +499,24 @@ static BEST_OF_N: Exercise<BestOfN> = Exercise {
             says: "it is the mean of the n with the highest scores",
             section: "over-optimisation",
             function: |scores, rewards, n| by_score(scores).iter().rev().take(n).map(|i| rewards[*i]).sum::<f64>() / n as f64,
+        },
+        Mistake {
+            says: "the sum is not divided by the number of choices",
+            section: "over-optimisation",
+            function: |scores, rewards, n| best_by(scores, rewards, n) * ways(rewards.len(), n),
+        },
+        Mistake {
+            says: "the mean of all true rewards is returned",
+            section: "over-optimisation",
+            function: |_, rewards, _| rewards.iter().sum::<f64>() / rewards.len() as f64,
+        },
+        Mistake {
+            says: "the completions are not sorted by score: the last ones of the list count most",
+            section: "over-optimisation",
+            function: |scores, rewards, n| {
+                let places: Vec<f64> = (0..scores.len()).map(|i| i as f64).collect();
+                best_by(&places, rewards, n)
+            },
         },
         Mistake {
             says: "the completion with the highest score of all is taken, whatever n is",
