@@ -50,6 +50,20 @@ pub(crate) enum Course {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         arguments: Vec<String>,
     },
+    /// Look for a bug in a whole agent: opens it, gives hints, and checks what you changed.
+    Bug {
+        /// Number of the bug, or `list`
+        what: String,
+        /// Give a hint; each call says more
+        #[arg(long, conflicts_with_all = ["check", "reset"])]
+        hint: bool,
+        /// Check whether the bug is gone; exit code 1 if it is not
+        #[arg(long, conflicts_with = "reset")]
+        check: bool,
+        /// Put the file with the bug back
+        #[arg(long)]
+        reset: bool,
+    },
     /// Check again whenever a file is saved.
     Watch {
         /// Lesson (1) or exercise (1.2) [default: the lesson that was saved]
@@ -77,6 +91,10 @@ pub(crate) fn run(course: &Course) -> Result<u8, Error> {
             let words: Vec<&str> = std::iter::once("grade").chain(arguments.iter().map(String::as_str)).collect();
             here(&words)
         }
+        Course::Bug { what, hint, check, reset } => {
+            let option = [(hint, "--hint"), (check, "--check"), (reset, "--reset")].into_iter().find(|(is_given, _)| **is_given);
+            bug(what, option.map(|(_, option)| option))
+        }
         Course::Watch { number } => here(&words("watch", number.as_deref())),
     }
 }
@@ -86,9 +104,67 @@ fn words<'a>(command: &'a str, number: Option<&'a str>) -> Vec<&'a str> {
 }
 
 fn here(arguments: &[&str]) -> Result<u8, Error> {
+    call(&student_folder()?, &["--bin", "course", "--"], arguments, false)
+}
+
+/// The folder of a student around the current folder.
+fn student_folder() -> Result<PathBuf, Error> {
     let dir = std::env::current_dir().map_err(|source| io("find", Path::new("."), source))?;
     // also from a folder within it, such as src
-    call(dir.ancestors().find(|dir| is_course(dir)).unwrap_or(&dir), arguments, false)
+    let found = dir.ancestors().find(|dir| is_course(dir)).map(Path::to_path_buf);
+    found.ok_or_else(|| {
+        let advice = format!("`{} course new DIR` makes one", program_name());
+        let problem = format!("expected the folder of a course, got one without gradus-course in its Cargo.toml; {advice}");
+        Error::Folder { path: dir, problem }
+    })
+}
+
+/// Calls a program of the folder `bugs` in a student's folder, which is made if it is not there.
+fn bug(what: &str, option: Option<&str>) -> Result<u8, Error> {
+    let student = student_folder()?;
+    let dir = student.join("bugs");
+    let is_new = !dir.join("Cargo.toml").exists();
+    if is_new {
+        let manifest = student.join("Cargo.toml");
+        let text = fs::read_to_string(&manifest).map_err(|source| io("read", &manifest, source))?;
+        make_bugs(&dir, &text)?;
+        say("The agents are built once, which takes a minute or two:");
+    }
+    let words: Vec<&str> = std::iter::once(what).chain(option).collect();
+    match option {
+        Some("--check") => call(&dir, &["--bin", "bugs", "--", "bug"], &words, is_new),
+        _ => call(&dir, &["--bin", "bug", "--"], &words, is_new),
+    }
+}
+
+/// Makes the folder of the bugs for a student whose manifest is `manifest`.
+fn make_bugs(dir: &Path, manifest: &str) -> Result<(), Error> {
+    let course = manifest.lines().find_map(|line| line.trim().strip_prefix("gradus-course = {")).unwrap_or_default();
+    let course = course.trim().trim_end_matches('}').trim();
+    // the crates beside that of the course, or of the same version
+    let beside = |from: &str, to: &str| course.replace(from, to);
+    let root = course.strip_prefix("path = \"").and_then(|path| path.strip_suffix("/course\""));
+    let lock = root.and_then(|root| fs::read(Path::new(root).join("Cargo.lock")).ok());
+    let profile = include_str!("new/manifest.toml").split_once("# Cargo ignores").map_or("", |(_, profile)| profile);
+    let text = include_str!("course/bugs/manifest.toml")
+        .replace(r#"path = "../../..""#, &beside("/course\"", "\""))
+        .replace(r#"path = "../../../course/bugs""#, &beside("/course\"", "/course/bugs\""));
+    folder::create(dir, |temporary| {
+        let files = [
+            ("Cargo.toml", format!("{text}\n# Cargo ignores{profile}")),
+            (".gitignore", "/target\n/runs\n/.notes\n".into()),
+            ("src/main.rs", include_str!("course/bugs/main.rs").into()),
+            ("src/bin/bug.rs", include_str!("course/bugs/bug.rs").into()),
+        ];
+        for (file, text) in files {
+            let path = temporary.join(file);
+            let folder = path.parent().unwrap_or(temporary);
+            fs::create_dir_all(folder).map_err(|source| io("create", folder, source))?;
+            fs::write(&path, text).map_err(|source| io("write", &path, source))?;
+        }
+        let path = temporary.join("Cargo.lock");
+        lock.as_ref().map_or(Ok(()), |lock| fs::write(&path, lock).map_err(|source| io("write", &path, source)))
+    })
 }
 
 fn make(dir: &Path, path: Option<&Path>) -> Result<u8, Error> {
@@ -111,7 +187,7 @@ fn make(dir: &Path, path: Option<&Path>) -> Result<u8, Error> {
         lock.as_ref().map_or(Ok(()), |lock| fs::write(&path, lock).map_err(|source| io("write", &path, source)))
     })?;
     say("The course is built once:");
-    let code = call(dir, &["begin"], true)?;
+    let code = call(dir, &["--bin", "course", "--"], &["begin"], true)?;
     if code == 0 {
         say(format!("cd {} && cargo run -- check 1", quoted(&dir.display().to_string())));
     }
@@ -122,16 +198,11 @@ fn is_course(dir: &Path) -> bool {
     fs::read_to_string(dir.join("Cargo.toml")).is_ok_and(|text| text.contains("gradus-course ="))
 }
 
-/// Calls the program of the student's folder `dir`; with `shows_build`, cargo says what it builds.
-fn call(dir: &Path, arguments: &[&str], shows_build: bool) -> Result<u8, Error> {
-    if !is_course(dir) {
-        let advice = format!("`{} course new DIR` makes one", program_name());
-        let problem = format!("expected the folder of a course, got one without gradus-course in its Cargo.toml; {advice}");
-        return Err(Error::Folder { path: dir.into(), problem });
-    }
+/// Calls a program of the folder `dir`, which `which` names; with `shows_build`, cargo says what it builds.
+fn call(dir: &Path, which: &[&str], arguments: &[&str], shows_build: bool) -> Result<u8, Error> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(dir).arg("run").args((!shows_build).then_some("--quiet")).args(["--bin", "course", "--"]).args(arguments);
+    command.current_dir(dir).arg("run").args((!shows_build).then_some("--quiet")).args(which).args(arguments);
     let status = command.env("GRADUS_COURSE", format!("{} course", program_name())).stdin(Stdio::inherit()).status();
     let status = status.map_err(|source| io("run", Path::new("cargo"), source))?;
     Ok(status.code().map_or(1, |code| u8::try_from(code).unwrap_or(1)))

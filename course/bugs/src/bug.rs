@@ -11,13 +11,17 @@ pub struct Bug {
     /// Its number.
     #[serde(skip)]
     pub number: u32,
+    /// A few words that do not give it away.
+    pub title: String,
     /// The agent's file, without its ending.
     pub agent: String,
     /// Environment in which it shows.
     pub world: String,
-    /// Further settings of the trainings, KEY=VALUE.
+    /// Further settings of the trainings behind the figure, KEY=VALUE.
     #[serde(default)]
     pub settings: Vec<String>,
+    /// The metric that the figure shows instead of the return.
+    pub metric: Option<String>,
     /// What one sees, without the cause.
     pub symptom: String,
     /// The command that shows more; `{}` stands for the name of the agent.
@@ -30,6 +34,8 @@ pub struct Bug {
     pub right: String,
     /// The text in its place that is wrong.
     pub bug: String,
+    /// Another text in its place that is right.
+    pub also_right: String,
     /// Other texts in its place that are wrong, too.
     pub wrong: [String; 3],
 }
@@ -40,7 +46,7 @@ macro_rules! bugs {
     };
 }
 
-const FILES: &[(u32, &str)] = bugs!(1 2 3);
+const FILES: &[(u32, &str)] = bugs!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24);
 
 /// The files of the right agents.
 const AGENTS: &[(&str, &str)] = &[
@@ -88,6 +94,19 @@ impl Bug {
         format!("bug-{}", self.number)
     }
 
+    /// Returns the name of the algorithm.
+    pub fn agent_name(&self) -> &'static str {
+        match self.agent.as_str() {
+            "actor_critic" => "actor-critic",
+            "dqn" => "DQN",
+            "grpo" => "GRPO",
+            "ppo" => "PPO",
+            "q_learning" => "Q-learning",
+            "reinforce" => "REINFORCE",
+            _ => "SAC",
+        }
+    }
+
     /// Returns the file of an agent that is called `name` and has `text` in the place of the right one.
     pub fn file_with(&self, name: &str, text: &str) -> String {
         self.agent_file().replacen(self.right.trim_matches('\n'), text.trim_matches('\n'), 1).replace(&self.right_name(), name)
@@ -111,7 +130,7 @@ mod tests {
         for bug in Bug::all() {
             let right = bug.right.trim_matches('\n');
             assert_eq!(bug.agent_file().matches(right).count(), 1, "bug {}: {right}", bug.number);
-            let texts: Vec<&str> = [&bug.bug, &bug.right].into_iter().chain(&bug.wrong).map(|text| text.trim()).collect();
+            let texts: Vec<&str> = [&bug.bug, &bug.right, &bug.also_right].into_iter().chain(&bug.wrong).map(|text| text.trim()).collect();
             let distinct: std::collections::BTreeSet<&str> = texts.iter().copied().collect();
             assert_eq!(distinct.len(), texts.len(), "bug {}: two texts are the same", bug.number);
             assert!(bug.file().contains(&format!("\"{}\"", bug.name())) && !bug.file().contains(&bug.right_name()), "bug {}", bug.number);

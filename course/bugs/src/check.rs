@@ -19,9 +19,6 @@ pub enum Verdict {
     },
 }
 
-/// Updates that are compared.
-const UPDATES: usize = 3;
-
 /// The relative difference up to which two numbers are the same: a right agent may add in another order, and its rounding errors grow from
 /// update to update.
 const TOLERANCE: f64 = 2e-3;
@@ -31,24 +28,30 @@ fn is_same(a: f64, b: f64) -> bool {
     a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= TOLERANCE * size
 }
 
-/// The environments and settings in which updates are compared.
-fn trials(agent: &str) -> &'static [(&'static str, &'static [&'static str])] {
+/// The environments in which an agent is compared with the right one, the settings, and the number of updates or of reports.
+fn trials(agent: &str) -> (&'static [&'static str], &'static [&'static str], usize) {
     match agent {
-        "reinforce" => &[("short-pole", &["steps=2000"]), ("cartpole", &["steps=2000"]), ("pendulum", &["steps=6000"])],
-        _ => &[("short-pole", &["steps=4000"]), ("cartpole", &["steps=4000"]), ("pendulum", &["steps=4000"])],
+        "q_learning" => (&["cliff-walking", "frozen-lake", "taxi"], &["steps=2000"], 500),
+        "dqn" => {
+            (&["short-pole", "cartpole", "acrobot"], &["learning_starts=100", "target_update_interval=20", "exploration_steps=500"], 2)
+        }
+        "sac" => (&["pendulum", "mountain-car-continuous"], &[], 1),
+        "grpo" => (&["target-sum", "copy"], &["reference.coefficient=0"], 4),
+        "reinforce" => (&["short-pole", "cartpole", "pendulum"], &[], 3),
+        _ => (&["short-pole", "cartpole", "pendulum"], &["steps=4000"], 3),
     }
 }
 
-/// Returns the agent's training with these settings, and `KEY=VALUE` of its own section as `agent.KEY=VALUE`.
+/// Returns the agent's training with these settings.
 fn config(name: &str, world: &str, settings: &[&str]) -> Result<Config, Error> {
     settings.iter().try_fold(Config::preset(name, world, None)?, |config, setting| config.with_setting(setting))
 }
 
 /// Returns the metrics of the first updates, and what is left of the parameters: their mean and the root of their mean square.
-fn first_updates(config: Config) -> Result<Vec<Vec<(String, f64)>>, Error> {
+fn first_updates(config: Config, updates: usize) -> Result<Vec<Vec<(String, f64)>>, Error> {
     let mut trainer = Trainer::new(config)?;
     let mut all = Vec::new();
-    while all.len() < UPDATES && !trainer.is_finished() {
+    while all.len() < updates && !trainer.is_finished() {
         let iteration = trainer.iterate()?;
         let mut metrics: Vec<(String, f64)> = iteration.metrics.into_iter().map(|(name, value)| (name.into_owned(), value)).collect();
         let numbers: Vec<f64> = trainer.export().values().flat_map(numbers).collect();
@@ -70,9 +73,10 @@ fn numbers(tensor: &Tensor) -> Vec<f64> {
 
 /// Compares the agent called `name` with the right one.
 pub fn verdict(bug: &Bug, name: &str) -> Result<Verdict, Error> {
-    for (world, settings) in trials(&bug.agent) {
-        let right = first_updates(config(&bug.right_name(), world, settings)?)?;
-        let own = first_updates(config(name, world, settings)?)?;
+    let (worlds, settings, updates) = trials(&bug.agent);
+    for world in worlds {
+        let right = first_updates(config(&bug.right_name(), world, settings)?, updates)?;
+        let own = first_updates(config(name, world, settings)?, updates)?;
         for (number, (right, own)) in (1..).zip(right.iter().zip(&own)) {
             for ((metric, expected), (_, got)) in right.iter().zip(own) {
                 if !is_same(*expected, *got) {

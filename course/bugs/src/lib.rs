@@ -1,11 +1,13 @@
 //! The failure set of the course: whole agents with a planted bug each, made from a real one of public code.
 //!
-//! A student's program registers the agents that were opened, and runs: the commands of `gradus` then know them, so that `train`, `probe`,
-//! `explain` and `inspect` can be used to find the bug, and `bug N --check` says whether it is found.
+//! A student's folder has two programs. [`manage`] opens bugs, and gives hints. [`program`] registers the agents that were opened, so that the
+//! commands of `gradus` know them: `train`, `probe`, `explain` and `inspect` are what bugs are found with. `bug N --check` says whether one is
+//! found: it compares the first updates with those of the right agent.
 #![forbid(unsafe_code)]
 
 mod bug;
 mod check;
+mod curves;
 mod program;
 mod variants;
 mod worlds;
@@ -23,4 +25,4 @@ mod agents {
 
 pub use bug::Bug;
 pub use check::{Verdict, verdict};
-pub use program::{Program, program};
+pub use program::{Program, manage, program};

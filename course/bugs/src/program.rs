@@ -1,6 +1,7 @@
-//! The program of a student who looks for bugs: the commands of `gradus`, and `bug`.
+//! The programs of a student who looks for bugs: `bug`, and the agents with the commands of `gradus`.
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,27 +10,48 @@ use gradus_cli::App;
 
 use crate::bug::Bug;
 use crate::check::{Verdict, verdict};
-use crate::{agents, variants, worlds};
+use crate::{agents, curves, variants, worlds};
 
 const HELP: &str = "\
-Whole agents with a planted bug each.
+Whole agents with a planted bug each, in a folder of their own, bugs.
 
   bug list          the bugs, and which of them are found
-  bug N             opens bug N: what one sees, and with which command to look
+  bug N             opens bug N: what one sees, and with which commands to look
   bug N --hint      a hint; each call says more
   bug N --check     checks whether the bug is gone, and nothing else has changed
   bug N --reset     puts the file with the bug back
-
-All other commands are those of gradus: `train bug-N cartpole`, `probe bug-N`, and so on. The agent without the bug is not among them.
 ";
 
 /// How a command failed: one line.
 type Told<T> = Result<T, String>;
 
 /// Where a student's notes are: how many hints were read, and which bugs are found.
-const NOTES: &str = ".course";
+const NOTES: &str = ".notes";
 
-/// Begins the program of a student: `gradus_bugs::program().bug::<bug_1::Config>(1).run()`.
+/// The folder with the figures, if this crate's source is that of the repository.
+const FIGURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../results/bugs");
+
+/// Runs the command that the arguments of the process name, apart from `--check`. Returns the exit code: 0, or 2 after an error, which is one
+/// line on standard error.
+pub fn manage() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let here = Path::new(".");
+    exit_code(match words[..] {
+        [] | ["--help" | "-h"] => {
+            say(HELP.trim_end());
+            Ok(0)
+        }
+        ["list"] => list(here),
+        ["variants", dir] => variants::write(Path::new(dir)).map(|()| 0),
+        [number] => find(number).and_then(|bug| open(here, bug)),
+        [number, "--hint"] => find(number).and_then(|bug| hint(here, bug)),
+        [number, "--reset"] => find(number).and_then(|bug| reset(here, bug)),
+        _ => Err(format!("expected list, a number, or a number with --hint, --check or --reset, got `{}`", words.join(" "))),
+    })
+}
+
+/// Begins the program of a student's agents: `gradus_bugs::program().bug::<bug_1::Config>(1).run()`.
 pub fn program() -> Program {
     let app = gradus_cli::app().with_world(worlds::short_pole());
     let app = app.agent::<agents::q_learning::Config>().agent::<agents::dqn::Config>().agent::<agents::sac::Config>();
@@ -38,7 +60,7 @@ pub fn program() -> Program {
     Program { app, opened: Vec::new() }
 }
 
-/// A program with the agents of the bugs that were opened.
+/// A program with the agents of the bugs that were opened: the commands of `gradus`, and `check N`.
 #[must_use = "the program does nothing until `run` is called"]
 pub struct Program {
     app: App,
@@ -60,35 +82,23 @@ impl Program {
     pub fn run(self) -> ExitCode {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let ["bug", ref rest @ ..] = words[..] else { return self.app.run() };
-        match bug(rest, &self.opened) {
-            Ok(code) => ExitCode::from(code),
-            Err(problem) => {
-                eprintln!("error: {problem}");
-                ExitCode::from(2)
-            }
+        match words[..] {
+            ["bug", "test"] => exit_code(variants::test()),
+            ["bug", "curves", dir] => exit_code(curves::write(Path::new(dir)).map(|()| 0)),
+            ["bug", number, "--check"] => exit_code(find(number).and_then(|bug| check(Path::new("."), bug, &self.opened))),
+            _ => self.app.run(),
         }
     }
 }
 
-fn bug(words: &[&str], opened: &[u32]) -> Told<u8> {
-    let here = Path::new(".");
-    match *words {
-        [] | ["--help" | "-h"] => say(HELP.trim_end()),
-        ["list"] => list(here, opened),
-        ["variants", dir] => return variants::write(Path::new(dir)).map(|()| 0),
-        ["test"] => return variants::test(),
-        [number] => open(here, find(number)?, opened)?,
-        [number, "--hint"] => hint(here, find(number)?)?,
-        [number, "--check"] => return check(here, find(number)?, opened),
-        [number, "--reset"] => {
-            let bug = find(number)?;
-            replace(&source(here, bug), &bug.file())?;
-            say(&format!("{} is as it was", source(here, bug).display()));
-        }
-        _ => return Err(format!("expected bug list, bug N, or bug N with --hint, --check or --reset, got `bug {}`", words.join(" "))),
-    }
-    Ok(0)
+fn exit_code(result: Told<u8>) -> ExitCode {
+    result.map_or_else(
+        |problem| {
+            _ = writeln!(io::stderr(), "error: {problem}");
+            ExitCode::from(2)
+        },
+        ExitCode::from,
+    )
 }
 
 fn find(number: &str) -> Told<&'static Bug> {
@@ -96,88 +106,108 @@ fn find(number: &str) -> Told<&'static Bug> {
     found.ok_or_else(|| format!("expected a bug from 1 to {}, got `{number}`", Bug::all().len()))
 }
 
-/// The file of a bug in the student's folder.
+/// The file of a bug in the folder.
 fn source(dir: &Path, bug: &Bug) -> PathBuf {
     dir.join(format!("src/bug_{}.rs", bug.number))
+}
+
+/// The file of a bug as a student calls it.
+fn shown(bug: &Bug) -> String {
+    format!("bugs/src/bug_{}.rs", bug.number)
 }
 
 fn note(dir: &Path, bug: &Bug, what: &str) -> PathBuf {
     dir.join(NOTES).join(format!("{what}-{}", bug.number))
 }
 
-fn list(dir: &Path, opened: &[u32]) {
+fn list(dir: &Path) -> Told<u8> {
+    let is_found = |bug: &&Bug| note(dir, bug, "found").exists();
     for bug in Bug::all() {
-        let state = if note(dir, bug, "found").exists() {
-            "found"
-        } else if opened.contains(&bug.number) {
-            "open"
-        } else {
-            ""
+        let state = match (is_found(&bug), source(dir, bug).exists()) {
+            (true, _) => "found",
+            (_, true) => "open",
+            _ => "",
         };
-        say(&format!("{:>3}  {:<5}  {}", bug.number, state, first_sentence(&bug.symptom)));
+        say(&format!("{:>3}  {state:<5}  {:<13} {}", bug.number, bug.agent_name(), bug.title));
     }
-    let found = Bug::all().iter().filter(|bug| note(dir, bug, "found").exists()).count();
-    say(&format!("{found} of {} found.", Bug::all().len()));
+    say(&format!("{} of {} found.", Bug::all().iter().filter(is_found).count(), Bug::all().len()));
+    Ok(0)
 }
 
-fn first_sentence(text: &str) -> &str {
-    text.split_inclusive(". ").next().unwrap_or(text).trim()
+/// Writes the program with the agents whose files are there.
+fn write_program(dir: &Path) -> Told<()> {
+    let all: Vec<u32> = Bug::all().iter().filter(|bug| source(dir, bug).exists()).map(|bug| bug.number).collect();
+    replace(&dir.join("src/main.rs"), &variants::main_file(&all))
 }
 
-/// Writes the file of a bug and the program that has it, unless they are there, and says what one sees.
-fn open(dir: &Path, bug: &Bug, opened: &[u32]) -> Told<()> {
+/// Writes the file of a bug, unless it is there, and the program that has its agent, and says what one sees.
+fn open(dir: &Path, bug: &Bug) -> Told<u8> {
     let path = source(dir, bug);
     if !path.exists() {
         replace(&path, &bug.file())?;
     }
-    if !opened.contains(&bug.number) {
-        let all = Bug::all().iter().filter(|bug| source(dir, bug).exists()).map(|bug| bug.number);
-        replace(&dir.join("src/main.rs"), &variants::main_file(&all.collect::<Vec<_>>()))?;
+    write_program(dir)?;
+    say(&format!("Bug {}, {}: {}, in {}", bug.number, bug.agent_name(), bug.title, shown(bug)));
+    say("");
+    say_wrapped("", &bug.symptom);
+    say("");
+    let figure = Path::new(FIGURES).join(format!("bug-{}.svg", bug.number));
+    if figure.exists() {
+        say(&format!("Twenty seeds, beside those of the right agent: {}", figure.canonicalize().unwrap_or(figure).display()));
     }
-    say(&format!("Bug {}, in {}", bug.number, path.display()));
-    say("");
-    say_wrapped(&bug.symptom);
-    say("");
-    let figure = format!("docs/course/bugs/bug-{}.svg", bug.number);
-    say(&format!("Curves of twenty seeds, of this agent and of the right one: {figure}"));
-    say(&format!("Look with: {}", bug.tool.replace("{}", &bug.name())));
-    say(&format!("Then change {}, and: bug {} --check", path.display(), bug.number));
-    Ok(())
+    say("Look, in the folder bugs, with:");
+    for command in bug.tool.replace("{}", &bug.name()).split(", then ") {
+        say(&format!("    {command}"));
+    }
+    say(&format!("Then change the file, and: {} {} --check", command(), bug.number));
+    Ok(0)
 }
 
-fn hint(dir: &Path, bug: &Bug) -> Told<()> {
+/// How the command is called.
+fn command() -> String {
+    std::env::var("GRADUS_COURSE").map_or_else(|_| "cargo run --bin bug --".into(), |course| format!("{course} bug"))
+}
+
+fn reset(dir: &Path, bug: &Bug) -> Told<u8> {
+    replace(&source(dir, bug), &bug.file())?;
+    write_program(dir)?;
+    say(&format!("{} is as it was", shown(bug)));
+    Ok(0)
+}
+
+fn hint(dir: &Path, bug: &Bug) -> Told<u8> {
     let path = note(dir, bug, "hints");
     let read: usize = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     let number = (read + 1).min(bug.hints.len());
     replace(&path, &number.to_string())?;
-    say_wrapped(&format!("{number}. {}", bug.hints[number - 1]));
+    say_wrapped(&format!("{number}. "), &bug.hints[number - 1]);
     if number == bug.hints.len() {
         say("(the last hint)");
     }
-    Ok(())
+    Ok(0)
 }
 
 fn check(dir: &Path, bug: &Bug, opened: &[u32]) -> Told<u8> {
+    let Bug { number, .. } = bug;
     let path = source(dir, bug);
-    let text = fs::read_to_string(&path)
-        .map_err(|_| format!("bug {}: expected {}, got none; `bug {}` writes it", bug.number, path.display(), bug.number))?;
-    if !opened.contains(&bug.number) {
-        return Err(format!("bug {}: expected an agent that is part of this program; `bug {}` adds it", bug.number, bug.number));
-    }
+    let is_there = opened.contains(number);
+    let text = fs::read_to_string(&path).ok().filter(|_| is_there);
+    let text =
+        text.ok_or_else(|| format!("bug {number}: expected {} in this program, got none; `{} {number}` opens it", shown(bug), command()))?;
     if text == bug.file() {
-        say(&format!("{} is as it was: nothing has been changed yet", path.display()));
+        say(&format!("{} is as it was: nothing has been changed yet", shown(bug)));
         return Ok(1);
     }
     match verdict(bug, &bug.name()).map_err(|error| error.to_string())? {
         Verdict::Right => {
             replace(&note(dir, bug, "found"), "")?;
-            say(&format!("Bug {} is found: the agent now does what the right one does.", bug.number));
+            say(&format!("Bug {number} is found: the agent now does what the right one does."));
             say("");
-            say_wrapped(&bug.source);
+            say_wrapped("", &bug.source);
             Ok(0)
         }
         Verdict::Wrong { place, values: [expected, got] } => {
-            say(&format!("Not yet. First difference from the right agent: {place}: expected {expected:.5}, got {got:.5}"));
+            say_wrapped("", &format!("Not yet. The first difference from the right agent: {place}: expected {expected:.5}, got {got:.5}"));
             Ok(1)
         }
     }
@@ -193,22 +223,23 @@ pub(crate) fn replace(path: &Path, text: &str) -> Told<()> {
 
 /// Prints a line. A closed pipe is ignored.
 pub(crate) fn say(line: &str) {
-    use std::io::Write;
-    _ = writeln!(std::io::stdout(), "{line}");
+    _ = writeln!(io::stdout(), "{line}");
 }
 
-/// Prints a text in lines of at most 80 characters.
-fn say_wrapped(text: &str) {
-    let mut line = String::new();
+/// Prints a text after `start`, in lines of at most 80 characters.
+fn say_wrapped(start: &str, text: &str) {
+    let (indent, mut line) = (" ".repeat(start.len()), start.to_owned());
+    let mut is_empty = true;
     for word in text.split_whitespace() {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > 80 {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > 80 {
             say(&line);
-            line.clear();
+            (line, is_empty) = (indent.clone(), true);
         }
-        if !line.is_empty() {
+        if !is_empty {
             line.push(' ');
         }
         line += word;
+        is_empty = false;
     }
-    say(&line);
+    say(line.trim_end());
 }

@@ -73,9 +73,8 @@ struct Replay {
 
 impl Replay {
     fn new(capacity: usize) -> Self {
-        let rows = vec![Vec::new(); capacity];
         let (actions, numbers) = (vec![0; capacity], vec![0.0; capacity]);
-        Self { capacity, added: 0, observations: rows.clone(), actions, rewards: numbers.clone(), discounts: numbers, next: rows }
+        Self { capacity, added: 0, observations: Vec::new(), actions, rewards: numbers.clone(), discounts: numbers, next: Vec::new() }
     }
 
     fn len(&self) -> usize {
@@ -83,6 +82,10 @@ impl Replay {
     }
 
     fn add(&mut self, observation: &[f32], action: u32, reward: f32, discount: f32, next: &[f32]) {
+        if self.added == 0 {
+            let empty = vec![vec![0.0; observation.len()]; self.capacity];
+            (self.observations, self.next) = (empty.clone(), empty);
+        }
         let slot = self.added % self.capacity;
         self.observations[slot] = observation.to_vec();
         self.actions[slot] = action;

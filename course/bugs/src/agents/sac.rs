@@ -50,7 +50,7 @@ impl AgentConfig for Config {
         learner.check(Self::NAME, setup)?;
         let exploration = Exploration::Noisy(Noisy { random_steps: 500, noise: ActionNoise::None, std: 0.0 });
         let head = QActorHead { actor: QActor::Squashed(LogStdBounds::Clamp), critics: 2 };
-        Ok(learner.built((head, exploration), setup, Sac { config: self.clone(), log_alpha: 0.0 }))
+        Ok(learner.built((head, exploration), setup, Sac { config: self.clone(), temperature: Temperature { log_alpha: 0.0 } }))
     }
 
     fn discounts(&self) -> (f32, f32) {
@@ -60,8 +60,24 @@ impl AgentConfig for Config {
 
 struct Sac {
     config: Config,
-    /// The logarithm of the temperature.
+    temperature: Temperature,
+}
+
+/// The weight of the entropy.
+#[derive(Clone, Copy)]
+struct Temperature {
     log_alpha: f32,
+}
+
+impl Temperature {
+    fn alpha(self) -> f32 {
+        exp(self.log_alpha)
+    }
+
+    /// Takes a step: the temperature rises while the entropy, -log pi, is below its target.
+    fn step(&mut self, log_prob: f32, target_entropy: f32, rate: f32) {
+        self.log_alpha += rate * (log_prob + target_entropy);
+    }
 }
 
 /// The loss of both critics: half of the sum of the squared errors.
@@ -91,7 +107,7 @@ impl ActorObjective for ActorLoss {
 
 impl OffPolicyAgent<dyn QActorCritic> for Sac {
     fn learn(&mut self, learner: &mut ActorLearner, sample: &Sample, context: UpdateContext) -> Result<Evaluated, AgentError> {
-        let (alpha, mut noise) = (exp(self.log_alpha), learner.noise(context));
+        let (alpha, mut noise) = (self.temperature.alpha(), learner.noise(context));
 
         // the critics
         let (actions, log_probs) = learner.next_actions(sample, &mut noise);
@@ -109,9 +125,9 @@ impl OffPolicyAgent<dyn QActorCritic> for Sac {
         // the actor
         let log_prob = learner.step_actor(sample, Some(&mut noise), &ActorLoss { alpha }, context)?.diagnostics[0] as f32;
 
-        // the temperature: it rises while the entropy, -log pi, is below its target
+        // the temperature
         let target_entropy = -(learner.network.action_width() as f32);
-        self.log_alpha += self.config.temperature_rate * (log_prob + target_entropy);
+        self.temperature.step(log_prob, target_entropy, self.config.temperature_rate);
 
         let [q_value, error, ..] = evaluated.sums.diagnostics;
         learner.record([("train/q_value", q_value), ("train/td_error", error)]);
