@@ -5,6 +5,6 @@
 # `cargo doc --workspace --no-deps` is not defined.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-for crate in gradus-base gradus-envs gradus-checker gradus-course gradus-nets gradus-agents gradus-rollouts gradus-drawing gradus-statistics gradus gradus-compare gradus-reproduce gradus-cli; do
+for crate in gradus-base gradus-envs gradus-checker gradus-course gradus-nets gradus-agents gradus-rollouts gradus-drawing gradus-statistics gradus gradus-compare gradus-reproduce gradus-cli gradus-bugs; do
   cargo doc --no-deps --locked --package "$crate"
 done

@@ -231,6 +231,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('solution', 'solution', [CompletionResultType]::ParameterValue, 'Show our answer to an exercise, once yours is right')
             [CompletionResult]::new('reset', 'reset', [CompletionResultType]::ParameterValue, 'Put the template of an exercise back')
             [CompletionResult]::new('grade', 'grade', [CompletionResultType]::ParameterValue, 'Grade the submissions for a lesson: LESSON FOLDER [--json FILE] [--csv FILE] [--gradescope DIR] [--seed N]')
+            [CompletionResult]::new('bug', 'bug', [CompletionResultType]::ParameterValue, 'Look for a bug in a whole agent: opens it, gives hints, and checks what you changed')
             [CompletionResult]::new('watch', 'watch', [CompletionResultType]::ParameterValue, 'Check again whenever a file is saved')
             break
         }
@@ -266,6 +267,14 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             break
         }
         'gradus;course;grade' {
+            break
+        }
+        'gradus;course;bug' {
+            [CompletionResult]::new('--hint', '--hint', [CompletionResultType]::ParameterName, 'Give a hint; each call says more')
+            [CompletionResult]::new('--check', '--check', [CompletionResultType]::ParameterName, 'Check whether the bug is gone; exit code 1 if it is not')
+            [CompletionResult]::new('--reset', '--reset', [CompletionResultType]::ParameterName, 'Put the file with the bug back')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;course;watch' {

@@ -121,6 +121,9 @@ _gradus() {
             gradus__subcmd__bench,train)
                 cmd="gradus__subcmd__bench__subcmd__train"
                 ;;
+            gradus__subcmd__course,bug)
+                cmd="gradus__subcmd__course__subcmd__bug"
+                ;;
             gradus__subcmd__course,check)
                 cmd="gradus__subcmd__course__subcmd__check"
                 ;;
@@ -602,8 +605,22 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__course)
-            opts="-h --help new list check hint solution reset grade watch"
+            opts="-h --help new list check hint solution reset grade bug watch"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__course__subcmd__bug)
+            opts="-h --hint --check --reset --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
