@@ -9,7 +9,7 @@ fail() {
   exit 1
 }
 
-for manifest in Cargo.toml */Cargo.toml; do
+for manifest in Cargo.toml */Cargo.toml course/bugs/Cargo.toml; do
   folder=$(dirname "$manifest")
   name=$(sed -nE 's/^name = "(gradus[a-z-]*)"$/\1/p' "$manifest" | head -n 1)
   list=$(cargo package --package "$name" --list --allow-dirty --locked --no-metadata)

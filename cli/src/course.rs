@@ -23,9 +23,9 @@ pub(crate) enum Course {
     },
     /// List the exercises, and which of them are right.
     List,
-    /// Check the functions of a lesson or of an exercise. Exit code 1 if one is not right.
+    /// Check the functions of a lesson, an exercise or a homework. Exit code 1 if one is not right.
     Check {
-        /// Lesson (1) or exercise (1.2) [default: all]
+        /// Lesson (1), exercise (1.2) or homework (h1) [default: all lessons]
         number: Option<String>,
     },
     /// Give a hint. Each call says more.
@@ -43,7 +43,7 @@ pub(crate) enum Course {
         /// Exercise, such as 1.2
         number: String,
     },
-    /// Grade the submissions for a lesson: LESSON FOLDER [--json FILE] [--csv FILE] [--gradescope DIR] [--seed N].
+    /// Grade the submissions for a lesson (1) or a homework (h1): LESSON FOLDER [--json FILE] [--csv FILE] [--gradescope DIR] [--seed N].
     #[command(disable_help_flag = true)]
     Grade {
         /// Lesson, folder and options; --help says more

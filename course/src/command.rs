@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::exercise::About;
 use crate::grade;
-use crate::lessons::{self, LESSONS, Sheets, Told, find, in_words, of_lesson, replace};
+use crate::lessons::{self, HOMEWORKS, LESSONS, Sheets, Told, file_of, find, in_words, is_homework, of_lesson, page_of, replace};
 use crate::run::{self, OPEN, RIGHT, TOO_SLOW, command};
 use crate::terminal::{Style, say, wrapped};
 
@@ -20,7 +20,7 @@ const HELP: &str = "\
 A course in reinforcement learning whose exercises check themselves.
 
   list             the exercises, and which of them are right
-  check [N]        checks lesson N (1), exercise N (1.2), or all lessons
+  check [N]        checks lesson N (1), exercise N (1.2), homework N (h1), or all lessons
   hint N           a hint for exercise N; each call says more
   solution N       our answer to exercise N, once yours is right
   reset N          puts the template of exercise N back
@@ -75,10 +75,10 @@ fn begin(dir: &Path) -> Told<u8> {
 
 /// Writes the files of the lessons that have none in the folder: of all, or of those that a newer version has. Returns their numbers. A
 /// lesson of which one file is there is left alone.
-fn add_lessons(dir: &Path) -> Told<Vec<u32>> {
+fn add_lessons(dir: &Path) -> Told<Vec<&'static str>> {
     let mut added = Vec::new();
-    for Sheets { number, template, check, .. } in LESSONS {
-        let (own, program) = (dir.join(format!("src/lesson_{number}.rs")), dir.join(format!("src/bin/lesson-{number}.rs")));
+    for Sheets { number, template, check, .. } in LESSONS.iter().chain(HOMEWORKS) {
+        let (own, program) = (dir.join(format!("src/{}.rs", file_of(number))), dir.join(format!("src/bin/{}.rs", page_of(number))));
         if own.exists() || program.exists() {
             continue;
         }
@@ -96,10 +96,21 @@ fn renew(words: &[&str]) -> Told<()> {
     let is_folder = Path::new("src/lesson_1.rs").exists();
     if is_folder && ["list", "check", "watch"].iter().any(|word| words.first() == Some(word)) {
         for number in add_lessons(Path::new("."))? {
-            say(&format!("new: lesson {number}, in src/lesson_{number}.rs"));
+            say(&format!("new: src/{}.rs", file_of(number)));
         }
     }
     Ok(())
+}
+
+/// Returns what stands above the exercises of a lesson or homework.
+fn headline(sheets: &Sheets) -> String {
+    let word = if is_homework(sheets.number) { "Homework" } else { "Lesson" };
+    format!("{word} {}: {}", sheets.number.trim_start_matches('h'), sheets.title)
+}
+
+/// Refuses what there is for lessons only.
+fn refuse_homework(what: &str, number: &str) -> Told<()> {
+    if is_homework(number) { Err(format!("{what} {number}: expected an exercise of a lesson, got one of a homework")) } else { Ok(()) }
 }
 
 fn exercise(number: &str) -> Told<(&'static Sheets, About)> {
@@ -110,10 +121,10 @@ fn exercise(number: &str) -> Told<(&'static Sheets, About)> {
 }
 
 /// Compiles the program of a lesson, and shows the compiler's messages if `shows`. Returns whether it compiles.
-fn compile(lesson: u32, shows: bool) -> Told<bool> {
+fn compile(lesson: &str, shows: bool) -> Told<bool> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--bin", &format!("lesson-{lesson}")]);
+    command.args(["build", "--quiet", "--bin", &page_of(lesson)]);
     let status = if shows { command.status() } else { command.stderr(Stdio::null()).status() };
     Ok(status.map_err(|error| format!("cannot run cargo: {error}"))?.success())
 }
@@ -127,10 +138,10 @@ enum State {
 }
 
 /// Checks an exercise in a process of its own, because a function may end the process or never return.
-fn checked(lesson: u32, about: About, is_quiet: bool) -> Told<State> {
+fn checked(lesson: &str, about: About, is_quiet: bool) -> Told<State> {
     // beside this program
     let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-    let mut program = Command::new(own.with_file_name(format!("lesson-{lesson}{}", std::env::consts::EXE_SUFFIX)));
+    let mut program = Command::new(own.with_file_name(page_of(lesson) + std::env::consts::EXE_SUFFIX));
     program.arg(about.number).env("RUST_BACKTRACE", "0");
     if is_quiet {
         program.arg("--quiet").stdout(Stdio::null()).stderr(Stdio::null());
@@ -150,13 +161,13 @@ fn checked(lesson: u32, about: About, is_quiet: bool) -> Told<State> {
 }
 
 fn check_all() -> Told<u8> {
-    LESSONS.iter().try_fold(0, |code, sheets| Ok(code.max(check(&sheets.number.to_string())?)))
+    LESSONS.iter().try_fold(0, |code, sheets| Ok(code.max(check(sheets.number)?)))
 }
 
 fn check(number: &str) -> Told<u8> {
     let (sheets, about) = find(number)?;
     if !compile(sheets.number, true)? {
-        let file = format!("src/lesson_{}.rs", sheets.number);
+        let file = format!("src/{}.rs", file_of(sheets.number));
         say(&wrapped(
             "",
             0,
@@ -167,27 +178,35 @@ fn check(number: &str) -> Told<u8> {
         ));
         return Ok(1);
     }
-    say(&format!("{}\n", Style::of_terminal().bold(&format!("Lesson {}: {}", sheets.number, sheets.title))));
+    say(&format!("{}\n", Style::of_terminal().bold(&headline(sheets))));
     let wanted = about.map_or_else(|| of_lesson(sheets.number), |about| vec![about]);
     let states: Vec<State> = wanted.iter().map(|about| checked(sheets.number, *about, false)).collect::<Told<_>>()?;
     let right = states.iter().filter(|state| **state == State::Right).count();
     let next = wanted.iter().zip(&states).find(|(_, state)| **state != State::Right);
     let hint = next.map(|(about, _)| format!(" For a hint: {} hint {}", command(), about.number)).unwrap_or_default();
-    say(&format!("\n{right} of {} right.{hint}", wanted.len()));
+    if is_homework(sheets.number) {
+        say(&format!("\n{right} of {} agree with the examples. The grade is decided by other numbers.", wanted.len()));
+    } else {
+        say(&format!("\n{right} of {} right.{hint}", wanted.len()));
+    }
     Ok(u8::from(right < wanted.len()))
 }
 
 fn list() -> Told<u8> {
     let style = Style::of_terminal();
     let mut right = 0;
-    for Sheets { number: lesson, title, .. } in LESSONS {
-        say(&style.bold(&format!("Lesson {lesson}: {title}")));
-        let compiles = compile(*lesson, false)?;
+    for sheets in LESSONS {
+        let lesson = &sheets.number;
+        say(&style.bold(&headline(sheets)));
+        let compiles = compile(lesson, false)?;
         if !compiles {
-            say(&format!("  {}", style.bad(&format!("src/lesson_{lesson}.rs does not compile; `{} check {lesson}` says why", command()))));
+            say(&format!(
+                "  {}",
+                style.bad(&format!("src/{}.rs does not compile; `{} check {lesson}` says why", file_of(lesson), command()))
+            ));
         }
-        for about in of_lesson(*lesson) {
-            let state = if compiles { checked(*lesson, about, true)? } else { State::Open };
+        for about in of_lesson(lesson) {
+            let state = if compiles { checked(lesson, about, true)? } else { State::Open };
             let mark = match state {
                 State::Right => style.good("right"),
                 State::Wrong => style.bad("wrong"),
@@ -204,6 +223,7 @@ fn list() -> Told<u8> {
 
 fn hint(number: &str) -> Told<u8> {
     let (_, about) = exercise(number)?;
+    refuse_homework("hint", number)?;
     let path = Path::new(NOTES).join(format!("hints-{number}"));
     let read: usize = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     let shown = (read + 1).min(about.hints.len());
@@ -211,11 +231,7 @@ fn hint(number: &str) -> Told<u8> {
         say(&wrapped(&format!("{number}."), 4, hint));
     }
     if shown == about.hints.len() {
-        say(&format!(
-            "\nThese are all hints. The lesson says more: gradus guide lesson-{}#{}",
-            number.split('.').next().unwrap_or_default(),
-            about.section
-        ));
+        say(&format!("\nThese are all hints. The lesson says more: gradus guide {}#{}", page_of(number), about.section));
     } else {
         say(&format!("\nFor the next hint, type the same again ({shown} of {}).", about.hints.len()));
     }
@@ -229,7 +245,7 @@ pub(crate) fn part(text: &str, number: &str) -> Option<Range<usize>> {
     let is_head = |line: &str| {
         let word = line.strip_prefix("/// ")?.split_whitespace().next()?;
         let (lesson, exercise) = word.split_once('.')?;
-        (lesson.parse::<u32>().is_ok() && exercise.parse::<u32>().is_ok()).then(|| word.to_owned())
+        (lesson.trim_start_matches('h').parse::<u32>().is_ok() && exercise.parse::<u32>().is_ok()).then(|| word.to_owned())
     };
     let mut at = 0;
     let mut start = None;
@@ -246,13 +262,14 @@ pub(crate) fn part(text: &str, number: &str) -> Option<Range<usize>> {
 
 fn solution(number: &str) -> Told<u8> {
     let (sheets, about) = exercise(number)?;
+    refuse_homework("solution", number)?;
     if !compile(sheets.number, false)? || checked(sheets.number, about, true)? != State::Right {
         return Err(format!(
             "solution {number}: expected an exercise that is right, got one that is not yet; `{} hint {number}` helps",
             command()
         ));
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("answers/lesson_{}.rs", sheets.number));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("answers/{}.rs", file_of(sheets.number)));
     let Ok(text) = fs::read_to_string(&path) else {
         say("Yours is right. Our answers are not part of this download; your lecturer has them.");
         return Ok(0);
@@ -264,7 +281,7 @@ fn solution(number: &str) -> Told<u8> {
 
 fn reset(number: &str) -> Told<u8> {
     let (sheets, about) = exercise(number)?;
-    let path = PathBuf::from(format!("src/lesson_{}.rs", sheets.number));
+    let path = PathBuf::from(format!("src/{}.rs", file_of(sheets.number)));
     if !path.exists() {
         replace(&path, sheets.template)?;
         say(&format!("{} was not there; it is the template again", path.display()));
@@ -276,7 +293,7 @@ fn reset(number: &str) -> Told<u8> {
         return Err(format!("{}: expected a line that begins with `/// {number} `, above the function, got none", path.display()));
     };
     in_words(fs::create_dir_all(NOTES), "create", Path::new(NOTES))?;
-    let kept = (1..).map(|n| Path::new(NOTES).join(format!("lesson_{}-{n}.rs", sheets.number))).find(|path| !path.exists());
+    let kept = (1..).map(|n| Path::new(NOTES).join(format!("{}-{n}.rs", file_of(sheets.number)))).find(|path| !path.exists());
     let kept = kept.unwrap_or_default();
     in_words(fs::write(&kept, &text), "write", &kept)?;
     let mut new = text.clone();
@@ -293,7 +310,7 @@ fn watch(number: Option<&str>) -> Told<u8> {
         None => LESSONS.iter().collect(),
     };
     let changed =
-        |sheets: &Sheets| -> Option<SystemTime> { fs::metadata(format!("src/lesson_{}.rs", sheets.number)).ok()?.modified().ok() };
+        |sheets: &Sheets| -> Option<SystemTime> { fs::metadata(format!("src/{}.rs", file_of(sheets.number))).ok()?.modified().ok() };
     let mut times: Vec<Option<SystemTime>> = watched.iter().map(|sheets| changed(sheets)).collect();
     // at first the lesson that was saved last
     let mut now = (0..watched.len()).max_by_key(|i| times[*i]);
@@ -301,9 +318,9 @@ fn watch(number: Option<&str>) -> Told<u8> {
     loop {
         if let Some(i) = now {
             say(style.cleared());
-            let lesson = watched[i].number.to_string();
-            check(number.unwrap_or(&lesson))?;
-            say(&format!("\n{}", style.faint(&format!("Waiting for src/lesson_{lesson}.rs to be saved; Ctrl-C ends."))));
+            let lesson = watched[i].number;
+            check(number.unwrap_or(lesson))?;
+            say(&format!("\n{}", style.faint(&format!("Waiting for src/{}.rs to be saved; Ctrl-C ends.", file_of(lesson)))));
         }
         thread::sleep(Duration::from_millis(200));
         now = (0..watched.len()).find(|i| changed(watched[*i]) != times[*i]);
@@ -329,31 +346,35 @@ mod tests {
     fn a_folder_gets_the_lessons_that_it_does_not_have() {
         let dir = std::env::temp_dir().join(format!("gradus-course-{}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
-        assert_eq!(add_lessons(&dir).unwrap().len(), LESSONS.len());
+        assert_eq!(add_lessons(&dir).unwrap().len(), LESSONS.len() + HOMEWORKS.len());
         let path = |name: &str| dir.join("src").join(name);
         fs::write(path("lesson_1.rs"), "mine").unwrap();
         fs::remove_file(path("lesson_2.rs")).unwrap();
         fs::remove_file(path("lesson_3.rs")).unwrap();
         fs::remove_file(path("bin/lesson-3.rs")).unwrap();
-        assert_eq!(add_lessons(&dir).unwrap(), [3], "a file that a student deleted stays deleted");
+        assert_eq!(add_lessons(&dir).unwrap(), ["3"], "a file that a student deleted stays deleted");
         assert_eq!(fs::read_to_string(path("lesson_1.rs")).unwrap(), "mine");
         fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]
     fn every_exercise_has_its_part_in_the_template() {
-        for about in lessons::all() {
+        let homeworks = HOMEWORKS.iter().flat_map(|sheets| of_lesson(sheets.number));
+        for about in lessons::all().into_iter().chain(homeworks) {
             let (sheets, _) = find(about.number).unwrap();
             let place = part(sheets.template, about.number).unwrap_or_else(|| panic!("{}", about.number));
             assert!(sheets.template[place].contains(&format!("pub fn {}(", about.name)), "{}", about.number);
             assert!(sheets.check.contains(about.name), "{}", about.number);
-            assert!(about.hints.len() >= 2, "{}", about.number);
+            assert!(about.hints.len() >= 2 || is_homework(about.number), "{}", about.number);
         }
     }
 
     #[test]
     fn a_number_that_is_no_exercise_is_refused() {
-        assert_eq!(find("99").unwrap_err(), format!("expected a lesson from 1 to {}, or an exercise such as 1.2, got `99`", LESSONS.len()));
+        assert_eq!(
+            find("99").unwrap_err(),
+            format!("expected a lesson from 1 to {}, a homework from h1 to h3, or an exercise such as 1.2, got `99`", LESSONS.len())
+        );
         assert_eq!(find("1.9").unwrap_err(), "expected an exercise from 1.1 to 1.6, got `1.9`");
         assert_eq!(exercise("1").unwrap_err(), "expected the number of an exercise, such as 1.1, got `1`");
     }

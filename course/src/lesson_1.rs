@@ -18,7 +18,7 @@ pub type GradientBandit = fn(&mut [f64], usize, f64, f64, f64);
 /// Returns the regret after each step from the values of the arms and the arms that were pulled.
 pub type Regret = fn(&[f64], &[usize]) -> Vec<f64>;
 
-lesson!(1, "bandits", {
+lesson!("1", "bandits", {
     sample_average: SampleAverage = SAMPLE_AVERAGE,
     epsilon_greedy: EpsilonGreedy = EPSILON_GREEDY,
     upper_confidence_bound: Ucb = UCB,

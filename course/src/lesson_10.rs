@@ -16,7 +16,7 @@ pub type Holm = fn(&[f64]) -> Vec<f64>;
 /// Returns the number of seeds of each agent from the standard deviation of a run and the difference to be seen.
 pub type SeedsNeeded = fn(f64, f64) -> usize;
 
-lesson!(10, "comparing algorithms", {
+lesson!("10", "comparing algorithms", {
     interquartile_mean: InterquartileMean = INTERQUARTILE_MEAN,
     bootstrap_interval: BootstrapInterval = BOOTSTRAP_INTERVAL,
     improvement_probability: ProbabilityOfImprovement = PROBABILITY_OF_IMPROVEMENT,

@@ -17,7 +17,7 @@ pub type GrpoObjective = fn(&[Vec<f64>], &[f64], f64) -> f64;
 /// Returns the advantage of each token from the values before the tokens, the reward of the text, and lambda.
 pub type TokenAdvantages = fn(&[f64], f64, f64) -> Vec<f64>;
 
-lesson!(11, "a text is a Markov decision process", {
+lesson!("11", "a text is a Markov decision process", {
     token_log_prob: TokenLogProb = TOKEN_LOG_PROB,
     completion_log_prob: CompletionLogProb = COMPLETION_LOG_PROB,
     group_advantages: GroupAdvantages = GROUP_ADVANTAGES,

@@ -18,7 +18,7 @@ pub type DpoLoss = fn([f64; 2], [f64; 2], f64) -> f64;
 /// Returns the mean true reward of the best of n from the scores and the true rewards of completions, and n.
 pub type BestOfN = fn(&[f64], &[f64], usize) -> f64;
 
-lesson!(12, "preferences", {
+lesson!("12", "preferences", {
     preference_loss: PreferenceLoss = PREFERENCE_LOSS,
     penalised_rewards: PenalisedRewards = PENALISED_REWARDS,
     best_policy: BestPolicy = BEST_POLICY,

@@ -19,7 +19,7 @@ pub type GreedyAction = fn(&Table, &[f64], usize, f64) -> usize;
 /// Returns the optimal values from the table, gamma and the change at which to stop.
 pub type ValueIteration = fn(&Table, f64, f64) -> Vec<f64>;
 
-lesson!(2, "Markov decision processes and dynamic programming", {
+lesson!("2", "Markov decision processes and dynamic programming", {
     discounted_return: DiscountedReturn = DISCOUNTED_RETURN,
     action_value: ActionValue = ACTION_VALUE,
     evaluation_sweep: EvaluationSweep = EVALUATION_SWEEP,

@@ -21,7 +21,7 @@ pub type LambdaReturns = fn(&[f64], &[f64], f64, f64) -> Vec<f64>;
 /// Returns the weighted estimate from returns and importance ratios.
 pub type WeightedImportance = fn(&[f64], &[f64]) -> f64;
 
-lesson!(3, "Monte Carlo and temporal differences", {
+lesson!("3", "Monte Carlo and temporal differences", {
     returns: Returns = RETURNS,
     first_visit: FirstVisit = FIRST_VISIT,
     td_error: TdError = TD_ERROR,

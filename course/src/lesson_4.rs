@@ -18,7 +18,7 @@ pub type QLearning = fn(&mut [Vec<f64>], Step, f64, f64);
 /// Changes the values of the table that learns: its values, those of the other table, step, step size, gamma.
 pub type DoubleQLearning = fn(&mut [Vec<f64>], &[Vec<f64>], Step, f64, f64);
 
-lesson!(4, "Q-learning, Sarsa and the cliff", {
+lesson!("4", "Q-learning, Sarsa and the cliff", {
     sarsa_target: SarsaTarget = SARSA_TARGET,
     expected_sarsa_target: ExpectedSarsaTarget = EXPECTED_SARSA_TARGET,
     q_learning: QLearning = Q_LEARNING,

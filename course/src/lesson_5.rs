@@ -18,7 +18,7 @@ pub type HuberSlope = fn(f64, f64) -> f64;
 /// Moves the weights of a target network: its weights, those of the network that learns, tau.
 pub type MovedTarget = fn(&mut [f64], &[f64], f64);
 
-lesson!(5, "function approximation and DQN", {
+lesson!("5", "function approximation and DQN", {
     semi_gradient_td: SemiGradientTd = SEMI_GRADIENT_TD,
     dqn_targets: DqnTargets = DQN_TARGETS,
     double_dqn_target: DoubleDqnTarget = DOUBLE_DQN_TARGET,

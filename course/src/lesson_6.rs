@@ -20,7 +20,7 @@ pub type Whitened = fn(&[f64]) -> Vec<f64>;
 /// Returns the derivatives of the entropy from the logits.
 pub type EntropyGradient = fn(&[f64]) -> Vec<f64>;
 
-lesson!(6, "REINFORCE and baselines", {
+lesson!("6", "REINFORCE and baselines", {
     log_softmax_gradient: LogSoftmaxGradient = LOG_SOFTMAX_GRADIENT,
     returns_to_go: ReturnsToGo = RETURNS_TO_GO,
     policy_gradient: PolicyGradient = POLICY_GRADIENT,

@@ -20,7 +20,7 @@ pub type ExactGradient = fn(&[f64], &[Vec<f64>], &[Vec<f64>]) -> Vec<Vec<f64>>;
 /// Returns the squared length of the bias, and the variance, from estimates and the exact gradient.
 pub type BiasAndVariance = fn(&[Vec<f64>], &[f64]) -> (f64, f64);
 
-lesson!(7, "the exact gradient", {
+lesson!("7", "the exact gradient", {
     visits: Visits = VISITS,
     advantages: Advantages = ADVANTAGES,
     exact_gradient: ExactGradient = EXACT_GRADIENT,

@@ -21,7 +21,7 @@ pub type LossSlopes = fn(&[f64], usize, f64, f64, f64, f64, f64) -> (Vec<f64>, f
 /// Returns the log-probability from the means, the logarithms of the standard deviations, and the action.
 pub type GaussianLogProb = fn(&[f64], &[f64], &[f64]) -> f64;
 
-lesson!(8, "actor-critic and GAE", {
+lesson!("8", "actor-critic and GAE", {
     gae: Gae = GAE,
     explained_variance: ExplainedVariance = EXPLAINED_VARIANCE,
     loss: Loss = LOSS,

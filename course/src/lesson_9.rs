@@ -19,7 +19,7 @@ pub type ApproxKl = fn(&[f64], &[f64]) -> f64;
 /// Returns the step from the gradient, the Fisher matrix and the limit of the divergence.
 pub type NaturalStep = fn(&[f64], &[Vec<f64>], f64) -> Vec<f64>;
 
-lesson!(9, "trust regions and PPO", {
+lesson!("9", "trust regions and PPO", {
     surrogate: Surrogate = SURROGATE,
     surrogate_slope: SurrogateSlope = SURROGATE_SLOPE,
     kl_divergence: KlDivergence = KL_DIVERGENCE,

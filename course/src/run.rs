@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::command::part;
 use crate::confine::confine;
 use crate::exercise::{About, Lesson, Verdict};
-use crate::lessons::of_lesson;
+use crate::lessons::{file_of, is_homework, lesson_of, of_lesson, page_of};
 use crate::sheet;
 use crate::terminal::{Style, say, wrapped};
 
@@ -58,7 +58,7 @@ pub fn check(lesson: Lesson) -> ExitCode {
     let (verdict, helpers) = in_time(
         move || tell(too_slow(about, style)),
         || {
-            let verdict = exercise.verdict(SEED);
+            let verdict = if is_homework(about.number) { exercise.examples() } else { exercise.verdict(SEED) };
             (verdict.clone(), if matches!(verdict, Verdict::Wrong { .. }) { wrong_helpers(about, &lesson) } else { Vec::new() })
         },
     );
@@ -140,8 +140,7 @@ struct Called {
 
 /// Returns the text of an exercise in the student's file; empty if it cannot be read.
 fn source(about: About) -> String {
-    let lesson = about.number.split('.').next().unwrap_or_default();
-    let text = std::fs::read_to_string(format!("src/lesson_{lesson}.rs")).unwrap_or_default();
+    let text = std::fs::read_to_string(format!("src/{}.rs", file_of(about.number))).unwrap_or_default();
     part(&text, about.number).map_or_else(String::new, |place| text[place].to_owned())
 }
 
@@ -161,8 +160,7 @@ fn wrong_helpers(about: About, lesson: &Lesson) -> Vec<About> {
 /// Returns the exercises of the same lesson whose functions the student's function calls.
 fn called(about: About) -> Vec<Called> {
     let own = source(about);
-    let lesson = about.number.split('.').next().and_then(|lesson| lesson.parse().ok()).unwrap_or_default();
-    let others = of_lesson(lesson).into_iter().filter(|other| other.name != about.name);
+    let others = of_lesson(lesson_of(about.number)).into_iter().filter(|other| other.name != about.name);
     let is_called = |other: &About| {
         own.match_indices(&format!("{}(", other.name))
             .any(|(at, _)| !own[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_'))
@@ -189,7 +187,7 @@ pub(crate) fn told(about: About, verdict: &Verdict, helpers: &[About], style: St
             _ => headline(about, &style.faint("not written yet"), style),
         },
         Verdict::Wrong { place, values: [expected, got], mistake, everywhere } => {
-            let lesson = about.number.split('.').next().unwrap_or_default();
+            let page = page_of(about.number);
             let mut lines = vec![headline(about, &style.bad("wrong"), style)];
             lines.push(wrapped("", INDENT, place));
             lines.push(wrapped("       expected", INDENT + 10, &expected.to_string()));
@@ -197,14 +195,14 @@ pub(crate) fn told(about: About, verdict: &Verdict, helpers: &[About], style: St
             if let Some([says, section]) = mistake {
                 let here = if *everywhere { "" } else { "here " };
                 lines.push(wrapped("", INDENT, &format!("This is what one gets {here}if {says}.")));
-                lines.push(wrapped("", INDENT, &format!("Read: gradus guide lesson-{lesson}#{section}")));
+                lines.push(wrapped("", INDENT, &format!("Read: gradus guide {page}#{section}")));
             }
             for helper in helpers {
                 let advice = format!("It calls {} ({}), which is not right yet: mend that first.", helper.name, helper.number);
                 lines.push(wrapped("", INDENT, &advice));
             }
             if mistake.is_none() {
-                lines.push(wrapped("", INDENT, &format!("Read: gradus guide lesson-{lesson}#{}", about.section)));
+                lines.push(wrapped("", INDENT, &format!("Read: gradus guide {page}#{}", about.section)));
             }
             lines.join("\n")
         }

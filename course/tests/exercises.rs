@@ -1,6 +1,9 @@
 //! Every answer passes, three differently written correct forms of each pass, every template fails, and every known mistake is named.
 
 mod forms {
+    pub mod homework_1;
+    pub mod homework_2;
+    pub mod homework_3;
     pub mod lesson_1;
     pub mod lesson_10;
     pub mod lesson_11;
@@ -75,9 +78,25 @@ mod templates_8;
 #[path = "../exercises/lesson_9.rs"]
 mod templates_9;
 
+#[path = "../answers/homework_1.rs"]
+mod answers_h1;
+#[path = "../answers/homework_2.rs"]
+mod answers_h2;
+#[path = "../answers/homework_3.rs"]
+mod answers_h3;
+#[allow(unused_imports, unused_variables)]
+#[path = "../exercises/homework_1.rs"]
+mod templates_h1;
+#[allow(unused_imports, unused_variables)]
+#[path = "../exercises/homework_2.rs"]
+mod templates_h2;
+#[allow(unused_imports, unused_variables)]
+#[path = "../exercises/homework_3.rs"]
+mod templates_h3;
+
 use gradus_course::{
-    Lesson, Verdict, lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, lesson_6, lesson_7, lesson_8, lesson_9, lesson_10, lesson_11,
-    lesson_12,
+    Lesson, Verdict, homework_1, homework_2, homework_3, lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, lesson_6, lesson_7, lesson_8,
+    lesson_9, lesson_10, lesson_11, lesson_12,
 };
 
 /// Seeds of students.
@@ -103,6 +122,9 @@ fn answers() -> Vec<Lesson> {
         answers_10 lesson_10: interquartile_mean bootstrap_interval improvement_probability holm seeds_needed;
         answers_11 lesson_11: token_log_prob completion_log_prob group_advantages grpo_objective token_advantages;
         answers_12 lesson_12: preference_loss penalised_rewards best_policy dpo_loss best_of_n;
+        answers_h1 homework_1: gaussian_posterior kl_ucb policy_iteration td_lambda;
+        answers_h2 homework_2: squashed_log_prob v_trace conjugate_gradient masked_whitened;
+        answers_h3 homework_3: top_p ranking_loss adaptive_beta process_advantages;
     }
 }
 
@@ -120,6 +142,9 @@ fn templates() -> Vec<Lesson> {
         templates_10 lesson_10: interquartile_mean bootstrap_interval improvement_probability holm seeds_needed;
         templates_11 lesson_11: token_log_prob completion_log_prob group_advantages grpo_objective token_advantages;
         templates_12 lesson_12: preference_loss penalised_rewards best_policy dpo_loss best_of_n;
+        templates_h1 homework_1: gaussian_posterior kl_ucb policy_iteration td_lambda;
+        templates_h2 homework_2: squashed_log_prob v_trace conjugate_gradient masked_whitened;
+        templates_h3 homework_3: top_p ranking_loss adaptive_beta process_advantages;
     }
 }
 
@@ -156,7 +181,7 @@ fn three_other_correct_forms_of_each_pass() {
             })+
         };
     }
-    check!(lesson_1 lesson_2 lesson_3 lesson_4 lesson_5 lesson_6 lesson_7 lesson_8 lesson_9 lesson_10 lesson_11 lesson_12);
+    check!(lesson_1 lesson_2 lesson_3 lesson_4 lesson_5 lesson_6 lesson_7 lesson_8 lesson_9 lesson_10 lesson_11 lesson_12 homework_1 homework_2 homework_3);
 }
 
 #[test]
@@ -169,7 +194,8 @@ fn every_template_is_not_written_yet() {
 #[test]
 fn sections_are_those_of_the_pages() {
     for lesson in answers() {
-        let path = format!("{}/../docs/course/lesson-{}.md", env!("CARGO_MANIFEST_DIR"), lesson.number);
+        let name = lesson.number.strip_prefix('h').map_or(format!("lesson-{}", lesson.number), |number| format!("homework-{number}"));
+        let path = format!("{}/../docs/course/{name}.md", env!("CARGO_MANIFEST_DIR"));
         let page = std::fs::read_to_string(path).unwrap();
         let slug = |line: &str| line.to_lowercase().replace(' ', "-").replace(['?', '\'', ','], "");
         let headings: Vec<String> = page.lines().filter_map(|line| line.strip_prefix("## ")).map(slug).collect();
@@ -182,7 +208,7 @@ fn sections_are_those_of_the_pages() {
 #[test]
 fn the_readme_counts_the_exercises() {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
-    let count: usize = answers().iter().map(|lesson| lesson.exercises.len()).sum();
+    let count: usize = answers().iter().filter(|lesson| !lesson.number.starts_with('h')).map(|lesson| lesson.exercises.len()).sum();
     assert!(text.contains(&format!("{count} exercises")), "there are {count} exercises");
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value as Json;
 
 use crate::exercise::About;
-use crate::lessons::{Sheets, Told, find, in_words, of_lesson, replace};
+use crate::lessons::{Sheets, Told, file_of, find, in_words, of_lesson, replace};
 use crate::run::{self, LIMIT};
 use crate::terminal::say;
 
@@ -26,8 +26,8 @@ const COMPILES_WITHIN: Duration = Duration::from_secs(60);
 const MOST_OUTPUT: usize = 1 << 20;
 
 pub(crate) const HELP: &str = "\
-Grades the submissions for a lesson. FOLDER has one file for each student, NAME.rs
-or NAME/lesson_1.rs. Nothing else of a student is used: no manifest, no other file.
+Grades the submissions for a lesson (1) or a homework (h1). FOLDER has one file for
+each student, NAME.rs or NAME/lesson_1.rs. Nothing else of a student is used: no manifest, no other file.
 
 Usage: grade LESSON FOLDER [OPTIONS]
 
@@ -65,7 +65,7 @@ struct Options<'a> {
 /// Grades all submissions for a lesson, and writes the files that the arguments ask for.
 pub(crate) fn grade(arguments: &[&str]) -> Told<u8> {
     let (lesson, folder, options) = parse(arguments)?;
-    let (sheets, None) = find(lesson)? else { return Err(format!("grade: expected the number of a lesson, got `{lesson}`")) };
+    let (sheets, None) = find(lesson)? else { return Err(format!("grade: expected the number of a lesson or a homework, got `{lesson}`")) };
     let submissions = submissions(sheets.number, Path::new(folder))?;
     let workshop = Workshop::new(sheets)?;
     let mut all = Vec::new();
@@ -117,11 +117,11 @@ fn parse<'a>(arguments: &[&'a str]) -> Told<(&'a str, &'a str, Options<'a>)> {
 }
 
 /// Returns the students' names and files, in the order of their names.
-fn submissions(lesson: u32, folder: &Path) -> Told<Vec<(String, PathBuf)>> {
+fn submissions(lesson: &str, folder: &Path) -> Told<Vec<(String, PathBuf)>> {
     let mut all = Vec::new();
     for entry in in_words(fs::read_dir(folder), "read", folder)? {
         let path = in_words(entry, "read", folder)?.path();
-        let inside = path.join(format!("lesson_{lesson}.rs"));
+        let inside = path.join(format!("{}.rs", file_of(lesson)));
         let is_source = path.is_file() && path.extension().is_some_and(|end| end == "rs");
         let name = if is_source { path.file_stem() } else { path.file_name() };
         let name = name.unwrap_or_default().to_string_lossy().into_owned();
@@ -133,7 +133,7 @@ fn submissions(lesson: u32, folder: &Path) -> Told<Vec<(String, PathBuf)>> {
     }
     all.sort();
     if all.is_empty() {
-        return Err(format!("{}: expected submissions, NAME.rs or NAME/lesson_{lesson}.rs, got none", folder.display()));
+        return Err(format!("{}: expected submissions, NAME.rs or NAME/{}.rs, got none", folder.display(), file_of(lesson)));
     }
     if let Some(pair) = all.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         return Err(format!("{}: expected one submission of each student, got two of {}", folder.display(), pair[0].0));
@@ -191,8 +191,8 @@ impl Workshop {
 
     /// Compiles a submission and returns its program.
     fn compiled(&self, path: &Path) -> Told<PathBuf> {
-        let lesson = self.sheets.number;
-        let size = fs::metadata(path).map_err(|_| format!("expected the file lesson_{lesson}.rs, got none"))?.len();
+        let own = file_of(self.sheets.number) + ".rs";
+        let size = fs::metadata(path).map_err(|_| format!("expected the file {own}, got none"))?.len();
         if size > MOST_SOURCE {
             return Err(format!("expected at most {MOST_SOURCE} bytes, got {size}"));
         }
@@ -203,9 +203,9 @@ impl Workshop {
         }
         // a check is the program that a student calls, with another last call
         let check = self.sheets.check.replace("gradus_course::check(", "gradus_course::check_graded(");
-        let check = check.replace("#[path = \"../lesson", "#[forbid(unsafe_code)]\n#[path = \"lesson");
+        let check = check.replace("#[path = \"../", "#[forbid(unsafe_code)]\n#[path = \"");
         let file = |name: String| self.dir.join("src").join(name);
-        let written = fs::write(file(format!("lesson_{lesson}.rs")), text).and_then(|()| fs::write(file("main.rs".into()), check));
+        let written = fs::write(file(own), text).and_then(|()| fs::write(file("main.rs".into()), check));
         in_words(written, "write", &self.dir)?;
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo);

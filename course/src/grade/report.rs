@@ -38,8 +38,7 @@ pub(super) fn json(sheets: &Sheets, all: &[Graded]) -> String {
             })
         })
         .collect();
-    let whole =
-        json!({ "lesson": sheets.number, "title": sheets.title, "exercises": of_lesson(sheets.number).len(), "students": students });
+    let whole = json!({ "lesson": sheets.number.parse::<u32>().map_or_else(|_| json!(sheets.number), |number| json!(number)), "title": sheets.title, "exercises": of_lesson(sheets.number).len(), "students": students });
     format!("{whole:#}\n")
 }
 
