@@ -50,6 +50,19 @@ pub(crate) enum Course {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         arguments: Vec<String>,
     },
+    /// Write the files of an autograder for Gradescope: zip them, and upload the archive.
+    Bundle {
+        /// Lesson (1) or homework (h1)
+        number: String,
+        /// The folder, which must be new or empty
+        dir: PathBuf,
+        /// Where the autograder clones Gradus from
+        #[arg(long, value_name = "ADDRESS")]
+        repository: String,
+        /// Seed of the inputs
+        #[arg(long, default_value = "1", allow_hyphen_values = true)]
+        seed: String,
+    },
     /// Look for a bug in a whole agent: opens it, gives hints, and checks what you changed.
     Bug {
         /// Number of the bug, or `list`
@@ -91,6 +104,7 @@ pub(crate) fn run(course: &Course) -> Result<u8, Error> {
             let words: Vec<&str> = std::iter::once("grade").chain(arguments.iter().map(String::as_str)).collect();
             here(&words)
         }
+        Course::Bundle { number, dir, repository, seed } => bundle(number, dir, repository, crate::arguments::number("--seed", seed, 0)?),
         Course::Bug { what, hint, check, reset } => {
             let option = [(hint, "--hint"), (check, "--check"), (reset, "--reset")].into_iter().find(|(is_given, _)| **is_given);
             bug(what, option.map(|(_, option)| option))
@@ -117,6 +131,37 @@ fn student_folder() -> Result<PathBuf, Error> {
         let problem = format!("expected the folder of a course, got one without gradus-course in its Cargo.toml; {advice}");
         Error::Folder { path: dir, problem }
     })
+}
+
+/// Writes the autograder of a lesson or homework.
+fn bundle(number: &str, dir: &Path, repository: &str, seed: u64) -> Result<u8, Error> {
+    let (kind, digits) = number.strip_prefix('h').map_or(("lesson", number), |digits| ("homework", digits));
+    if digits.is_empty() || !digits.chars().all(|digit| digit.is_ascii_digit()) {
+        return Err(Error::Parse {
+            what: "bundle".into(),
+            expected: "a lesson such as 1, or a homework such as h1".into(),
+            got: format!("`{number}`"),
+        });
+    }
+    if repository.contains(['\'', '\n']) {
+        let expected = "an address without quotes".into();
+        return Err(Error::Parse { what: "--repository".into(), expected, got: repository.into() });
+    }
+    let run = include_str!("course/bundle/run_autograder").replace("SUBMITTED", &format!("{kind}_{digits}.rs"));
+    let run = run.replace("NUMBER", number).replace("SEED", &seed.to_string());
+    let setup = include_str!("course/bundle/setup.sh").replace("REPOSITORY", repository);
+    folder::create(dir, |temporary| {
+        for (file, text) in [("setup.sh", &setup), ("run_autograder", &run)] {
+            let path = temporary.join(file);
+            fs::write(&path, text).map_err(|source| io("write", &path, source))?;
+        }
+        Ok(())
+    })?;
+    say(format!(
+        "{0}/setup.sh and {0}/run_autograder: zip both, and upload the archive as the autograder of the assignment",
+        dir.display()
+    ));
+    Ok(0)
 }
 
 /// Calls a program of the folder `bugs` in a student's folder, which is made if it is not there.

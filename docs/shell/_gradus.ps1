@@ -226,11 +226,12 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('new', 'new', [CompletionResultType]::ParameterValue, 'Make a folder with the exercises, which must be new or empty')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List the exercises, and which of them are right')
-            [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check the functions of a lesson or of an exercise. Exit code 1 if one is not right')
+            [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check the functions of a lesson, an exercise or a homework. Exit code 1 if one is not right')
             [CompletionResult]::new('hint', 'hint', [CompletionResultType]::ParameterValue, 'Give a hint. Each call says more')
             [CompletionResult]::new('solution', 'solution', [CompletionResultType]::ParameterValue, 'Show our answer to an exercise, once yours is right')
             [CompletionResult]::new('reset', 'reset', [CompletionResultType]::ParameterValue, 'Put the template of an exercise back')
-            [CompletionResult]::new('grade', 'grade', [CompletionResultType]::ParameterValue, 'Grade the submissions for a lesson: LESSON FOLDER [--json FILE] [--csv FILE] [--gradescope DIR] [--seed N]')
+            [CompletionResult]::new('grade', 'grade', [CompletionResultType]::ParameterValue, 'Grade the submissions for a lesson (1) or a homework (h1): LESSON FOLDER [--json FILE] [--csv FILE] [--gradescope DIR] [--seed N]')
+            [CompletionResult]::new('bundle', 'bundle', [CompletionResultType]::ParameterValue, 'Write the files of an autograder for Gradescope: zip them, and upload the archive')
             [CompletionResult]::new('bug', 'bug', [CompletionResultType]::ParameterValue, 'Look for a bug in a whole agent: opens it, gives hints, and checks what you changed')
             [CompletionResult]::new('watch', 'watch', [CompletionResultType]::ParameterValue, 'Check again whenever a file is saved')
             break
@@ -267,6 +268,13 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             break
         }
         'gradus;course;grade' {
+            break
+        }
+        'gradus;course;bundle' {
+            [CompletionResult]::new('--repository', '--repository', [CompletionResultType]::ParameterName, 'Where the autograder clones Gradus from')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of the inputs')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;course;bug' {

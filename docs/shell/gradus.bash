@@ -124,6 +124,9 @@ _gradus() {
             gradus__subcmd__course,bug)
                 cmd="gradus__subcmd__course__subcmd__bug"
                 ;;
+            gradus__subcmd__course,bundle)
+                cmd="gradus__subcmd__course__subcmd__bundle"
+                ;;
             gradus__subcmd__course,check)
                 cmd="gradus__subcmd__course__subcmd__check"
                 ;;
@@ -605,7 +608,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__course)
-            opts="-h --help new list check hint solution reset grade bug watch"
+            opts="-h --help new list check hint solution reset grade bundle bug watch"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -625,6 +628,28 @@ _gradus() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__course__subcmd__bundle)
+            opts="-h --repository --seed --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --repository)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;

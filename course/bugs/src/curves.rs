@@ -46,13 +46,23 @@ pub(crate) fn write(dir: &Path) -> Result<(), String> {
         );
         say(row.trim_end());
         table += &row;
+        table = in_order(&table);
         for (seed, (right, own)) in (1..).zip(right.iter().zip(&own)) {
             seeds += &format!("{},{seed},{right:.6},{own:.6}\n", bug.number);
         }
+        seeds = in_order(&seeds);
         replace(&dir.join("seeds.csv"), &seeds)?;
         replace(&dir.join("separation.csv"), &table)?;
     }
     Ok(())
+}
+
+/// Returns a table with its rows in the order of the bugs.
+fn in_order(table: &str) -> String {
+    let (head, rows) = table.split_once('\n').unwrap_or((table, ""));
+    let mut rows: Vec<&str> = rows.lines().collect();
+    rows.sort_by_key(|row| row.split(',').next().and_then(|number| number.parse::<u32>().ok()));
+    format!("{head}\n{}\n", rows.join("\n"))
 }
 
 /// Trains the agent of a bug and the right one with every seed, and draws them. Returns a number for each run.

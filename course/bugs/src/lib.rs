@@ -8,6 +8,8 @@
 mod bug;
 mod check;
 mod curves;
+#[cfg(test)]
+mod page;
 mod program;
 mod variants;
 mod worlds;
