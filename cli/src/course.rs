@@ -173,7 +173,7 @@ fn bug(what: &str, option: Option<&str>) -> Result<u8, Error> {
         let manifest = student.join("Cargo.toml");
         let text = fs::read_to_string(&manifest).map_err(|source| io("read", &manifest, source))?;
         make_bugs(&dir, &text)?;
-        say("The agents are built once, which takes a minute or two:");
+        say("The agents are built once, which takes one to four minutes:");
     }
     let words: Vec<&str> = std::iter::once(what).chain(option).collect();
     match option {

@@ -17,8 +17,10 @@ gradus course bug 3 --hint      # a hint; each call says more
 gradus course bug 3 --check     # compares the first updates of your agent with those of the right one
 ```
 
-The first call builds the agents, in a minute or two. They are in `bugs/src`, and in the folder `bugs` all commands of `gradus` know them: `cargo run -- train bug-3 cartpole`, `probe`, `explain`, `inspect`, `plot`. Do not read the file from top to bottom first. Look at what the agent does, say what that could come from, and find the command that would tell; then read the place.
-A fix that changes something else as well is not accepted, and neither is one that only hides the symptom.
+The first call builds the agents once, in one to four minutes. They are in `bugs/src`, and in the folder `bugs` all commands of `gradus` know them: `cargo run -- train bug-3 cartpole`, `probe`, `explain`, `inspect`, `plot`. The right agents are there as well, as `course-ppo`, `course-dqn` and so on: train both, and `cargo run -- plot runs/3 runs/course-ppo` draws them in one figure.
+
+Do not read the file from top to bottom first, and do not compare the files of two bugs. Look at what the agent does, say what that could come from, and find the command that would tell; then read the place.
+The check compares the first updates with those of the right agent, in several environments and with several settings, and names the first number that differs. So a fix that only hides the symptom is not accepted, and neither is one that puts a number where a setting belongs. All opened agents are one program: a file that does not compile stops the checks of the others.
 
 ## How far they are from right
 
@@ -31,13 +33,13 @@ Twenty seeds of each agent, with and without its bug. The number is the mean ret
 const AFTER: &str = "\
 <!--1-->
 
-Some are far from right and some hardly, and a few have a return that nobody would doubt. `scripts/bugs.sh results/bugs` trains them again, and `scripts/bugs.sh` checks that every bug and three wrong fixes of each are refused, and two right forms accepted.
+Some are far from right and some hardly, and a few have a return that nobody would doubt. `scripts/bugs.sh results/bugs` trains them again, and `scripts/bugs.sh` checks that every bug and at least three wrong fixes of each are refused, and two right forms accepted.
 
 <!-- unchecked: numbers of symptoms, and settings -->
 
 ";
 
-/// Returns the page; `separation` is the table of `gradus course bug` runs, `separation.csv`.
+/// Returns the page; `separation` is the table of the trainings, `separation.csv`.
 pub(crate) fn page(separation: &str) -> String {
     let mut text = HEAD.to_owned();
     text += "| bug | agent | number | without the bug | with it | without is higher |\n| --- | --- | --- | --- | --- | --- |\n";

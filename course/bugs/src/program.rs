@@ -9,7 +9,7 @@ use gradus::agents::AgentConfig;
 use gradus_cli::App;
 
 use crate::bug::Bug;
-use crate::check::{Verdict, verdict};
+use crate::check::{Verdict, shown, verdict};
 use crate::{agents, curves, variants, worlds};
 
 const HELP: &str = "\
@@ -53,7 +53,7 @@ pub fn manage() -> ExitCode {
 
 /// Begins the program of a student's agents: `gradus_bugs::program().bug::<bug_1::Config>(1).run()`.
 pub fn program() -> Program {
-    let app = gradus_cli::app().with_world(worlds::short_pole());
+    let app = gradus_cli::app().with_world(worlds::short_pole()).with_world(worlds::short_cliff());
     let app = app.agent::<agents::q_learning::Config>().agent::<agents::dqn::Config>().agent::<agents::sac::Config>();
     let app = app.agent::<agents::reinforce::Config>().agent::<agents::actor_critic::Config>().agent::<agents::ppo::Config>();
     let app = app.agent::<agents::grpo::Config>();
@@ -112,7 +112,7 @@ fn source(dir: &Path, bug: &Bug) -> PathBuf {
 }
 
 /// The file of a bug as a student calls it.
-fn shown(bug: &Bug) -> String {
+fn name_of(bug: &Bug) -> String {
     format!("bugs/src/bug_{}.rs", bug.number)
 }
 
@@ -147,7 +147,7 @@ fn open(dir: &Path, bug: &Bug) -> Told<u8> {
         replace(&path, &bug.file())?;
     }
     write_program(dir)?;
-    say(&format!("Bug {}, {}: {}, in {}", bug.number, bug.agent_name(), bug.title, shown(bug)));
+    say(&format!("Bug {}, {}: {}, in {}", bug.number, bug.agent_name(), bug.title, name_of(bug)));
     say("");
     say_wrapped("", &bug.symptom);
     say("");
@@ -159,6 +159,10 @@ fn open(dir: &Path, bug: &Bug) -> Told<u8> {
     for command in bug.tool.replace("{}", &bug.name()).split(", then ") {
         say(&format!("    {command}"));
     }
+    let settings: String = bug.settings.iter().map(|setting| format!(" --set {setting}")).collect();
+    say("The right agent is in the same program:");
+    say(&format!("    cargo run -- train {0} {1}{settings} --out runs/{0}", bug.right_name(), bug.world));
+    say(&format!("    cargo run -- plot runs/{} runs/{}", bug.number, bug.right_name()));
     say(&format!("Then change the file, and: {} {} --check", command(), bug.number));
     Ok(0)
 }
@@ -171,11 +175,16 @@ fn command() -> String {
 fn reset(dir: &Path, bug: &Bug) -> Told<u8> {
     replace(&source(dir, bug), &bug.file())?;
     write_program(dir)?;
-    say(&format!("{} is as it was", shown(bug)));
+    // it is to be found again
+    _ = fs::remove_file(note(dir, bug, "found"));
+    say(&format!("{} is as it was", name_of(bug)));
     Ok(0)
 }
 
 fn hint(dir: &Path, bug: &Bug) -> Told<u8> {
+    if !source(dir, bug).exists() {
+        return Err(format!("bug {0}: expected {1}, got none; `{2} {0}` opens it", bug.number, name_of(bug), command()));
+    }
     let path = note(dir, bug, "hints");
     let read: usize = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     let number = (read + 1).min(bug.hints.len());
@@ -193,9 +202,9 @@ fn check(dir: &Path, bug: &Bug, opened: &[u32]) -> Told<u8> {
     let is_there = opened.contains(number);
     let text = fs::read_to_string(&path).ok().filter(|_| is_there);
     let text =
-        text.ok_or_else(|| format!("bug {number}: expected {} in this program, got none; `{} {number}` opens it", shown(bug), command()))?;
+        text.ok_or_else(|| format!("bug {number}: expected {} in this program, got none; `{} {number}` opens it", name_of(bug), command()))?;
     if text == bug.file() {
-        say(&format!("{} is as it was: nothing has been changed yet", shown(bug)));
+        say(&format!("{} is as it was: nothing has been changed yet", name_of(bug)));
         return Ok(1);
     }
     match verdict(bug, &bug.name()).map_err(|error| error.to_string())? {
@@ -206,8 +215,13 @@ fn check(dir: &Path, bug: &Bug, opened: &[u32]) -> Told<u8> {
             say_wrapped("", &bug.source);
             Ok(0)
         }
-        Verdict::Wrong { place, values: [expected, got] } => {
-            say_wrapped("", &format!("Not yet. The first difference from the right agent: {place}: expected {expected:.5}, got {got:.5}"));
+        Verdict::Wrong { place, values } => {
+            let [expected, got] = values.map(shown);
+            say_wrapped("", &format!("Not yet. The first difference from the right agent: {place}: expected {expected}, got {got}"));
+            Ok(1)
+        }
+        Verdict::Failed { place, problem } => {
+            say_wrapped("", &format!("Not yet. {place}: {problem}"));
             Ok(1)
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::bug::Bug;
-use crate::check::{Verdict, verdict};
+use crate::check::{Verdict, shown, verdict};
 use crate::program::{replace, say};
 
 /// Returns the program of a student with these bugs.
@@ -53,7 +53,8 @@ pub(crate) fn test() -> Result<u8, String> {
         let seconds = began.elapsed().as_secs_f64();
         match &verdict {
             Verdict::Right => say(&format!("{name}: right ({seconds:.1} s)")),
-            Verdict::Wrong { place, values: [a, b] } => say(&format!("{name}: {place}: {a:.5}, {b:.5} ({seconds:.1} s)")),
+            Verdict::Wrong { place, values } => say(&format!("{name}: {place}: {} ({seconds:.1} s)", values.map(shown).join(", "))),
+            Verdict::Failed { place, problem } => say(&format!("{name}: {place}: {problem} ({seconds:.1} s)")),
         }
         let expected = name.contains("-fixed");
         if (verdict == Verdict::Right) != expected {

@@ -226,6 +226,9 @@ impl Algorithm for Dqn {
         self.remember(rollout);
         self.steps += rollout.len() as u64;
         let [q_value, error] = if self.steps > self.config.learning_starts { self.learn(context) } else { [f64::NAN; 2] };
-        Ok(vec![("train/q_value", q_value), ("train/td_error", error), ("rollout/exploration_rate", self.schedule().epsilon(self.steps))])
+        let mut report = vec![("train/q_value", q_value), ("train/td_error", error)];
+        report.push(("train/buffer_size", self.replay.len() as f64));
+        report.push(("rollout/exploration_rate", self.schedule().epsilon(self.steps)));
+        Ok(report)
     }
 }

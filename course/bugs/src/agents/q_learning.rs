@@ -92,7 +92,7 @@ impl Algorithm for QLearning {
         };
         // a state is a row of zeros with a one in its place
         let state = |row: usize| rows[row * width..(row + 1) * width].iter().position(|x| *x == 1.0).unwrap_or(0);
-        let mut error = 0.0;
+        let (mut error, mut value) = (0.0, 0.0);
         for segment in &rollout.segments {
             for t in segment.range.clone() {
                 let next = match segment.end {
@@ -101,8 +101,9 @@ impl Algorithm for QLearning {
                     End::Truncated { successor } | End::Cut { successor } => Some(successor),
                 };
                 error = self.learn(state(t), actions[t] as usize, f64::from(rollout.rewards[t]), next.map(state));
+                value = largest(self.table.q.row(state(t)));
             }
         }
-        Ok(vec![("train/td_error", error)])
+        Ok(vec![("train/td_error", error), ("train/q_value", value)])
     }
 }
