@@ -28,6 +28,7 @@ expect() { # CODE TEXT COMMAND...
   fi
 }
 expect 2 'expected bugs/src/bug_3.rs in this program, got none' 3 --check
+expect 2 'expected bugs/src/bug_3.rs, got none' 3 --hint
 expect 0 'Bug 3, PPO: ' 3
 expect 1 'nothing has been changed yet' 3 --check
 sed -i 's/ + entropy_coefficient \* pi.entropy;/;/' bugs/src/bug_3.rs
@@ -41,6 +42,7 @@ echo 'this does not compile' >>bugs/src/bug_3.rs
 expect 101 'error: expected one of' 3 --check
 expect 0 'bugs/src/bug_3.rs is as it was' 3 --reset
 expect 1 'nothing has been changed yet' 3 --check
+expect 0 '0 of 24 found.' list
 expect 2 'expected a bug from 1 to 24, got `25`' 25
 (cd bugs && cargo run --quiet -- train bug-3 cartpole --steps 2k --out runs/3 --quiet && cargo run --quiet -- explain runs/3 >/dev/null)
 

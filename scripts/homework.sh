@@ -93,15 +93,21 @@ echo "homework: 50 submissions graded in $seconds s, no mark wrong"
 
 # the autograder's files, as Gradescope uses them; the source is this folder
 mkdir -p "$dir/autograder/submission"
-"$gradus" course bundle h1 "$dir/bundle" --repository "$root" --seed 7 >/dev/null
+"$gradus" course bundle h1 "$dir/bundle" --repository "$root" --commit "$(git -C "$root" rev-parse HEAD)" --seed 7 >/dev/null
 cp "$dir/all/wrong-k1.rs" "$dir/autograder/submission/homework_1.rs"
+cat >"$dir/autograder/submission_metadata.json" <<'END'
+{ "id": 5, "assignment": { "id": 6 }, "users": [ { "email": "eve@example.org",
+    "id": 4711, "name": "Eve" } ] }
+END
 if [ "${1:-}" = --autograder ]; then
   AUTOGRADER=$dir/autograder bash "$dir/bundle/setup.sh" >"$dir/log" 2>&1 || { tail -5 "$dir/log"; exit 1; }
   AUTOGRADER=$dir/autograder bash "$dir/bundle/run_autograder" >"$dir/log" 2>&1 || { tail -5 "$dir/log"; exit 1; }
+  [ -d "$dir/autograder/course/graded/student-4711" ] || { echo "homework: expected the student's number" >&2; exit 1; }
   python3 - "$dir/autograder/results/results.json" <<'END'
 import json, sys
 tests = json.load(open(sys.argv[1]))["tests"]
-assert [test["score"] for test in tests] == [1, 0, 1, 1], tests
+assert [test["score"] for test in tests] == [15, 0, 15, 15], tests
+assert "one gets" not in str(tests), tests
 END
-  echo "homework: the autograder's files give the marks 1, 0, 1, 1"
+  echo "homework: the autograder's files give the points 15, 0, 15, 15"
 fi

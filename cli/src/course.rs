@@ -59,7 +59,10 @@ pub(crate) enum Course {
         /// Where the autograder clones Gradus from
         #[arg(long, value_name = "ADDRESS")]
         repository: String,
-        /// Seed of the inputs
+        /// The commit that grades; without it, the newest one when the autograder's image is built
+        #[arg(long, value_name = "COMMIT")]
+        commit: Option<String>,
+        /// Seed of the inputs, from which and from the student's number those of each student are made
         #[arg(long, default_value = "1", allow_hyphen_values = true)]
         seed: String,
     },
@@ -104,7 +107,9 @@ pub(crate) fn run(course: &Course) -> Result<u8, Error> {
             let words: Vec<&str> = std::iter::once("grade").chain(arguments.iter().map(String::as_str)).collect();
             here(&words)
         }
-        Course::Bundle { number, dir, repository, seed } => bundle(number, dir, repository, crate::arguments::number("--seed", seed, 0)?),
+        Course::Bundle { number, dir, repository, commit, seed } => {
+            bundle(number, dir, [repository, commit.as_deref().unwrap_or("HEAD")], crate::arguments::number("--seed", seed, 0)?)
+        }
         Course::Bug { what, hint, check, reset } => {
             let option = [(hint, "--hint"), (check, "--check"), (reset, "--reset")].into_iter().find(|(is_given, _)| **is_given);
             bug(what, option.map(|(_, option)| option))
@@ -134,7 +139,7 @@ fn student_folder() -> Result<PathBuf, Error> {
 }
 
 /// Writes the autograder of a lesson or homework.
-fn bundle(number: &str, dir: &Path, repository: &str, seed: u64) -> Result<u8, Error> {
+fn bundle(number: &str, dir: &Path, [repository, commit]: [&str; 2], seed: u64) -> Result<u8, Error> {
     let (kind, digits) = number.strip_prefix('h').map_or(("lesson", number), |digits| ("homework", digits));
     if digits.is_empty() || !digits.chars().all(|digit| digit.is_ascii_digit()) {
         return Err(Error::Parse {
@@ -143,13 +148,16 @@ fn bundle(number: &str, dir: &Path, repository: &str, seed: u64) -> Result<u8, E
             got: format!("`{number}`"),
         });
     }
-    if repository.contains(['\'', '\n']) {
-        let expected = "an address without quotes".into();
-        return Err(Error::Parse { what: "--repository".into(), expected, got: repository.into() });
+    for (what, expected, got) in
+        [("--repository", "an address without quotes", repository), ("--commit", "a commit without quotes", commit)]
+    {
+        if got.contains(['\'', '\n']) || got.starts_with('-') {
+            return Err(Error::Parse { what: what.into(), expected: expected.into(), got: got.into() });
+        }
     }
     let run = include_str!("course/bundle/run_autograder").replace("SUBMITTED", &format!("{kind}_{digits}.rs"));
     let run = run.replace("NUMBER", number).replace("SEED", &seed.to_string());
-    let setup = include_str!("course/bundle/setup.sh").replace("REPOSITORY", repository);
+    let setup = include_str!("course/bundle/setup.sh").replace("REPOSITORY", repository).replace("COMMIT", commit);
     folder::create(dir, |temporary| {
         for (file, text) in [("setup.sh", &setup), ("run_autograder", &run)] {
             let path = temporary.join(file);

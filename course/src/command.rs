@@ -172,7 +172,9 @@ fn check(number: &str) -> Told<u8> {
             "",
             0,
             &format!(
-                "{file} does not compile. What a function takes and returns must stay as in the template; `{} reset N` puts that of exercise N back.",
+                "{file} does not compile: the first message above names the line. Numbers of different types are converted by hand, for example \
+                 `f64::from(n)` (`gradus guide rust-for-python`). What a function takes and returns must stay as in the template; `{} reset N` \
+                 puts that of exercise N back.",
                 command()
             ),
         ));

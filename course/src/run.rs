@@ -96,7 +96,7 @@ pub fn check_graded(lesson: Lesson) -> ExitCode {
         Verdict::NotWritten => (false, "not written".into()),
         Verdict::Wrong { place, values: [expected, got], mistake, everywhere } => {
             let here = if everywhere { "" } else { "here " };
-            let named = mistake.map(|[says, _]| format!("; this is what one gets {here}if {says}")).unwrap_or_default();
+            let named = mistake.map(|[says, _]| format!("{NAMED}{here}if {says}")).unwrap_or_default();
             (false, format!("{place}: expected {expected}, got {got}{named}"))
         }
     };
@@ -130,6 +130,9 @@ pub(crate) fn crashed(about: About, status: &ExitStatus, style: Style) -> String
     let why = "The function ended the program: a recursion without an end, more memory than there is, or a call of exit?";
     format!("{}\n{}", headline(about, &style.bad("crashed"), style), wrapped("", INDENT, &format!("{why} ({status})")))
 }
+
+/// What stands before the name of a mistake in a grade.
+pub(crate) const NAMED: &str = "; this is what one gets ";
 
 /// A function of another exercise that a student's function calls.
 struct Called {

@@ -272,7 +272,8 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         }
         'gradus;course;bundle' {
             [CompletionResult]::new('--repository', '--repository', [CompletionResultType]::ParameterName, 'Where the autograder clones Gradus from')
-            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of the inputs')
+            [CompletionResult]::new('--commit', '--commit', [CompletionResultType]::ParameterName, 'The commit that grades; without it, the newest one when the autograder''s image is built')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of the inputs, from which and from the student''s number those of each student are made')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

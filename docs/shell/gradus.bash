@@ -636,13 +636,17 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__course__subcmd__bundle)
-            opts="-h --repository --seed --help"
+            opts="-h --repository --commit --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --repository)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --commit)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

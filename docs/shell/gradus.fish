@@ -183,7 +183,8 @@ complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_su
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from solution" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from reset" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bundle" -l repository -d 'Where the autograder clones Gradus from' -r
-complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bundle" -l seed -d 'Seed of the inputs' -r
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bundle" -l commit -d 'The commit that grades; without it, the newest one when the autograder\'s image is built' -r
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bundle" -l seed -d 'Seed of the inputs, from which and from the student\'s number those of each student are made' -r
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bundle" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bug" -l hint -d 'Give a hint; each call says more'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bug" -l check -d 'Check whether the bug is gone; exit code 1 if it is not'

@@ -122,7 +122,7 @@ impl fmt::Display for Problems {
             (None, false) => write!(f, "{distinct} {problems} of {task}, also used in training"),
             (Some(split), false) => write!(f, "{distinct} {problems} (a fixed sample of the {} split of {task})", split.name()),
             (Some(split), true) => {
-                let more = if wanted > distinct { format!("; {wanted} requested") } else { String::new() };
+                let more = if wanted > distinct { format!(", fewer than {wanted}") } else { String::new() };
                 write!(f, "{distinct} {problems} (the whole {} split of {task}{more})", split.name())
             }
         }

@@ -88,7 +88,14 @@ fn trials(agent: &str) -> Trials {
         _ => Trials {
             worlds: &["short-pole", "cartpole", "pendulum"],
             settings: &["steps=4000"],
-            other_settings: &["gamma=0.8", "gae_lambda=0.6", "clip=0.05", "rollout_steps=30", "entropy_coefficient=0.1", "value_coefficient=1"],
+            other_settings: &[
+                "gamma=0.8",
+                "gae_lambda=0.6",
+                "clip=0.05",
+                "rollout_steps=30",
+                "entropy_coefficient=0.1",
+                "value_coefficient=1",
+            ],
             updates: 3,
         },
     }

@@ -8,7 +8,7 @@ const HEAD: &str = "\
 <!-- unchecked: numbers of symptoms, and settings -->
 # The failure set
 
-**Twenty-four agents with a bug each.** Reinforcement learning fails silently: nothing crashes, and a curve is a little lower than it should be. To find out why is most of the work, and few courses teach it. Each agent here is one file, everything in it is right but for one place, and each bug is one that was found in public code.
+**Twenty-four agents with a bug each.** Reinforcement learning fails silently: nothing crashes, and a curve is a little lower than it should be. To find out why is most of the work. Each agent here is one file, everything in it is right but for one place, and each bug is one that was found in public code.
 
 ```sh
 gradus course bug list          # in the folder of your course
@@ -24,7 +24,7 @@ The check compares the first updates with those of the right agent, in several e
 
 ## How far they are from right
 
-Twenty seeds of each agent, with and without its bug. The number is the mean return over the whole training, or the mean of a metric in the last fifth of it. The last column is the probability that a run *without* the bug has the higher number, with its interval of 95 %.
+Twenty seeds of each agent, with and without its bug. The number is the mean return over the whole training, or the mean of a metric in the last fifth of it. The last column is the probability that a run *without* the bug has the higher number, with the interval of 95 % that the bootstrap gives. Where all twenty runs of one agent are above all of the other, that interval has no width; the twenty pairs of seeds alone say that the probability is above 0.83.
 
 <!-- checked -->
 
@@ -44,9 +44,8 @@ pub(crate) fn page(separation: &str) -> String {
     let mut text = HEAD.to_owned();
     text += "| bug | agent | number | without the bug | with it | without is higher |\n| --- | --- | --- | --- | --- | --- |\n";
     for bug in Bug::all() {
-        let row = separation.lines().find_map(|line| line.strip_prefix(&format!("{},", bug.number))).unwrap_or_default();
-        let cells: Vec<&str> = row.split(',').collect();
-        let number = |place: usize| cells.get(place).and_then(|cell| cell.parse::<f64>().ok()).unwrap_or(f64::NAN);
+        let cells = cells(separation, bug);
+        let number = |place: usize| number(&cells, place);
         let [better, low, high] = [3, 4, 5].map(|place| format!("{:.2}", number(place)));
         _ = writeln!(
             text,
@@ -60,21 +59,34 @@ pub(crate) fn page(separation: &str) -> String {
     }
     text += AFTER;
     for bug in Bug::all() {
+        let [right, wrong] = [1, 2].map(|place| number(&cells(separation, bug), place));
         let tool = bug.tool.replace("{}", &bug.name()).replace(", then ", "\n");
         _ = write!(
             text,
-            "## {}: {}\n\n*{}.* {}\n\n```sh\n{tool}\n```\n\n![{} with and without bug {}: {}](../../results/bugs/bug-{}.svg)\n\n",
+            "## {}: {}\n\n*{}.* {}\n\n```sh\n{tool}\n```\n\n![{} without and with bug {}: {}, {} without the bug and {} with it](../../results/bugs/bug-{}.svg)\n\n",
             bug.number,
             bug.title,
             bug.agent_name(),
             bug.symptom.split_whitespace().collect::<Vec<_>>().join(" "),
             bug.agent_name(),
             bug.number,
-            bug.metric.as_deref().unwrap_or("return over the training"),
+            bug.metric.as_ref().map_or("return over the training, on average".into(), |metric| format!("{metric}, in the last fifth")),
+            short(right),
+            short(wrong),
             bug.number
         );
     }
     text + "<!-- checked -->\n"
+}
+
+/// The row of a bug in the table.
+fn cells<'a>(separation: &'a str, bug: &Bug) -> Vec<&'a str> {
+    let row = separation.lines().find_map(|line| line.strip_prefix(&format!("{},", bug.number)));
+    row.unwrap_or_default().split(',').collect()
+}
+
+fn number(cells: &[&str], place: usize) -> f64 {
+    cells.get(place).and_then(|cell| cell.parse().ok()).unwrap_or(f64::NAN)
 }
 
 /// Three digits of a number.

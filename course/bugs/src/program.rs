@@ -201,8 +201,8 @@ fn check(dir: &Path, bug: &Bug, opened: &[u32]) -> Told<u8> {
     let path = source(dir, bug);
     let is_there = opened.contains(number);
     let text = fs::read_to_string(&path).ok().filter(|_| is_there);
-    let text =
-        text.ok_or_else(|| format!("bug {number}: expected {} in this program, got none; `{} {number}` opens it", name_of(bug), command()))?;
+    let text = text
+        .ok_or_else(|| format!("bug {number}: expected {} in this program, got none; `{} {number}` opens it", name_of(bug), command()))?;
     if text == bug.file() {
         say(&format!("{} is as it was: nothing has been changed yet", name_of(bug)));
         return Ok(1);

@@ -3,7 +3,11 @@
 use serde_json::{Value as Json, json};
 
 use super::Graded;
-use crate::lessons::{Sheets, of_lesson};
+use crate::lessons::{Sheets, is_homework, of_lesson};
+use crate::run::NAMED;
+
+/// The points of each function of a homework.
+const HOMEWORK_POINTS: u32 = 15;
 
 fn right(graded: &Graded) -> usize {
     graded.marks.iter().filter(|mark| mark.is_right).count()
@@ -59,16 +63,19 @@ pub(super) fn csv(sheets: &Sheets, all: &[Graded]) -> String {
     text
 }
 
-/// Returns the results of a student as Gradescope reads them: `results.json` of its autograder.
+/// Returns the results of a student as Gradescope reads them: `results.json` of its autograder. Students read it, so a homework's mistakes have
+/// no names there.
 pub(super) fn gradescope(sheets: &Sheets, graded: &Graded) -> String {
+    let points = if is_homework(sheets.number) { HOMEWORK_POINTS } else { 1 };
     let tests: Vec<Json> = of_lesson(sheets.number)
         .iter()
         .map(|about| {
             let mark = graded.marks.iter().find(|mark| mark.about.number == about.number);
             let says = mark.map(|mark| mark.says.as_str()).or(graded.problem.as_deref()).unwrap_or_default();
+            let says = if is_homework(sheets.number) { says.split(NAMED).next().unwrap_or_default() } else { says };
             json!({
-                "name": format!("{} {}", about.number, about.name), "max_score": 1, "score": u8::from(mark.is_some_and(|mark| mark.is_right)),
-                "output": says,
+                "name": format!("{} {}", about.number, about.name), "max_score": points,
+                "score": if mark.is_some_and(|mark| mark.is_right) { points } else { 0 }, "output": says,
             })
         })
         .collect();

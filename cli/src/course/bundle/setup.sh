@@ -8,6 +8,7 @@ if ! command -v cargo >/dev/null; then
   curl --proto '=https' -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal
   . "$HOME/.cargo/env"
 fi
-git clone --depth 1 'REPOSITORY' "$autograder/gradus"
+git clone --quiet 'REPOSITORY' "$autograder/gradus"
+git -C "$autograder/gradus" checkout --quiet --detach 'COMMIT'
 cargo build --release --manifest-path "$autograder/gradus/Cargo.toml" --bin gradus
 "$autograder/gradus/target/release/gradus" course new "$autograder/course" --path "$autograder/gradus"
