@@ -14,6 +14,7 @@ use crate::files::folder::no_run;
 pub(crate) use crate::files::folder::{BEST, POLICY, STATE, policy_path};
 pub use crate::files::folder::{COMPARISON, CONFIG, EXAMPLES_FILE, POLICIES};
 use crate::files::{exists, read, read_named, read_to_string};
+use crate::run::gym;
 use crate::{Config, Error, memory};
 
 /// Prefix of the policy's parameters in a checkpoint.
@@ -34,7 +35,9 @@ pub fn read_config(dir: &Path) -> Result<Config, Error> {
 /// Parses the settings `text` in the file `path`, with the paths that are found from the current folder.
 fn settings(path: &Path, text: &str) -> Result<Config, Error> {
     let config = Config::from_toml(text).map_err(|problem| Error::folder(path, problem))?;
-    config.found_from(path.parent().unwrap_or(Path::new("")))
+    let folder = path.parent().unwrap_or(Path::new(""));
+    gym::recall(folder, &config.environment);
+    config.found_from(folder)
 }
 
 /// Reads a tensor file of a folder, and the note in it. The error for a damaged file says what can still be done.

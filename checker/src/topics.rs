@@ -347,6 +347,7 @@ fn picture_is_finite(scene: &Scene) -> Result<(), String> {
             Shape::Line { from, to, width, .. } => [from.as_slice(), to.as_slice(), &[*width]].concat(),
             Shape::Polygon { corners, .. } => corners.concat(),
             Shape::Disc { centre, radius, .. } => [centre.as_slice(), &[*radius]].concat(),
+            Shape::Picture(_) => Vec::new(),
         };
         if let Some(number) = numbers.iter().find(|number| !number.is_finite()) {
             return Err(format!("picture, shape {i}: expected finite numbers, got {number:?}"));

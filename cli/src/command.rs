@@ -17,6 +17,9 @@ use crate::{
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 pub(crate) struct Arguments {
+    /// Python interpreter for environments gym:ID [default: the active virtual environment's, or python3]
+    #[arg(long, global = true, value_name = "PATH")]
+    python: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -147,6 +150,9 @@ pub(crate) fn main(prepared: Result<(), Error>, presets: Result<(), Error>) -> E
         std::process::exit(2);
     });
     signals::survive_large_files();
+    if let Some(python) = &arguments.python {
+        gradus::envs::gym::set_python(python);
+    }
     gradus::program(|| {
         prepared?;
         let reads_presets = matches!(arguments.command, Command::Train(_) | Command::Compare(_) | Command::List { .. } | Command::Bench(_));

@@ -149,6 +149,9 @@ pub(crate) fn run(arguments: &Train) -> Result<u8, Error> {
             let end = format!("stopped within an iteration; continue from the last checkpoint with: {}", resume(&runs[0]));
             signals.announce("stopping after this update, with a checkpoint; again: at once", end);
         }
+        if arguments.resume.is_some() && !arguments.quiet {
+            runs.iter().flat_map(Run::notes).for_each(|note| warn(note));
+        }
         let were_finished: Vec<bool> = runs.iter().map(|run| run.trainer().is_finished()).collect();
         if !arguments.quiet {
             runs.iter().zip(&were_finished).for_each(|(run, was_finished)| announce(arguments, run, *was_finished));

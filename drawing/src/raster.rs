@@ -1,6 +1,6 @@
 //! Rasterisation: the position of a scene's shapes in the picture, and how much of each pixel they cover.
 
-use gradus_envs::{Scene, Shape};
+use gradus_envs::{Picture, Scene, Shape};
 
 /// A shape in pixel coordinates; y points downwards.
 #[derive(Clone, Debug)]
@@ -91,6 +91,23 @@ impl View {
         [self.origin[0] + self.scale * x, self.origin[1] - self.scale * y]
     }
 
+    /// Calls `visit` for every pixel that the scene's rectangle covers, with its column, its row and the pixel of `picture` that lies there.
+    pub(crate) fn visit_picture(&self, picture: &Picture, [width, height]: [usize; 2], mut visit: impl FnMut(usize, usize, [usize; 2])) {
+        let [left, top] = self.place([0.0, picture.height as f64]);
+        let at = |pixel: usize, start: f64, most: usize| {
+            let place = (pixel as f64 + 0.5 - start) / self.scale;
+            (place >= 0.0 && place < most as f64).then_some(place as usize)
+        };
+        for row in 0..height {
+            let Some(from_row) = at(row, top, picture.height) else { continue };
+            for column in 0..width {
+                if let Some(from_column) = at(column, left, picture.width) {
+                    visit(column, row, [from_column, from_row]);
+                }
+            }
+        }
+    }
+
     /// Returns the shape in pixels. Lines are at least `thinnest` pixels wide, so that none disappears.
     pub(crate) fn outline(&self, shape: &Shape, thinnest: f64) -> Outline {
         match shape {
@@ -106,6 +123,7 @@ impl View {
                 Outline::Convex(corners)
             }
             Shape::Disc { centre, radius, .. } => Outline::Disc { centre: self.place(*centre), radius: self.scale * radius },
+            Shape::Picture(_) => Outline::Convex(Vec::new()), // it has no outline
         }
     }
 }

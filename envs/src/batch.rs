@@ -80,6 +80,11 @@ pub trait Batch: Send {
 
     /// As [`Env::load`], for copy `env`.
     fn load(&mut self, env: usize, state: &[u64]) -> Result<(), EnvError>;
+
+    /// Whether the state of an episode cannot be saved, so that a vector that is loaded begins new episodes.
+    fn is_restarted(&self) -> bool {
+        false
+    }
 }
 
 /// Many copies of any environment, stepped one after the other.

@@ -36,6 +36,7 @@ mod env_spec;
 mod episode;
 mod episode_rng;
 mod error;
+pub mod gym;
 #[cfg(feature = "gym-rs")]
 pub mod gym_rs;
 mod lockstep;
@@ -61,7 +62,7 @@ pub use env_spec::World;
 pub use env_spec::{EnvSpec, MAX_EPISODE_STEPS, TensorEnvSpec};
 pub use episode::{Autoreset, Ending, Finished, Outcome, Starts, Transition};
 pub use error::EnvError;
-pub use scene::{Ink, Scene, Shape};
+pub use scene::{Ink, Picture, Scene, Shape};
 pub use single::{SingleEnv, make};
 pub use space::Space;
 pub use vector::{UNWRITTEN, VecEnv, unwritten};

@@ -10,7 +10,7 @@ use crate::columns::Columnar;
 use crate::tabular::{self, Blackjack, CarRental, CliffWalking, FickleTaxi, FrozenLake, GridWorld, ShortCorridor, Tabular, Taxi};
 use crate::{
     Acrobot, Batch, CartPole, ColumnBatch, Env, EnvError, EnvSpec, MountainCar, MountainCarContinuous, Pendulum, TensorEnvSpec, TimeLimit,
-    text,
+    gym, text,
 };
 use gradus_base::files::read_text;
 use gradus_base::names;
@@ -289,14 +289,17 @@ pub fn all() -> Vec<EnvSpec> {
     worlds
 }
 
-/// Returns the world called `name`, which is our name, Gymnasium's name, a level of a text environment, such as `addition-3`, or `grid:FILE` for the world of a
-/// [map](GridWorld) in a file.
+/// Returns the world called `name`, which is our name, Gymnasium's name, a level of a text environment, such as `addition-3`, `grid:FILE` for the world of a
+/// [map](GridWorld) in a file, or `gym:ID` for an environment of Gymnasium in Python (see [`gym`](crate::gym)).
 pub fn find(name: &str) -> Result<EnvSpec, EnvError> {
     if let Some(level) = text::find(name) {
         return level;
     }
     if let Some(path) = name.strip_prefix(GRID) {
         return grid(name, path);
+    }
+    if gym::is_gym(name) {
+        return gym::find(name);
     }
     let worlds = all();
     let is_named = |world: &&EnvSpec| world.name == name || world.gymnasium_id.as_deref() == Some(name);

@@ -474,7 +474,8 @@ impl VecEnv {
     }
 
     /// Continues from a [saved](VecEnv::save) state. `words` may also hold the states of later environments of the run. Returns the
-    /// remaining words. After an error the vector must not be used.
+    /// remaining words. After an error the vector must not be used. Environments whose state cannot be saved
+    /// ([`Batch::is_restarted`]) begin new episodes.
     pub fn load<'a>(&mut self, words: &'a [u64]) -> Result<&'a [u64], EnvError> {
         self.guarded(|envs| envs.load_all(words))
     }
@@ -507,6 +508,12 @@ impl VecEnv {
             self.batch.load(env, state)?;
             self.check_finite(env..env + 1)?;
             words = rest;
+        }
+        if self.batch.is_restarted() {
+            self.waiting.fill(false);
+            // an episode that had just begun begins again
+            self.episodes.iter_mut().zip(&self.lengths).for_each(|(episode, length)| *episode -= u64::from(*length == 0 && *episode > 0));
+            self.begin_episodes(&(0..self.len()).collect::<Vec<_>>())?;
         }
         self.update_masks()?;
         Ok(words)

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use gradus_agents::registry as agents;
+use gradus_envs::gym;
 use hmac_sha256::Hash;
 use toml::{Table, Value};
 
@@ -174,7 +175,16 @@ pub fn path_of(environment: &str) -> Option<&str> {
 pub(crate) fn short_name(name: &str) -> String {
     match FROM_FILES.iter().find_map(|kind| name.split_once(kind)) {
         Some((before, path)) => format!("{before}{}", Path::new(path).file_stem().unwrap_or_default().display()),
-        None => name.into(),
+        None => match name.split_once(gym::PREFIX) {
+            // an identifier without its module, and its arguments in the letters of a file's name
+            Some((before, rest)) => {
+                let (id, arguments) = rest.split_once('?').map_or((rest, String::new()), |(id, arguments)| (id, format!("-{arguments}")));
+                let id = id.rsplit(['/', ':']).next().unwrap_or(id);
+                let letter = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_') { c } else { '-' };
+                format!("{before}{id}{}", arguments.chars().map(letter).collect::<String>())
+            }
+            None => name.into(),
+        },
     }
 }
 

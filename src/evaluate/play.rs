@@ -87,8 +87,12 @@ impl Shown<'_> {
 
 /// Returns the approximate bytes of memory of a picture.
 fn bytes_of(scene: &Scene) -> u64 {
-    let corners = |shape: &Shape| if let Shape::Polygon { corners, .. } = shape { size_of_val(&corners[..]) } else { 0 };
-    scene.shapes.iter().map(|shape| (size_of::<Shape>() + corners(shape)) as u64).sum()
+    let own = |shape: &Shape| match shape {
+        Shape::Polygon { corners, .. } => size_of_val(&corners[..]),
+        Shape::Picture(picture) => picture.rgb.len(),
+        _ => 0,
+    };
+    scene.shapes.iter().map(|shape| (size_of::<Shape>() + own(shape)) as u64).sum()
 }
 
 impl Environments for Shown<'_> {

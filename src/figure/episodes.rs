@@ -2,7 +2,7 @@
 
 use gradus_drawing::fonts;
 use gradus_drawing::{Frame, ink_colour};
-use gradus_envs::{Ink, Shape};
+use gradus_envs::{Ink, Picture, Shape};
 use plotters::prelude::RGBColor;
 use plotters::style::text_anchor::HPos;
 
@@ -121,6 +121,10 @@ fn picture(frame: &Frame, place: Rect, brush: &mut impl Brush) -> Result<(), Str
                 }
                 Shape::Polygon { corners, ink } => (corners.iter().map(|corner| at(*corner)).collect(), *ink),
                 Shape::Disc { centre, radius, ink } => (circle(at(*centre), scale * radius), *ink),
+                Shape::Picture(picture) => {
+                    pixels(picture, [scene.x[0], scene.y[1]], &at, brush)?;
+                    continue;
+                }
             };
             let corners = clip(&corners, place);
             if corners.len() > 2 {
@@ -130,6 +134,27 @@ fn picture(frame: &Frame, place: Rect, brush: &mut impl Brush) -> Result<(), Str
     }
     let Rect { left, top, right, bottom } = place;
     brush.line(&[[left, top], [right, top], [right, bottom], [left, bottom], [left, top]], 1.0, GRID)
+}
+
+/// Pixels in a row of a picture in a figure.
+const PICTURE_WIDTH: usize = 64;
+
+/// Draws a picture whose upper left corner is at `corner`, as rectangles of one colour.
+fn pixels(picture: &Picture, corner: [f64; 2], at: &impl Fn([f64; 2]) -> [f64; 2], brush: &mut impl Brush) -> Result<(), String> {
+    let small = picture.clone().shrunk(PICTURE_WIDTH);
+    let size = picture.width as f64 / small.width.max(1) as f64;
+    for row in 0..small.height {
+        let mut first = 0;
+        while first < small.width {
+            let own = small.colour(first, row);
+            let n = (first..small.width).take_while(|column| small.colour(*column, row) == own).count();
+            let [left, right] = [first, first + n].map(|column| corner[0] + size * column as f64);
+            let [top, bottom] = [row, row + 1].map(|row| corner[1] - size * row as f64);
+            brush.area(&[[left, top], [right, top], [right, bottom], [left, bottom]].map(at), RGBColor(own[0], own[1], own[2]), 1.0)?;
+            first += n;
+        }
+    }
+    Ok(())
 }
 
 fn colour(ink: Ink) -> RGBColor {

@@ -6,6 +6,7 @@
 pub mod best_of;
 #[cfg(feature = "figures")]
 mod curves;
+pub(crate) mod gym;
 #[doc(hidden)] // for figures of several runs
 pub mod logs;
 mod pages;
@@ -79,6 +80,8 @@ pub struct Run {
     saved: Instant,
     /// Whether training must stop.
     stop: Arc<AtomicBool>,
+    /// What is to be said of a run that is resumed.
+    notes: Vec<String>,
     /// Locked as long as the run exists, so that no other process trains in the same folder.
     _lock: File,
 }
@@ -96,6 +99,7 @@ impl Run {
         let dir = vacant(dir.as_ref())?;
         create_folder(&dir, |temporary| {
             replace(&temporary.join(CONFIG), trainer.config().to_file_in(temporary)?.as_bytes()).map_err(Error::io("write", &dir))?;
+            gym::record(temporary, &trainer.config().environment)?;
             write_state(temporary, &trainer, [Covered::default(); LOGS], &Pages::default(), 0.0).map(|_| ())
         })?;
         drop(trainer); // frees its memory for the trainer of the run
@@ -179,6 +183,7 @@ impl Run {
         }
         Ok(Self {
             logs,
+            notes: gym::notes(dir, &trainer.config().environment)?,
             dir: dir.into(),
             trainer,
             pages,
@@ -198,6 +203,11 @@ impl Run {
     /// Returns the trainer.
     pub fn trainer(&self) -> &Trainer {
         &self.trainer
+    }
+
+    /// Returns what is to be said of a run that is resumed: what could not be restored, and what has changed since.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Returns the seconds of training so far.

@@ -1,15 +1,19 @@
 //! Episodes as animated GIFs.
 //!
-//! All frames share one table of colours: the paper, the inks, the letters, and blends of any two of these for smooth edges. So frames
+//! All frames share one table of colours: the paper, the inks, the letters, and blends of any two of these for smooth edges; where scenes are
+//! pictures of pixels, the paper, the letters, their blends, and the colours that represent the pictures best. So frames
 //! differ only where something moved. Each frame stores the rectangle that changed, with unchanged pixels transparent.
 
 use gif::{DisposalMethod, Encoder, Frame as GifFrame, Repeat};
-use gradus_envs::{Ink, Scene, Shape};
+use gradus_envs::{Ink, Picture, Scene, Shape};
 
 use crate::fonts::{self, Lettering};
 use crate::numbers::{common_decimals, rounded};
 use crate::raster::{View, coverage};
 use crate::{Frame, ink_colour};
+use colours::Colours;
+
+mod colours;
 
 /// Width of the picture. The height of the scene in it follows from the scene's aspect ratio, within `SCENE_HEIGHTS`.
 const WIDTH: usize = 480;
@@ -177,7 +181,8 @@ struct Inks {
 }
 
 impl Inks {
-    fn new() -> Self {
+    /// With blends of these colours.
+    fn new(colours: &[usize]) -> Self {
         let (mut palette, mut main) = (Vec::new(), Vec::new());
         let mut blends = [[[0; STEPS + 1]; COLOURS]; COLOURS];
         let mut add = |from: usize, to: usize, step: usize| {
@@ -186,11 +191,11 @@ impl Inks {
             main.push(if 2 * step < STEPS { from } else { to });
             (main.len() - 1) as u8
         };
-        for (pure, row) in blends.iter_mut().enumerate() {
-            row[pure] = [add(pure, pure, 0); STEPS + 1];
+        for pure in colours.iter().copied() {
+            blends[pure][pure] = [add(pure, pure, 0); STEPS + 1];
         }
-        for from in 0..COLOURS {
-            for to in from + 1..COLOURS {
+        for (i, from) in colours.iter().copied().enumerate() {
+            for to in colours[i + 1..].iter().copied() {
                 for step in 0..=STEPS {
                     let index = match step {
                         0 => blends[from][from][0],
@@ -218,6 +223,8 @@ impl Inks {
 /// Paints frames as indices into the colour table.
 struct Painter {
     inks: Inks,
+    /// The colours of pictures, behind the inks in the table.
+    colours: Option<Colours>,
     lettering: Lettering,
     height: usize,
     scene_height: usize,
@@ -244,8 +251,14 @@ impl Painter {
         let return_start = return_end - returns - fonts::width(RETURN, EM);
         let step_end = return_start - 1.2 * EM;
         let step_start = step_end - steps - fonts::width(STEP, EM);
+        let pictures: Vec<&Picture> = animation.frames.iter().flat_map(|frame| pictures(&frame.scene)).collect();
+        let mut inks = if pictures.is_empty() { Inks::new(&[0, 1, 2, 3, 4, 5, 6]) } else { Inks::new(&[PAPER, LETTERS]) };
+        let first = inks.main.len();
+        let colours = (!pictures.is_empty()).then(|| Colours::of(&pictures, usize::from(TRANSPARENT) - first));
+        inks.palette.extend(colours.iter().flat_map(|colours| colours.palette().concat()));
         let mut painter = Self {
-            inks: Inks::new(),
+            inks,
+            colours,
             lettering: Lettering::new(EM),
             height,
             scene_height,
@@ -288,14 +301,29 @@ impl Painter {
         }
         let Some(view) = View::fit(&frame.scene, [WIDTH as f64, self.scene_height as f64]) else { return pixels };
         let scene = &mut pixels[CAPTION_HEIGHT * WIDTH..];
+        for picture in pictures(&frame.scene) {
+            let Some(colours) = &mut self.colours else { continue };
+            let first = self.inks.main.len();
+            view.visit_picture(picture, [WIDTH, self.scene_height], |x, y, [column, row]| {
+                scene[y * WIDTH + x] = (first + colours.nearest(picture.colour(column, row))) as u8;
+            });
+        }
         for shape in &frame.scene.shapes {
-            let (Shape::Line { ink, .. } | Shape::Polygon { ink, .. } | Shape::Disc { ink, .. }) = shape;
+            if self.colours.is_some() {
+                continue; // the table has no inks
+            }
+            let (Shape::Line { ink, .. } | Shape::Polygon { ink, .. } | Shape::Disc { ink, .. }) = shape else { continue };
             view.outline(shape, THINNEST).visit([WIDTH, self.scene_height], |x, y, distance| {
                 self.inks.lay(&mut scene[y * WIDTH + x], colour(*ink), coverage(distance));
             });
         }
         pixels
     }
+}
+
+/// The pictures in a scene.
+fn pictures(scene: &Scene) -> impl Iterator<Item = &Picture> {
+    scene.shapes.iter().filter_map(|shape| if let Shape::Picture(picture) = shape { Some(&**picture) } else { None })
 }
 
 /// Formats a return, with a typographic minus sign.

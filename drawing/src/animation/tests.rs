@@ -41,7 +41,7 @@ fn frames_that_store_only_changes_decode_to_the_whole_pictures() {
 
 #[test]
 fn blends_run_from_one_colour_to_the_other() {
-    let inks = Inks::new();
+    let inks = Inks::new(&[0, 1, 2, 3, 4, 5, 6]);
     assert!(inks.main.len() <= usize::from(TRANSPARENT), "{} colours", inks.main.len());
     let rgb = |index: u8| [0, 1, 2].map(|channel| inks.palette[3 * usize::from(index) + channel]);
     for (to, colour) in PALETTE.iter().enumerate() {

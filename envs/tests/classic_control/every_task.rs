@@ -150,6 +150,7 @@ fn scenes_fit_their_frame() {
                     Shape::Line { from, to, .. } => vec![from, to],
                     Shape::Polygon { corners, .. } => corners,
                     Shape::Disc { centre: [x, y], radius, .. } => vec![[x - radius, y - radius], [x + radius, y + radius]],
+                    Shape::Picture(_) => Vec::new(),
                 });
                 let inside = |point: [f64; 2]| x[0] <= point[0] && point[0] <= x[1] && y[0] <= point[1] && point[1] <= y[1];
                 assert!(points.into_iter().all(inside), "{}: {state:?}", world.name);

@@ -1,0 +1,297 @@
+//! The environments of a worker, as a batch and one by one.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use gradus_base::panics;
+
+use super::World;
+use super::frame::Frame;
+use super::worker::{Failure, Offsets, Worker};
+use crate::{Action, Actions, Batch, Ending, Env, EnvError, Picture, Scene, Space, Step};
+
+/// A started worker with its environments.
+struct Running {
+    worker: Worker,
+    frame: Frame,
+    offsets: Offsets,
+}
+
+impl Running {
+    /// Returns the picture of an environment, unless it has none.
+    fn picture(&mut self, env: usize) -> Result<Option<Picture>, String> {
+        let [height, width] = self.worker.picture(env)?;
+        if height * width == 0 {
+            return Ok(None);
+        }
+        let mut rgb = vec![0; 3 * height * width];
+        self.frame.read(&mut rgb, self.offsets.end).map_err(|error| format!("cannot read the picture: {error}"))?;
+        Ok(Some(Picture { width, height, rgb }))
+    }
+}
+
+/// The environments of a worker. It is started when they are reset first.
+pub(super) struct GymBatch {
+    world: Arc<World>,
+    n: usize,
+    is_rendered: bool,
+    running: Option<Running>,
+    /// What is wrong with an environment; it may be that of all.
+    faults: Vec<Option<String>>,
+    has_mask: bool,
+    /// One row per environment: 1 for an action that the policy may choose.
+    masks: Vec<u8>,
+    /// Reused.
+    bytes: Vec<u8>,
+}
+
+impl GymBatch {
+    pub(super) fn new(world: Arc<World>, n: usize, is_rendered: bool) -> Self {
+        let choices = if let Space::Discrete(choices) = world.description.action_space { choices as usize } else { 0 };
+        let masks = vec![1; n * choices];
+        Self { world, n, is_rendered, running: None, faults: vec![None; n], has_mask: false, masks, bytes: Vec::new() }
+    }
+
+    fn running(&mut self) -> Result<&mut Running, String> {
+        if self.running.is_none() {
+            let mut worker = self.world.worker()?;
+            let (frame, offsets) = worker.make(self.n, self.is_rendered)?;
+            self.running = Some(Running { worker, frame, offsets });
+        }
+        Ok(self.running.as_mut().expect("it was started above"))
+    }
+
+    fn width(&self) -> usize {
+        self.world.description.observation_space.width()
+    }
+
+    /// Notes what is wrong. The numbers of these environments become NaN, so that their fault is asked for.
+    fn fail(&mut self, failure: Failure, envs: &[usize]) {
+        match failure.env.filter(|env| *env < self.n) {
+            Some(env) => self.faults[env] = Some(failure.problem),
+            None => envs.iter().for_each(|env| self.faults[*env] = Some(failure.problem.clone())),
+        }
+    }
+
+    /// Lets the worker reset environments.
+    fn try_reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), Failure> {
+        let n = self.n;
+        let broken = |problem| Failure { env: None, problem };
+        let Running { worker, frame, offsets } = self.running().map_err(broken)?;
+        let (mut marks, mut all) = (vec![0; n], vec![0; 8 * n]);
+        for (env, seed) in envs.iter().zip(seeds) {
+            marks[*env] = 1;
+            // NumPy takes seeds of any size, and environments expect numbers of 31 bits
+            all[8 * env..8 * env + 8].copy_from_slice(&(seed % (1 << 31)).to_le_bytes());
+        }
+        let written = frame.write(&marks, offsets.marks).and_then(|()| frame.write(&all, offsets.seeds));
+        written.map_err(|error| broken(format!("cannot write the shared file: {error}")))?;
+        let has_mask = worker.ask_short(b'r')?;
+        self.has_mask |= has_mask;
+        Ok(())
+    }
+
+    /// Lets the worker step the environments that are not finished.
+    fn try_step(&mut self, actions: Actions<'_>, finished: &[bool]) -> Result<(), Failure> {
+        let broken = |problem| Failure { env: None, problem };
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        match actions {
+            Actions::Discrete(actions) => bytes.extend(actions.iter().flat_map(|action| i64::from(*action).to_le_bytes())),
+            Actions::Continuous { rows, .. } => bytes.extend(rows.iter().flat_map(|number| number.to_le_bytes())),
+        }
+        let marks: Vec<u8> = finished.iter().map(|finished| u8::from(*finished)).collect();
+        let Running { worker, frame, offsets } = self.running().map_err(broken)?;
+        let written = frame.write(&bytes, offsets.actions).and_then(|()| frame.write(&marks, offsets.marks));
+        written.map_err(|error| broken(format!("cannot write the shared file: {error}")))?;
+        let stepped = worker.ask_short(b's');
+        self.bytes = bytes;
+        stepped.map(|_| ())
+    }
+
+    /// Reads the observations of environments from the file.
+    fn read_observations(&mut self, envs: &[usize], observations: &mut [f32]) {
+        let (width, is_byte) = (self.width(), self.world.description.is_byte);
+        let size = if is_byte { width } else { 4 * width };
+        let mut bytes = std::mem::take(&mut self.bytes);
+        if let Some(Running { frame, offsets, .. }) = &self.running {
+            // environments side by side are read at once
+            let mut rest = envs;
+            while let Some(first) = rest.first() {
+                let count = (0..rest.len()).take_while(|i| rest[*i] == first + i).count();
+                bytes.resize(count * size, 0);
+                let rows = &mut observations[first * width..(first + count) * width];
+                match frame.read(&mut bytes, offsets.observations + (first * size) as u64) {
+                    Ok(()) if is_byte => rows.iter_mut().zip(&bytes).for_each(|(number, byte)| *number = f32::from(*byte)),
+                    Ok(()) => {
+                        for (number, four) in rows.iter_mut().zip(bytes.chunks_exact(4)) {
+                            *number = f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
+                        }
+                    }
+                    Err(_) => rows.fill(f32::NAN),
+                }
+                rest = &rest[count..];
+            }
+        }
+        self.bytes = bytes;
+        for env in envs {
+            if self.faults[*env].is_some() {
+                observations[env * width..(env + 1) * width].fill(f32::NAN);
+            }
+        }
+        if self.has_mask
+            && let Some(Running { frame, offsets, .. }) = &self.running
+        {
+            _ = frame.read(&mut self.masks, offsets.masks);
+        }
+    }
+}
+
+impl Drop for GymBatch {
+    fn drop(&mut self) {
+        if let Some(Running { worker, .. }) = self.running.take() {
+            self.world.give_back(worker);
+        }
+    }
+}
+
+impl Batch for GymBatch {
+    fn len(&self) -> usize {
+        self.n
+    }
+
+    fn observation_space(&self) -> Space {
+        self.world.description.observation_space.clone()
+    }
+
+    fn action_space(&self) -> Space {
+        self.world.description.action_space.clone()
+    }
+
+    fn reset(&mut self, env: usize, seed: u64, observation: &mut [f32]) {
+        let width = self.width();
+        let mut rows = vec![0.0; self.n * width];
+        self.reset_many(&[env], &[seed], &mut rows);
+        observation.copy_from_slice(&rows[env * width..(env + 1) * width]);
+    }
+
+    fn reset_many(&mut self, envs: &[usize], seeds: &[u64], observations: &mut [f32]) {
+        if let Err(failure) = self.try_reset(envs, seeds) {
+            self.fail(failure, envs);
+        }
+        self.read_observations(envs, observations);
+    }
+
+    fn step(&mut self, actions: Actions<'_>, finished: &[bool], observations: &mut [f32], rewards: &mut [f32], endings: &mut [Ending]) {
+        let active: Vec<usize> = (0..self.n).filter(|env| !finished[*env]).collect();
+        if let Err(failure) = self.try_step(actions, finished) {
+            self.fail(failure, &active);
+        }
+        self.read_observations(&active, observations);
+        let (mut numbers, mut flags) = (vec![0; 8 * self.n], vec![0; self.n]);
+        if let Some(Running { frame, offsets, .. }) = &self.running {
+            _ = frame.read(&mut numbers, offsets.rewards).and_then(|()| frame.read(&mut flags, offsets.flags));
+        }
+        for env in active {
+            let eight = numbers[8 * env..8 * env + 8].try_into().expect("eight bytes");
+            rewards[env] = if self.faults[env].is_some() { f32::NAN } else { f64::from_le_bytes(eight) as f32 };
+            endings[env] = Ending::new(flags[env] & 1 != 0, flags[env] & 2 != 0);
+        }
+    }
+
+    fn action_mask(&self, env: usize, mask: &mut [bool]) -> bool {
+        let own = &self.masks[env * mask.len()..(env + 1) * mask.len()];
+        mask.iter_mut().zip(own).for_each(|(mask, own)| *mask = *own != 0);
+        self.has_mask
+    }
+
+    fn fault(&self, env: usize) -> Option<String> {
+        self.faults[env].clone()
+    }
+
+    fn save(&self, _: usize) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn load(&mut self, _: usize, _: &[u64]) -> Result<(), EnvError> {
+        Ok(())
+    }
+
+    fn is_restarted(&self) -> bool {
+        true
+    }
+}
+
+/// One environment, in a worker of its own, which can be rendered.
+pub(super) struct GymEnv {
+    batch: RefCell<GymBatch>,
+}
+
+impl GymEnv {
+    pub(super) fn new(world: Arc<World>) -> Self {
+        Self { batch: RefCell::new(GymBatch::new(world, 1, true)) }
+    }
+}
+
+/// The widest picture that is kept: that of an animation.
+const WIDEST: usize = 480;
+
+impl Env for GymEnv {
+    fn observation_space(&self) -> Space {
+        self.batch.borrow().observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        self.batch.borrow().action_space()
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        self.batch.get_mut().reset_many(&[0], &[seed], observation);
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        let one;
+        let actions = match action {
+            Action::Discrete(action) => {
+                one = [action];
+                Actions::Discrete(&one)
+            }
+            Action::Continuous(rows) => Actions::Continuous { rows, width: rows.len() },
+        };
+        let (mut reward, mut ending) = ([0.0], [Ending::Running]);
+        self.batch.get_mut().step(actions, &[false], observation, &mut reward, &mut ending);
+        Step { reward: f64::from(reward[0]), terminated: ending[0].terminated(), truncated: ending[0].truncated() }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn load(&mut self, _: &[u64]) -> Result<(), EnvError> {
+        Err(EnvError::State("the state of an environment of Gymnasium cannot be saved".into()))
+    }
+
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        self.batch.borrow().action_mask(0, mask)
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.batch.borrow().fault(0)
+    }
+
+    fn render(&self) -> Option<Scene> {
+        let mut batch = self.batch.borrow_mut();
+        let picture = match &mut batch.running {
+            Some(running) => running.picture(0),
+            None => return None,
+        };
+        match picture {
+            Ok(picture) => picture.map(|picture| picture.shrunk(WIDEST).into_scene()),
+            Err(problem) => {
+                let (world, fault) = (batch.world.name.clone(), problem);
+                drop(batch);
+                panics::raise(EnvError::Made { world, problem: fault })
+            }
+        }
+    }
+}

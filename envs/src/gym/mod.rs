@@ -1,0 +1,163 @@
+//! Environments of Gymnasium, by the name `gym:ID`: `gym:HalfCheetah-v5`, `gym:minigrid/MiniGrid-Empty-8x8-v0`.
+//!
+//! They run in processes of Python. A worker process holds the environments of a [`VecEnv`](crate::VecEnv), one after the other, and the vectors
+//! of a run step at the same time. Observations lie in a file that both processes share (in memory, where the system has such files); what
+//! goes through the pipes is a byte in each direction for a step of all environments. The protocol is that of the page `docs/gym-protocol.md`.
+//!
+//! A name may go on with arguments: `gym:LunarLander-v3?continuous=true&gravity=-5.0`. Values are Python literals, or else texts. Three keys are ours, and may be
+//! repeated: `wrapper=NAME` or `wrapper=NAME(4)` applies a wrapper of `gymnasium.wrappers` or any `module.Class`; `keys=a,b` takes these parts
+//! of a Dict of observations.
+//!
+//! An episode is as reproducible as the environment makes it with `reset(seed=...)`. The state of such an environment cannot be saved: a run that is
+//! resumed begins new episodes.
+
+mod batch;
+mod description;
+mod frame;
+mod query;
+mod worker;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::{Batch, Env, EnvError, EnvSpec};
+
+pub use description::Description;
+
+use batch::{GymBatch, GymEnv};
+use query::Query;
+use worker::Worker;
+
+/// What the names of these environments begin with.
+pub const PREFIX: &str = "gym:";
+
+/// The interpreter that [`set_python`] chose.
+static PYTHON: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// The interpreter that [`suggest_python`] chose.
+static SUGGESTED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// What is known of environments, by the interpreter and the name.
+static KNOWN: Mutex<Option<HashMap<(PathBuf, String), Arc<World>>>> = Mutex::new(None);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Chooses the Python interpreter of the environments that are made from now on. Without this call it is the variable `GRADUS_PYTHON`, or the
+/// `python` of the active virtual environment, or `python3`.
+pub fn set_python(path: impl Into<PathBuf>) {
+    *lock(&PYTHON) = Some(path.into());
+}
+
+/// Chooses the Python interpreter that is used if nothing else is chosen, before `python3`.
+pub fn suggest_python(path: impl Into<PathBuf>) {
+    *lock(&SUGGESTED) = Some(path.into());
+}
+
+/// Returns the Python interpreter that environments are made with.
+pub fn python() -> PathBuf {
+    if let Some(path) = &*lock(&PYTHON) {
+        return path.clone();
+    }
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let of_venv = |dir: PathBuf| if cfg!(windows) { dir.join("Scripts/python.exe") } else { dir.join("bin/python") };
+    let default = if cfg!(windows) { "python" } else { "python3" };
+    let chosen = set("GRADUS_PYTHON").or_else(|| set("VIRTUAL_ENV").map(of_venv));
+    chosen.or_else(|| lock(&SUGGESTED).clone()).unwrap_or_else(|| default.into())
+}
+
+/// One environment of Gymnasium as it was asked for, and what is known of it.
+struct World {
+    /// The whole name, with `gym:`.
+    name: String,
+    query: Query,
+    python: PathBuf,
+    description: Description,
+    /// Workers that are started and have no work.
+    idle: Mutex<Vec<Worker>>,
+}
+
+/// The most workers without work that are kept for each environment.
+const MOST_IDLE: usize = 4;
+
+impl World {
+    /// Starts Python, and asks what the environment is.
+    fn new(name: &str, python: PathBuf) -> Result<Self, EnvError> {
+        let made = |problem| EnvError::Made { world: name.into(), problem };
+        let query = Query::parse(name.strip_prefix(PREFIX).unwrap_or(name)).map_err(made)?;
+        let mut worker = Worker::start(&python).map_err(made)?;
+        let description = worker.describe(&query).map_err(made)?;
+        Ok(Self { name: name.into(), query, python, description, idle: Mutex::new(vec![worker]) })
+    }
+
+    /// Returns a worker that knows the environment and has made none.
+    fn worker(&self) -> Result<Worker, String> {
+        if let Some(worker) = lock(&self.idle).pop() {
+            return Ok(worker);
+        }
+        let mut worker = Worker::start(&self.python)?;
+        worker.describe(&self.query)?;
+        Ok(worker)
+    }
+
+    fn give_back(&self, worker: Worker) {
+        let mut idle = lock(&self.idle);
+        if idle.len() < MOST_IDLE && worker.is_alive() {
+            idle.push(worker);
+        }
+    }
+}
+
+/// Returns what is known of the environment `name`, after asking Python once.
+fn world(name: &str) -> Result<Arc<World>, EnvError> {
+    let key = (python(), name.to_string());
+    let known = |all: &mut Option<HashMap<_, Arc<World>>>| all.get_or_insert_default().get(&key).cloned();
+    if let Some(world) = known(&mut lock(&KNOWN)) {
+        return Ok(world);
+    }
+    let world = Arc::new(World::new(name, key.0.clone())?);
+    lock(&KNOWN).get_or_insert_default().insert(key, world.clone());
+    Ok(world)
+}
+
+/// Returns what is known of the environment `name`, such as `gym:CartPole-v1`: its spaces, and the versions of Python and its packages.
+pub fn describe(name: &str) -> Result<Description, EnvError> {
+    Ok(world(name)?.description.clone())
+}
+
+/// Whether `name` is that of an environment of Gymnasium.
+pub fn is_gym(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// Returns the identifier in the name of an environment of Gymnasium: `CartPole-v1` of `gym:CartPole-v1?sutton_barto_reward=true`.
+pub fn id(name: &str) -> Option<&str> {
+    name.strip_prefix(PREFIX).map(|rest| rest.split('?').next().unwrap_or(rest))
+}
+
+/// Returns the environment `name`, which begins with `gym:`.
+pub(crate) fn find(name: &str) -> Result<EnvSpec, EnvError> {
+    let world = world(name)?;
+    let (one, many) = (world.clone(), world.clone());
+    let one = move || -> Box<dyn Env> { Box::new(GymEnv::new(one.clone())) };
+    let many = move |n| -> Box<dyn Batch> { Box::new(GymBatch::new(many.clone(), n, false)) };
+    let Description { class, states, max_episode_steps, reward_threshold, .. } = &world.description;
+    Ok(EnvSpec {
+        gymnasium_id: id(name).map(Into::into),
+        about: format!("{class} of Gymnasium"),
+        solved_at: *reward_threshold,
+        max_episode_steps: *max_episode_steps,
+        is_one_hot: states.is_some(),
+        states: *states,
+        ..EnvSpec::of(name, Arc::new(one), Arc::new(many))
+    })
+}
+
+/// Asks a Python interpreter for its version and those of its packages, without an environment. Returns the problem if it cannot run any.
+pub fn check_python(python: &Path) -> Result<Vec<(String, String)>, String> {
+    let mut worker = Worker::start(python)?;
+    let query = Query::parse("CartPole-v1")?;
+    Ok(worker.describe(&query)?.versions)
+}

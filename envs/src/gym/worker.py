@@ -1,0 +1,486 @@
+"""Steps environments of Gymnasium for a program of Gradus. Both ends speak the protocol of docs/gym-protocol.md."""
+
+import ast
+import json
+import math
+import mmap
+import os
+import platform
+import signal
+import struct
+import sys
+import threading
+import time
+import traceback
+
+PROTOCOL = 1
+
+# the pipes of the protocol; what an environment reads or prints must not touch them
+requests = os.dup(0)
+answers = os.dup(1)
+os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+os.dup2(2, 1)
+# Ctrl-C is for the program, which ends this process by closing the pipe
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+# modules that register the environments of a namespace
+MODULES = {"ALE": "ale_py", "MiniGrid": "minigrid", "BabyAI": "minigrid"}
+
+
+class Problem(Exception):
+    """What is wrong, in one line for the user."""
+
+
+def receive(n):
+    data = b""
+    while len(data) < n:
+        part = os.read(requests, n - len(data))
+        if not part:
+            os._exit(0)  # the program has ended
+        data += part
+    return data
+
+
+def send(data):
+    while data:
+        data = data[os.write(answers, data):]
+
+
+def send_json(kind, value):
+    text = json.dumps(value).encode()
+    send(kind + struct.pack("<I", len(text)) + text)
+
+
+def leave_with_parent(parent):
+    """Ends this process when its parent has ended, also while an environment does not return."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(0)
+
+
+def one_line(error):
+    """The type, the message and the place of an exception."""
+    if isinstance(error, Problem):
+        return str(error)
+    message = " ".join(str(error).split())
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != "<string>"]
+    place = f" (at {frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}{': ' if message else ''}{message}{place}"
+
+
+def value(text):
+    """A Python literal, or else the text itself."""
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def import_gymnasium():
+    try:
+        import numpy  # noqa: F401
+        import gymnasium
+    except ImportError as error:
+        # a package that is there and cannot be imported has a problem of its own
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing not in ("numpy", "gymnasium"):
+            raise
+        raise Problem(f"no module {missing} in {sys.executable}: {sys.executable} -m pip install gymnasium") from None
+    if not hasattr(gymnasium.Env, "np_random_seed"):
+        raise Problem(f"expected gymnasium 1.0 or later, got {gymnasium.__version__}: {sys.executable} -m pip install --upgrade gymnasium")
+    return gymnasium
+
+
+def identify(gymnasium, name):
+    """Returns the identifier that `gymnasium.make` knows, after importing the module that registers it."""
+    import importlib
+
+    def load(module):
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name and module.split(".")[0] == error.name.split(".")[0]:
+                raise Problem(f"no module {module} in {sys.executable}: {sys.executable} -m pip install {module.replace('_', '-')}") from None
+            raise
+
+    if ":" in name:
+        module, name = name.split(":", 1)
+        load(module)
+        return name
+    if name in gymnasium.registry:
+        return name
+    space, slash, rest = name.partition("/")
+    if slash:
+        # a known namespace, or a module whose environments have names without it
+        load(MODULES.get(space, space))
+        if name in gymnasium.registry:
+            return name
+        return rest
+    known = MODULES.get(name.split("-")[0])
+    if known:
+        load(known)
+    return name
+
+
+def wrap(gymnasium, env, module, text):
+    """Applies the wrapper `text`, such as `FrameStackObservation(4)` or `minigrid.wrappers.ImgObsWrapper`."""
+    import importlib
+
+    call = ast.parse(text, mode="eval").body
+    arguments, keywords = [], {}
+    if isinstance(call, ast.Call):
+        arguments = [ast.literal_eval(argument) for argument in call.args]
+        keywords = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+        call = call.func
+    path = ast.unparse(call)
+    home, _, name = path.rpartition(".")
+    for place in [home] if home else ["gymnasium.wrappers", f"{module}.wrappers" if module else None]:
+        if place is None:
+            continue
+        try:
+            found = getattr(importlib.import_module(place), name, None)
+        except ImportError:
+            continue
+        if found is not None:
+            return found(env, *arguments, **keywords)
+    raise Problem(f"unknown wrapper `{path}`: expected one of gymnasium.wrappers, or module.Class")
+
+
+class Leaf:
+    """A part of an observation: `put(row, observation)` writes it to its numbers."""
+
+    def __init__(self, name, low, high, is_byte, put):
+        self.name, self.low, self.high, self.is_byte, self.put = name, low, high, is_byte, put
+
+
+def leaves(spaces, np, space, name, take, keys, left_out):
+    """The parts of an observation space, in the order of `gymnasium.spaces.utils.flatten`. `take` finds the part in an observation."""
+    shown = name or "observation"
+    if isinstance(space, spaces.Dict):
+        found = []
+        for key, inner in space.spaces.items():
+            if name == "" and keys and key not in keys:
+                continue
+            found += leaves(spaces, np, inner, f"{name}.{key}" if name else str(key), lambda o, key=key: take(o)[key], keys, left_out)
+        return found
+    if isinstance(space, spaces.Tuple):
+        found = []
+        for i, inner in enumerate(space.spaces):
+            found += leaves(spaces, np, inner, f"{name}.{i}" if name else str(i), lambda o, i=i: take(o)[i], keys, left_out)
+        return found
+    if isinstance(space, spaces.Text) or (hasattr(spaces, "Text") and type(space).__name__ == "MissionSpace"):
+        left_out.append(shown)
+        return []
+
+    def shaped(o, shape, kind):
+        part = take(o)
+        array = np.asarray(part)
+        if array.shape != shape:
+            raise Problem(f"{shown}: expected the shape {shape}, got {array.shape}")
+        if not np.can_cast(array.dtype, kind, "same_kind"):
+            raise Problem(f"{shown}: expected numbers of type {kind}, got {array.dtype}")
+        return array
+
+    if isinstance(space, spaces.Box):
+        shape, kind = space.shape, space.dtype
+
+        def put(row, o):
+            row[...] = shaped(o, shape, kind).reshape(-1)
+
+        low, high = space.low.reshape(-1).astype(np.float64), space.high.reshape(-1).astype(np.float64)
+        return [Leaf(shown, low, high, space.dtype == np.uint8, put)]
+    if isinstance(space, spaces.Discrete):
+        n, start = int(space.n), int(space.start)
+
+        def put(row, o):
+            number = int(take(o)) - start
+            if not 0 <= number < n:
+                raise Problem(f"{shown}: expected {start} to {start + n - 1}, got {number + start}")
+            row[...] = 0
+            row[number] = 1
+
+        return [Leaf(shown, np.zeros(n), np.ones(n), True, put)]
+    if isinstance(space, spaces.MultiDiscrete):
+        sizes = space.nvec.reshape(-1).astype(int)
+        starts = np.asarray(space.start).reshape(-1).astype(int) if hasattr(space, "start") else np.zeros(len(sizes), int)
+        first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+
+        def put(row, o):
+            numbers = shaped(o, space.shape, np.int64).reshape(-1) - starts
+            if (numbers < 0).any() or (numbers >= sizes).any():
+                raise Problem(f"{shown}: expected numbers below {sizes.tolist()}, got {numbers.tolist()}")
+            row[...] = 0
+            row[first + numbers] = 1
+
+        n = int(sizes.sum())
+        return [Leaf(shown, np.zeros(n), np.ones(n), True, put)]
+    if isinstance(space, spaces.MultiBinary):
+        n = int(np.prod(space.shape))
+
+        def put(row, o):
+            row[...] = shaped(o, space.shape, np.int64).reshape(-1)
+
+        return [Leaf(shown, np.zeros(n), np.ones(n), True, put)]
+    raise Problem(f"{shown}: expected Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple, got {type(space).__name__}")
+
+
+def bounds(np, numbers):
+    """Bounds for JSON: one number if all are the same, and texts for infinities."""
+    def shown(number):
+        return number if math.isfinite(number) else ("inf" if number > 0 else "-inf")
+
+    if len(numbers) > 1 and (numbers == numbers[0]).all():
+        return [shown(float(numbers[0]))]
+    return [shown(float(number)) for number in numbers]
+
+
+class Worker:
+    def __init__(self):
+        self.envs, self.open = [], []
+
+    def describe(self, request):
+        """Makes one environment, and says what it is."""
+        gymnasium = self.gymnasium = import_gymnasium()
+        import numpy as np
+
+        self.np, self.request = np, request
+        self.name = identify(gymnasium, request["id"])
+        env = self.make_one(False)
+        self.spare = env
+        spec, unwrapped = env.spec, env.unwrapped
+        left_out = []
+        spaces = gymnasium.spaces
+        keys = request["keys"]
+        if keys and not isinstance(env.observation_space, spaces.Dict):
+            raise Problem(f"keys: expected an environment with a Dict of observations, got {type(env.observation_space).__name__}")
+        unknown = [key for key in keys if key not in env.observation_space.spaces] if keys else []
+        if unknown:
+            raise Problem(f"keys: expected some of {', '.join(env.observation_space.spaces)}, got {', '.join(unknown)}")
+        self.parts = leaves(spaces, np, env.observation_space, "", lambda o: o, keys, left_out)
+        if not self.parts:
+            raise Problem(f"expected observations with numbers, got only {', '.join(left_out) or 'an empty space'}")
+        self.is_byte = all(part.is_byte for part in self.parts)
+        self.width = sum(len(part.low) for part in self.parts)
+        module = type(unwrapped).__module__.split(".")[0]
+        versions = {"python": platform.python_version(), "numpy": np.__version__, "gymnasium": gymnasium.__version__}
+        try:
+            import importlib.metadata as metadata
+
+            for package in metadata.packages_distributions().get(module, []):
+                versions[package] = metadata.version(package)
+        except Exception:  # a module without a package has no version
+            pass
+        states = int(env.observation_space.n) if isinstance(env.observation_space, spaces.Discrete) else None
+        return {
+            "protocol": PROTOCOL,
+            "executable": sys.executable,
+            "versions": versions,
+            "class": type(unwrapped).__name__,
+            "low": bounds(np, np.concatenate([part.low for part in self.parts])),
+            "high": bounds(np, np.concatenate([part.high for part in self.parts])),
+            "width": self.width,
+            "parts": [[part.name, len(part.low)] for part in self.parts],
+            "is_byte": self.is_byte,
+            "left_out": left_out,
+            "states": states,
+            "actions": self.describe_actions(env.action_space),
+            "max_episode_steps": spec.max_episode_steps if spec else None,
+            "reward_threshold": spec.reward_threshold if spec else None,
+        }
+
+    def make_one(self, rendered):
+        gymnasium, request = self.gymnasium, self.request
+        arguments = {key: value(text) for key, text in request["arguments"].items()}
+        if rendered:
+            arguments.setdefault("render_mode", "rgb_array")
+        try:
+            env = gymnasium.make(self.name, disable_env_checker=True, **arguments)
+        except gymnasium.error.DependencyNotInstalled as error:
+            raise Problem(f"{' '.join(str(error).split())} ({sys.executable})") from None
+        except gymnasium.error.UnregisteredEnv as error:
+            raise Problem(" ".join(str(error).split())) from None
+        module = type(env.unwrapped).__module__.split(".")[0]
+        for wrapper in request["wrappers"]:
+            env = wrap(gymnasium, env, module, wrapper)
+        return env
+
+    def describe_actions(self, space):
+        np, spaces = self.np, self.gymnasium.spaces
+        if isinstance(space, spaces.Discrete):
+            return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
+        if isinstance(space, spaces.Box):
+            low, high = space.low.reshape(-1).astype(np.float64), space.high.reshape(-1).astype(np.float64)
+            return {"kind": "box", "low": bounds(np, low), "high": bounds(np, high), "width": len(low)}
+        if isinstance(space, spaces.MultiDiscrete):
+            return {"kind": "multi_discrete", "sizes": space.nvec.reshape(-1).tolist()}
+        if isinstance(space, spaces.MultiBinary):
+            return {"kind": "multi_discrete", "sizes": [2] * int(np.prod(space.shape))}
+        raise Problem(f"actions: expected Discrete, Box, MultiDiscrete or MultiBinary, got {type(space).__name__}")
+
+    def make(self, request):
+        """Makes n environments, and opens the file that is shared with the program. Returns the offsets in it."""
+        np, n = self.np, request["n"]
+        for env in self.envs:
+            env.close()
+        spare, self.spare = self.spare, None
+        self.envs = []
+        for i in range(n):
+            # the environment that was described has not been reset
+            fresh = spare if i == 0 and spare is not None and not request["rendered"] else self.make_one(request["rendered"])
+            self.envs.append(fresh)
+        self.spaces = [(env.observation_space, env.action_space) for env in self.envs]
+        self.first = [True] * n
+        space = self.envs[0].action_space
+        spaces = self.gymnasium.spaces
+        self.choices = int(space.n) if isinstance(space, spaces.Discrete) else 0
+        is_box = isinstance(space, spaces.Box)
+        action_width = 1 if self.choices else int(np.prod(space.shape))
+        action_kind = np.dtype(np.float32) if is_box else np.dtype(np.int64)
+        kind = np.dtype(np.uint8 if self.is_byte else np.float32)
+        # the program writes actions, seeds and marks; the worker rewards, flags, masks and observations
+        sizes = [("actions", action_kind, (n, action_width)), ("seeds", np.dtype(np.uint64), (n,)), ("marks", np.dtype(np.uint8), (n,)),
+                 ("rewards", np.dtype(np.float64), (n,)), ("flags", np.dtype(np.uint8), (n,)), ("masks", np.dtype(np.uint8), (n, self.choices)),
+                 ("observations", kind, (n, self.width))]
+        at, offsets = 0, {}
+        for name, of, shape in sizes:
+            at = (at + 63) // 64 * 64
+            offsets[name] = at
+            at += of.itemsize * int(np.prod(shape))
+        with open(request["frame"], "r+b") as file:
+            file.truncate(max(at, 1))
+            self.memory = mmap.mmap(file.fileno(), max(at, 1))
+            self.frame = os.dup(file.fileno())
+        for name, of, shape in sizes:
+            array = np.frombuffer(self.memory, of, int(np.prod(shape)), offsets[name]).reshape(shape)
+            setattr(self, name, array)
+        self.end = at
+        shape = space.shape
+        if self.choices:
+            start = int(space.start)
+            self.action = lambda row: int(row[0]) + start
+        elif is_box:
+            self.action = lambda row: row.reshape(shape).astype(space.dtype)
+        elif isinstance(space, spaces.MultiDiscrete):
+            starts = np.asarray(getattr(space, "start", np.zeros(shape, np.int64)))
+            self.action = lambda row: (row.reshape(shape) + starts).astype(space.dtype)
+        else:
+            self.action = lambda row: row.reshape(shape).astype(space.dtype)
+        first, self.rows = 0, []
+        for part in self.parts:
+            self.rows.append((part.put, slice(first, first + len(part.low))))
+            first += len(part.low)
+        # an observation that is one box is copied as it is
+        space = self.envs[0].observation_space
+        self.plain = (space.shape, space.dtype) if isinstance(space, spaces.Box) else None
+        if self.plain:
+            self.shaped = self.observations.reshape((n,) + space.shape)
+        self.has_mask = False
+        return {"offsets": offsets, "end": at}
+
+    def write(self, i, observation):
+        if self.plain and type(observation) is self.np.ndarray and observation.shape == self.plain[0] and observation.dtype == self.plain[1]:
+            self.shaped[i] = observation
+            return
+        row = self.observations[i]
+        for put, place in self.rows:
+            put(row[place], observation)
+
+    def write_mask(self, i, info):
+        mask = info.get("action_mask")
+        if mask is None:
+            if self.has_mask:
+                raise Problem('info: expected "action_mask", as before, got none')
+            return
+        mask = self.np.asarray(mask).reshape(-1)
+        if len(mask) != self.choices:
+            raise Problem(f'info["action_mask"]: expected {self.choices} numbers, got {len(mask)}')
+        self.masks[i] = mask != 0
+        self.has_mask = True
+
+    def reset(self):
+        for i in self.np.flatnonzero(self.marks).tolist():
+            self.now = i
+            env = self.envs[i]
+            result = env.reset(seed=int(self.seeds[i]))
+            if not (isinstance(result, tuple) and len(result) == 2):
+                raise Problem(f"reset: expected (observation, info), got {type(result).__name__}")
+            observation, info = result
+            if self.spaces[i] != (env.observation_space, env.action_space):
+                raise Problem(f"reset: expected the spaces {self.spaces[i]}, got {(env.observation_space, env.action_space)}")
+            self.write(i, observation)
+            if self.choices and info:
+                self.write_mask(i, info)
+
+    def step(self):
+        marks, action, actions, rewards, flags = self.marks.tolist(), self.action, self.actions, self.rewards, self.flags
+        for i, env in enumerate(self.envs):
+            if marks[i]:
+                continue
+            self.now = i
+            result = env.step(action(actions[i]))
+            if not (isinstance(result, tuple) and len(result) == 5):
+                raise Problem(f"step: expected (observation, reward, terminated, truncated, info), got {len(result) if isinstance(result, tuple) else type(result).__name__}")
+            observation, reward, terminated, truncated, info = result
+            self.write(i, observation)
+            rewards[i] = reward if type(reward) is float else self.number(reward)
+            flags[i] = (1 if terminated else 0) | (2 if truncated else 0)
+            if self.has_mask or (self.choices and "action_mask" in info):
+                self.write_mask(i, info)
+
+    def number(self, reward):
+        array = self.np.asarray(reward, dtype=self.np.float64)
+        if array.size != 1:
+            raise Problem(f"reward: expected one number, got the shape {array.shape}")
+        return float(array.reshape(()))
+
+    def picture(self, i):
+        """Writes the picture of environment i behind everything else in the file. Returns its height and width."""
+        np = self.np
+        picture = self.envs[i].render()
+        if isinstance(picture, list):
+            picture = picture[-1] if picture else None
+        if picture is None:
+            return {"height": 0, "width": 0}
+        picture = np.ascontiguousarray(np.asarray(picture))
+        if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
+            raise Problem(f"render: expected rows of red, green and blue bytes, got the shape {picture.shape} of {picture.dtype}")
+        data, at = memoryview(picture).cast("B"), self.end
+        while data:
+            written = os.pwrite(self.frame, data, at)
+            data, at = data[written:], at + written
+        return {"height": picture.shape[0], "width": picture.shape[1]}
+
+
+def main():
+    worker = Worker()
+    threading.Thread(target=leave_with_parent, args=(os.getppid(),), daemon=True).start()
+    while True:
+        command = receive(1)
+        worker.now = None
+        try:
+            if command == b"s":
+                worker.step()
+                send(b"k")
+            elif command == b"r":
+                worker.reset()
+                send(b"m" if worker.has_mask else b"k")
+            else:
+                request = json.loads(receive(struct.unpack("<I", receive(4))[0]))
+                if command == b"d":
+                    send_json(b"j", worker.describe(request))
+                elif command == b"m":
+                    send_json(b"j", worker.make(request))
+                elif command == b"p":
+                    send_json(b"j", worker.picture(request["env"]))
+                else:
+                    raise Problem(f"expected the command s, r, d, m or p, got {command!r}")
+        except (Exception, SystemExit) as error:
+            if not isinstance(error, Problem):
+                traceback.print_exc()
+                sys.stderr.flush()
+            send_json(b"e", {"env": worker.now, "problem": one_line(error)})
+
+
+main()

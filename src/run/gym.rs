@@ -1,0 +1,71 @@
+//! Which Python stepped the environments of a run: the file `gym.toml` in its folder.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use gradus_envs::gym;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::files::{read_to_string, replace};
+
+/// The file.
+pub(crate) const FILE: &str = "gym.toml";
+
+const HEAD: &str = "# The Python that steps this run's environments. With other versions the numbers may be others.\n";
+
+#[derive(Deserialize, Serialize)]
+struct Record {
+    executable: String,
+    versions: BTreeMap<String, String>,
+}
+
+impl Record {
+    fn of(environment: &str) -> Result<Self, Error> {
+        let known = gym::describe(environment)?;
+        Ok(Self { executable: known.executable, versions: known.versions.into_iter().collect() })
+    }
+
+    /// Returns the record in a folder, if there is one that can be read.
+    fn read(dir: &Path) -> Option<Self> {
+        toml::from_str(&read_to_string(&dir.join(FILE)).ok()?).ok()
+    }
+}
+
+/// Writes the file to a new run folder, if the environment is one of Gymnasium.
+pub(super) fn record(dir: &Path, environment: &str) -> Result<(), Error> {
+    if !gym::is_gym(environment) {
+        return Ok(());
+    }
+    let text = toml::to_string(&Record::of(environment)?).map_err(|error| Error::folder(dir, error.to_string()))?;
+    replace(&dir.join(FILE), format!("{HEAD}{text}").as_bytes()).map_err(Error::io("write", dir))
+}
+
+/// Makes the interpreter of a run folder the one to use, unless another one is chosen.
+pub(crate) fn recall(dir: &Path, environment: &str) {
+    if gym::is_gym(environment)
+        && let Some(record) = Record::read(dir)
+        && fs::exists(&record.executable).unwrap_or(false)
+    {
+        gym::suggest_python(record.executable);
+    }
+}
+
+/// Returns what is to be said of a run that is resumed.
+pub(super) fn notes(dir: &Path, environment: &str) -> Result<Vec<String>, Error> {
+    if !gym::is_gym(environment) {
+        return Ok(Vec::new());
+    }
+    let mut notes = vec![format!("{environment} cannot be saved: the run goes on with new episodes")];
+    if let Some(old) = Record::read(dir) {
+        let new = Record::of(environment)?;
+        for (name, version) in &old.versions {
+            let now = new.versions.get(name).map_or("none", String::as_str);
+            if now != version {
+                notes.push(format!("{name}: the run began with version {version}, and goes on with {now}"));
+            }
+        }
+    }
+    Ok(notes)
+}
