@@ -81,6 +81,12 @@ pub trait Batch: Send {
     /// As [`Env::load`], for copy `env`.
     fn load(&mut self, env: usize, state: &[u64]) -> Result<(), EnvError>;
 
+    /// Says that copy `env` will be reset with `seed` when its episode ends, so that a batch can do this in the same step. Its
+    /// [`reset_many`](Batch::reset_many) then only returns the observation.
+    fn announce(&mut self, env: usize, seed: u64) {
+        let _ = (env, seed);
+    }
+
     /// Whether the state of an episode cannot be saved, so that a vector that is loaded begins new episodes.
     fn is_restarted(&self) -> bool {
         false

@@ -356,6 +356,11 @@ impl VecEnv {
             self.lengths[env] = 0;
         }
         self.batch.reset_many(envs, &self.next_seeds, &mut self.observations);
+        if self.autoreset == Autoreset::SameStep {
+            let Self { starts, episodes, next_seeds, .. } = self;
+            Seeds { starts: *starts, first, envs, episodes, seeds: next_seeds }.take();
+            envs.iter().zip(next_seeds).for_each(|(env, seed)| self.batch.announce(*env, *seed));
+        }
         for env in envs.iter().copied() {
             if self.starts.group > 1 {
                 self.batch.reseed(env, dynamics_seed(self.starts.seed, (first + env) as u64, self.episodes[env] - 1));

@@ -10,6 +10,11 @@ use super::frame::Frame;
 use super::worker::{Failure, Offsets, Worker};
 use crate::{Action, Actions, Batch, Ending, Env, EnvError, Picture, Scene, Space, Step};
 
+/// NumPy takes seeds of any size, and environments expect numbers of 31 bits.
+fn of_31_bits(seed: u64) -> u64 {
+    seed % (1 << 31)
+}
+
 /// A started worker with its environments.
 struct Running {
     worker: Worker,
@@ -38,8 +43,12 @@ pub(super) struct GymBatch {
     running: Option<Running>,
     /// What is wrong with an environment; it may be that of all.
     faults: Vec<Option<String>>,
+    /// The seed with which an environment is reset when its episode ends, if it was announced.
+    announced: Vec<Option<u64>>,
+    /// Whether the worker has already reset an environment, with the announced seed.
+    is_reset: Vec<bool>,
     has_mask: bool,
-    /// One row per environment: 1 for an action that the policy may choose.
+    /// One row per environment: 1 for an action that the policy may choose. The second half has those of final observations.
     masks: Vec<u8>,
     /// Reused.
     bytes: Vec<u8>,
@@ -48,8 +57,9 @@ pub(super) struct GymBatch {
 impl GymBatch {
     pub(super) fn new(world: Arc<World>, n: usize, is_rendered: bool) -> Self {
         let choices = if let Space::Discrete(choices) = world.description.action_space { choices as usize } else { 0 };
-        let masks = vec![1; n * choices];
-        Self { world, n, is_rendered, running: None, faults: vec![None; n], has_mask: false, masks, bytes: Vec::new() }
+        let masks = vec![1; 2 * n * choices];
+        let (faults, announced, is_reset) = (vec![None; n], vec![None; n], vec![false; n]);
+        Self { world, n, is_rendered, running: None, faults, announced, is_reset, has_mask: false, masks, bytes: Vec::new() }
     }
 
     fn running(&mut self) -> Result<&mut Running, String> {
@@ -81,12 +91,11 @@ impl GymBatch {
         let (mut marks, mut all) = (vec![0; n], vec![0; 8 * n]);
         for (env, seed) in envs.iter().zip(seeds) {
             marks[*env] = 1;
-            // NumPy takes seeds of any size, and environments expect numbers of 31 bits
-            all[8 * env..8 * env + 8].copy_from_slice(&(seed % (1 << 31)).to_le_bytes());
+            all[8 * env..8 * env + 8].copy_from_slice(&of_31_bits(*seed).to_le_bytes());
         }
         let written = frame.write(&marks, offsets.marks).and_then(|()| frame.write(&all, offsets.seeds));
         written.map_err(|error| broken(format!("cannot write the shared file: {error}")))?;
-        let has_mask = worker.ask_short(b'r')?;
+        let has_mask = worker.reset()?;
         self.has_mask |= has_mask;
         Ok(())
     }
@@ -100,17 +109,29 @@ impl GymBatch {
             Actions::Discrete(actions) => bytes.extend(actions.iter().flat_map(|action| i64::from(*action).to_le_bytes())),
             Actions::Continuous { rows, .. } => bytes.extend(rows.iter().flat_map(|number| number.to_le_bytes())),
         }
-        let marks: Vec<u8> = finished.iter().map(|finished| u8::from(*finished)).collect();
+        let autoresets = self.announced.iter().all(Option::is_some);
         let Running { worker, frame, offsets } = self.running().map_err(broken)?;
-        let written = frame.write(&bytes, offsets.actions).and_then(|()| frame.write(&marks, offsets.marks));
+        let mut written = frame.write(&bytes, offsets.actions);
+        if !autoresets {
+            let marks: Vec<u8> = finished.iter().map(|finished| u8::from(*finished)).collect();
+            written = written.and_then(|()| frame.write(&marks, offsets.marks));
+        }
         written.map_err(|error| broken(format!("cannot write the shared file: {error}")))?;
-        let stepped = worker.ask_short(b's');
+        let stepped = worker.step(if autoresets { b'a' } else { b's' }, frame, offsets);
         self.bytes = bytes;
-        stepped.map(|_| ())
+        stepped
     }
 
-    /// Reads the observations of environments from the file.
-    fn read_observations(&mut self, envs: &[usize], observations: &mut [f32]) {
+    /// Writes the announced seeds, after some of them have changed.
+    fn write_announced(&mut self) {
+        let seeds: Vec<u8> = self.announced.iter().flat_map(|seed| of_31_bits(seed.unwrap_or_default()).to_le_bytes()).collect();
+        if let Some(Running { frame, offsets, .. }) = &self.running {
+            _ = frame.write(&seeds, offsets.seeds);
+        }
+    }
+
+    /// Reads the observations of environments from the file, or their final ones.
+    fn read_observations(&mut self, envs: &[usize], is_final: bool, observations: &mut [f32]) {
         let (width, is_byte) = (self.width(), self.world.description.is_byte);
         let size = if is_byte { width } else { 4 * width };
         let mut bytes = std::mem::take(&mut self.bytes);
@@ -121,7 +142,8 @@ impl GymBatch {
                 let count = (0..rest.len()).take_while(|i| rest[*i] == first + i).count();
                 bytes.resize(count * size, 0);
                 let rows = &mut observations[first * width..(first + count) * width];
-                match frame.read(&mut bytes, offsets.observations + (first * size) as u64) {
+                let from = if is_final { offsets.final_observations } else { offsets.observations };
+                match frame.read(&mut bytes, from + (first * size) as u64) {
                     Ok(()) if is_byte => rows.iter_mut().zip(&bytes).for_each(|(number, byte)| *number = f32::from(*byte)),
                     Ok(()) => {
                         for (number, four) in rows.iter_mut().zip(bytes.chunks_exact(4)) {
@@ -142,7 +164,9 @@ impl GymBatch {
         if self.has_mask
             && let Some(Running { frame, offsets, .. }) = &self.running
         {
-            _ = frame.read(&mut self.masks, offsets.masks);
+            let half = self.masks.len() / 2;
+            let (masks, final_masks) = self.masks.split_at_mut(half);
+            _ = frame.read(masks, offsets.masks).and_then(|()| frame.read(final_masks, offsets.final_masks));
         }
     }
 }
@@ -176,31 +200,48 @@ impl Batch for GymBatch {
     }
 
     fn reset_many(&mut self, envs: &[usize], seeds: &[u64], observations: &mut [f32]) {
-        if let Err(failure) = self.try_reset(envs, seeds) {
+        let is_announced = |(env, seed): (&usize, &u64)| self.is_reset[*env] && self.announced[*env] == Some(*seed);
+        if !envs.iter().zip(seeds).all(is_announced)
+            && let Err(failure) = self.try_reset(envs, seeds)
+        {
             self.fail(failure, envs);
         }
-        self.read_observations(envs, observations);
+        envs.iter().for_each(|env| (self.is_reset[*env], self.announced[*env]) = (false, None));
+        self.read_observations(envs, false, observations);
     }
 
     fn step(&mut self, actions: Actions<'_>, finished: &[bool], observations: &mut [f32], rewards: &mut [f32], endings: &mut [Ending]) {
+        let autoresets = self.announced.iter().all(Option::is_some);
         let active: Vec<usize> = (0..self.n).filter(|env| !finished[*env]).collect();
         if let Err(failure) = self.try_step(actions, finished) {
             self.fail(failure, &active);
         }
-        self.read_observations(&active, observations);
         let (mut numbers, mut flags) = (vec![0; 8 * self.n], vec![0; self.n]);
         if let Some(Running { frame, offsets, .. }) = &self.running {
             _ = frame.read(&mut numbers, offsets.rewards).and_then(|()| frame.read(&mut flags, offsets.flags));
         }
-        for env in active {
+        for env in active.iter().copied() {
             let eight = numbers[8 * env..8 * env + 8].try_into().expect("eight bytes");
             rewards[env] = if self.faults[env].is_some() { f32::NAN } else { f64::from_le_bytes(eight) as f32 };
             endings[env] = Ending::new(flags[env] & 1 != 0, flags[env] & 2 != 0);
+            self.is_reset[env] = autoresets && endings[env].done();
+        }
+        let (ended, running): (Vec<usize>, Vec<usize>) = active.iter().partition(|env| self.is_reset[**env]);
+        self.read_observations(&running, false, observations);
+        self.read_observations(&ended, true, observations);
+    }
+
+    fn announce(&mut self, env: usize, seed: u64) {
+        self.announced[env] = Some(seed);
+        if self.announced.iter().all(Option::is_some) {
+            self.write_announced();
         }
     }
 
     fn action_mask(&self, env: usize, mask: &mut [bool]) -> bool {
-        let own = &self.masks[env * mask.len()..(env + 1) * mask.len()];
+        // of an episode that has ended the final mask is asked for until its environment is reset
+        let row = if self.is_reset[env] { self.n + env } else { env };
+        let own = &self.masks[row * mask.len()..(row + 1) * mask.len()];
         mask.iter_mut().zip(own).for_each(|(mask, own)| *mask = *own != 0);
         self.has_mask
     }

@@ -24,6 +24,12 @@ const SOURCE: &str = include_str!("worker.py");
 const SECONDS: u64 = 300;
 const LIMIT: &str = "GRADUS_GYM_SECONDS";
 
+/// How long to look for an answer before sleeping. The same time is in `worker.py`, with the reason.
+const SPIN: Duration = Duration::from_micros(100);
+
+/// The kind of an answer, and its text.
+type Answer = (u8, Vec<u8>);
+
 /// The most bytes of a worker's messages that are kept: the first and the last ones.
 const KEPT: usize = 32 << 10;
 
@@ -104,6 +110,11 @@ pub(super) struct Worker {
     messages: Arc<Mutex<Messages>>,
     seconds: u64,
     is_broken: bool,
+    /// The steps that were asked for, and the worker's count of its answers.
+    calls: u64,
+    turn: [u8; 8],
+    /// Whether the last step took less than [`SPIN`].
+    is_quick: bool,
 }
 
 impl Worker {
@@ -132,7 +143,7 @@ impl Worker {
         watch(&process);
         let messages = Arc::new(Mutex::new(Messages::default()));
         keep(errors, messages.clone());
-        Ok(Self { process, requests, answers, messages, seconds, is_broken: false })
+        Ok(Self { process, requests, answers, messages, seconds, is_broken: false, calls: 0, turn: [0; 8], is_quick: false })
     }
 
     /// Whether it has answered every request.
@@ -153,14 +164,18 @@ impl Worker {
         let answer = self.ask_long(b'm', &request).map_err(|failure| failure.problem)?;
         frame.opened();
         let offset = |what: &str| answer["offsets"][what].as_u64().ok_or_else(|| format!("the worker: expected the offset of {what}"));
+        (self.calls, self.turn) = (0, [0; 8]);
         let offsets = Offsets {
+            calls: offset("calls")?,
             actions: offset("actions")?,
             seeds: offset("seeds")?,
             marks: offset("marks")?,
             rewards: offset("rewards")?,
             flags: offset("flags")?,
             masks: offset("masks")?,
+            final_masks: offset("final_masks")?,
             observations: offset("observations")?,
+            final_observations: offset("final_observations")?,
             end: answer["end"].as_u64().unwrap_or_default(),
         };
         Ok((frame, offsets))
@@ -184,9 +199,29 @@ impl Worker {
         }
     }
 
-    /// Resets or steps (`r` or `s`) all environments that are marked in the file. Returns whether they have masks, after a reset.
-    pub(super) fn ask_short(&mut self, command: u8) -> Result<bool, Failure> {
-        match self.ask(&[command], self.seconds)? {
+    /// Steps environments (`s`, or `a` with resets after the ends of episodes) as the marks in the file say.
+    pub(super) fn step(&mut self, command: u8, frame: &Frame, offsets: &Offsets) -> Result<(), Failure> {
+        self.calls += 1;
+        // a hint only: the byte in the pipe is the request
+        _ = frame.write(&self.calls.to_le_bytes(), offsets.calls);
+        let began = Instant::now();
+        let answers = |worker: &mut Self| {
+            worker.requests.write_all(&[command])?;
+            let mut turn = [0; 8];
+            while worker.is_quick && began.elapsed() < SPIN && frame.read(&mut turn, offsets.calls + 8).is_ok() && turn == worker.turn {
+                thread::yield_now();
+            }
+            let answer = worker.read_answer()?;
+            frame.read(&mut worker.turn, offsets.calls + 8).map(|()| answer)
+        };
+        let answer = self.in_time(self.seconds, answers)?;
+        self.is_quick = began.elapsed() < SPIN;
+        if answer.0 == b'k' { Ok(()) } else { Err(self.wrong_answer(answer.0)) }
+    }
+
+    /// Resets the environments that are marked in the file. Returns whether they have masks.
+    pub(super) fn reset(&mut self) -> Result<bool, Failure> {
+        match self.ask(b"r", self.seconds)? {
             (b'k', _) => Ok(false),
             (b'm', _) => Ok(true),
             (kind, _) => Err(self.wrong_answer(kind)),
@@ -200,8 +235,16 @@ impl Worker {
 
     /// Sends a request, and waits for the answer.
     fn ask(&mut self, message: &[u8], seconds: u64) -> Result<(u8, Vec<u8>), Failure> {
+        self.in_time(seconds, |worker| {
+            worker.requests.write_all(message)?;
+            worker.read_answer()
+        })
+    }
+
+    /// Calls `exchange`, which sends a request and reads the answer.
+    fn in_time(&mut self, seconds: u64, exchange: impl FnOnce(&mut Self) -> io::Result<Answer>) -> Result<Answer, Failure> {
         self.process.deadline.store(now() + 1000 * seconds, Ordering::Relaxed);
-        let answered = self.exchange(message);
+        let answered = exchange(self);
         self.process.deadline.store(0, Ordering::Relaxed);
         match answered {
             Ok((b'e', text)) => {
@@ -223,8 +266,7 @@ impl Worker {
         }
     }
 
-    fn exchange(&mut self, message: &[u8]) -> io::Result<(u8, Vec<u8>)> {
-        self.requests.write_all(message)?;
+    fn read_answer(&mut self) -> io::Result<Answer> {
         let mut kind = [0];
         self.answers.read_exact(&mut kind)?;
         if !matches!(kind[0], b'j' | b'e') {
@@ -282,13 +324,16 @@ impl Drop for Worker {
 /// Where the parts of the shared file begin.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offsets {
+    pub(super) calls: u64,
     pub(super) actions: u64,
     pub(super) seeds: u64,
     pub(super) marks: u64,
     pub(super) rewards: u64,
     pub(super) flags: u64,
     pub(super) masks: u64,
+    pub(super) final_masks: u64,
     pub(super) observations: u64,
+    pub(super) final_observations: u64,
     pub(super) end: u64,
 }
 
