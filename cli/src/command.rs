@@ -92,7 +92,7 @@ enum Command {
     Shell(crate::shell::Shell),
     /// Print a page of the documentation, such as metrics or ppo.
     Guide(guide::Guide),
-    /// Show libtorch, CUDA and the available devices, and how to fix what does not work.
+    /// Show libtorch, CUDA, the available devices and Python, and how to fix what does not work.
     Doctor(doctor::Doctor),
     /// Measure speed.
     #[command(subcommand)]
@@ -166,6 +166,7 @@ pub(crate) fn main(prepared: Result<(), Error>, presets: Result<(), Error>) -> E
 
 /// Runs a command and returns the exit code.
 fn run(arguments: Arguments) -> Result<u8, Error> {
+    let is_python_chosen = arguments.python.is_some();
     match arguments.command {
         Command::Train(arguments) => train::run(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
@@ -194,7 +195,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         #[cfg(feature = "shell")]
         Command::Shell(to) => crate::shell::run(&to, &Arguments::command()),
         Command::Guide(arguments) => guide::run(&arguments),
-        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments, is_python_chosen),
         Command::Bench(arguments) => bench::run(arguments),
     }
 }

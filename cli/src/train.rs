@@ -7,7 +7,7 @@ use clap::Args;
 use gradus::agents::ConfigError;
 use gradus::agents::registry as agents;
 use gradus::config::parse_steps;
-use gradus::envs::registry;
+use gradus::envs::{gym, registry};
 use gradus::numbers::{rate, short};
 use gradus::{Config, Error, Run, Show, program_name};
 
@@ -203,6 +203,12 @@ fn announce(arguments: &Train, run: &Run, was_finished: bool) {
     let vain = base.map_or_else(Vec::new, |base| config.vain_settings(&base));
     config.warnings().iter().chain(&vain).for_each(|warning| complain(format!("warning: {warning}")));
     say(format!("{agent} on {env}, {} steps, seed {seed}{from}, in {}", run.trainer().total_steps(), run.dir().display()));
+    if gym::is_gym(env)
+        && let Ok(known) = gym::describe(env)
+        && !known.left_out.is_empty()
+    {
+        say(format!("left out of the observations: {}", known.left_out.join(", ")));
+    }
     let two_digits = |x: &f64| format!("{x:.1e}").parse().unwrap_or(*x);
     let jump = |(name, before, now): &(String, f64, f64)| format!("{name} jumps from {} to {}", two_digits(before), two_digits(now));
     let jumps: Vec<String> = run.trainer().jumps().iter().map(jump).collect();

@@ -323,11 +323,11 @@ pub fn find(name: &str) -> Result<EnvSpec, EnvError> {
     Err(EnvError::Unknown { name: name.into(), hint })
 }
 
-/// Well-known environments of Gymnasium that are not here, without version, and what is near them.
+/// Well-known environments in Python, without version, and the name of one of them.
 const ELSEWHERE: [(&[&str], &str); 4] = [
     (
         &["lunarlander", "lunarlandercontinuous", "bipedalwalker", "bipedalwalkerhardcore", "carracing"],
-        "Box2D is not included; near it are acrobot (discrete actions) and pendulum, mountain-car-continuous (continuous ones)",
+        "LunarLander-v3",
     ),
     (
         &[
@@ -343,22 +343,22 @@ const ELSEWHERE: [(&[&str], &str); 4] = [
             "swimmer",
             "walker2d",
         ],
-        "MuJoCo is not included; near it are pendulum and mountain-car-continuous",
+        "HalfCheetah-v5",
     ),
     (
         &["pong", "breakout", "spaceinvaders", "seaquest", "asterix", "freeway", "beamrider", "qbert", "mspacman", "montezumarevenge"],
-        "Atari is not included; the environments here have no images",
+        "ALE/Pong-v5",
     ),
     (
         &["minigridempty5x5", "minigriddoorkey5x5", "minigridfourrooms", "procgen", "coinrun", "crafter", "craftax"],
-        "it is not included; near it are grid worlds from a map of your own, grid:PATH",
+        "minigrid/MiniGrid-Empty-8x8-v0",
     ),
 ];
 
-/// Returns what to do instead of using an environment that is known, but not here.
+/// Returns how to name an environment that is known, but not here.
 fn elsewhere(name: &str) -> Option<String> {
     let wanted = names::without_version(name);
     let wanted = ["noframeskip", "deterministic"].iter().find_map(|end| wanted.strip_suffix(end)).unwrap_or(&wanted);
-    let (_, near) = ELSEWHERE.iter().find(|(known, _)| known.contains(&wanted))?;
-    Some(format!("{near}; the command `new` makes a crate for an environment of your own"))
+    let (_, id) = ELSEWHERE.iter().find(|(known, _)| known.contains(&wanted))?;
+    Some(format!("it runs in Python, with its whole name behind gym:, such as gym:{id}; the command `guide gymnasium` tells more"))
 }

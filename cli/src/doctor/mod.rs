@@ -4,13 +4,14 @@
 mod torch;
 
 use clap::Args;
-use gradus::Error;
+use gradus::{Config, Error};
 use gradus::nets::{Device, NetworkError, TorchConfig, UnknownDevice};
-use gradus::{Config, envs::registry};
+use gradus::envs::{gym, registry};
 
 use crate::output::say;
 
-/// Show libtorch, CUDA and the available devices, and for each failure the command that fixes it.
+/// Show libtorch, CUDA, the available devices and Python, and for each failure the command that fixes it. With --python, exit code 2 unless
+/// that interpreter has Gymnasium.
 #[derive(Args)]
 pub(crate) struct Doctor {
     /// Fail with exit code 2 unless this device works: cpu, torch-cpu, cuda, cuda:N or mps.
@@ -56,19 +57,54 @@ impl Report {
     }
 }
 
-pub(crate) fn run(arguments: &Doctor) -> Result<u8, Error> {
+/// What Gymnasium's groups of environments need.
+const PACKAGES: [(&str, &str, &str); 4] = [
+    ("box2d", "gymnasium[box2d]", "LunarLander, BipedalWalker, CarRacing"),
+    ("mujoco", "gymnasium[mujoco]", "HalfCheetah, Hopper, Ant"),
+    ("ale-py", "gymnasium[atari]", "Atari"),
+    ("minigrid", "minigrid", "MiniGrid, BabyAI"),
+];
+
+/// Looks at the Python interpreter for `gym:` environments. Returns whether it has Gymnasium.
+fn look_at_python(report: &mut Report) -> bool {
+    let python = gym::python();
+    let names: Vec<&str> = ["gymnasium", "numpy"].into_iter().chain(PACKAGES.map(|(name, ..)| name)).collect();
+    match gym::look_at(&python, &names) {
+        Ok((executable, versions)) => {
+            let shown = versions.iter().filter_map(|(name, version)| Some(format!("{name} {}", version.as_ref()?)));
+            report.line("python", format!("{executable}: {}", shown.collect::<Vec<_>>().join(", ")));
+            for (name, wanted, worlds) in PACKAGES {
+                if versions.iter().any(|(package, version)| package == name && version.is_none()) {
+                    report.remedies.push((format!("For {worlds}:"), format!("{executable} -m pip install \"{wanted}\"")));
+                }
+            }
+            true
+        }
+        Err(problem) => {
+            let (problem, command) = problem.rsplit_once(": ").unwrap_or((&problem, ""));
+            report.line("python", format!("{}: {problem}", python.display()));
+            if command.contains(" -m pip ") {
+                report.remedies.push(("For environments of Gymnasium, gym:ID:".into(), command.into()));
+            }
+            false
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Doctor, is_python_wanted: bool) -> Result<u8, Error> {
     let requested = arguments.device.as_deref().map(str::parse).transpose();
     let requested: Option<Device> = requested.map_err(|error: UnknownDevice| NetworkError::Device(error.to_string()))?;
     let mut report = Report::default();
     report.device("cpu", WORKS, "built-in engine");
     look(&mut report);
+    let has_python = look_at_python(&mut report);
     report.print();
     if let Some(device) = requested {
         // fails in the same way as a training would
         let config = Config::default();
         config.network.policy_on(&registry::find("cartpole")?, config.seed, device, &TorchConfig::default())?;
     }
-    Ok(if report.broken && requested.is_none() { 2 } else { 0 })
+    Ok(if (report.broken && requested.is_none()) || (is_python_wanted && !has_python) { 2 } else { 0 })
 }
 
 #[cfg(feature = "tch")]

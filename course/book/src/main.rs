@@ -45,6 +45,8 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
     (
         "Guides",
         &[
+            ("gymnasium.md", "Environments of Gymnasium"),
+            ("gym-protocol.md", "The protocol of gym: workers"),
             ("your-own-environment.md", "Your own environment"),
             ("your-own-agent.md", "Your own agent"),
             ("troubleshooting.md", "When a run does not learn"),

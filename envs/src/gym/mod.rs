@@ -155,9 +155,10 @@ pub(crate) fn find(name: &str) -> Result<EnvSpec, EnvError> {
     })
 }
 
-/// Asks a Python interpreter for its version and those of its packages, without an environment. Returns the problem if it cannot run any.
-pub fn check_python(python: &Path) -> Result<Vec<(String, String)>, String> {
-    let mut worker = Worker::start(python)?;
-    let query = Query::parse("CartPole-v1")?;
-    Ok(worker.describe(&query)?.versions)
+/// What [`look_at`] found: the interpreter, and packages with their versions, `None` for those that are absent.
+pub type Packages = (String, Vec<(String, Option<String>)>);
+
+/// Looks at a Python interpreter and the packages in it. Returns what is missing if it can run no environment.
+pub fn look_at(python: &Path, packages: &[&str]) -> Result<Packages, String> {
+    Worker::start(python)?.versions(packages)
 }

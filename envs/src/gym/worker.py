@@ -242,6 +242,15 @@ def bounds(np, numbers):
     return [shown(float(number)) for number in numbers]
 
 
+def package_version(package):
+    import importlib.metadata as metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
 class Worker:
     def __init__(self):
         self.envs, self.turns, self.is_quick, self.calls_seen = [], None, False, 0
@@ -382,10 +391,11 @@ class Worker:
         for part in self.parts:
             self.rows.append((part.put, slice(first, first + len(part.low))))
             first += len(part.low)
-        space = self.envs[0].observation_space
-        is_box = isinstance(space, spaces.Box)
-        self.dtype, self.shape = (space.dtype, space.shape) if is_box else (None, None)
-        self.shaped = self.observations.reshape((n,) + space.shape) if is_box else None
+        seen = self.envs[0].observation_space
+        is_box = isinstance(seen, spaces.Box)
+        # no observation has the type `object()`
+        self.dtype, self.shape = (seen.dtype, seen.shape) if is_box else (object(), None)
+        self.shaped = self.observations.reshape((n,) + seen.shape) if is_box else None
         self.reward_list, self.flag_list = [0.0] * n, [0] * n
         self.has_mask = False
         return {"offsets": offsets, "end": at}
@@ -518,10 +528,15 @@ def main():
                     send_json(b"j", worker.describe(request))
                 elif command == b"m":
                     send_json(b"j", worker.make(request))
+                elif command == b"v":
+                    import_gymnasium()
+                    versions = {package: package_version(package) for package in request["packages"]}
+                    versions["python"] = platform.python_version()
+                    send_json(b"j", {"executable": sys.executable, "versions": versions})
                 elif command == b"p":
                     send_json(b"j", worker.picture(request["env"]))
                 else:
-                    raise Problem(f"expected the command s, a, r, d, m or p, got {command!r}")
+                    raise Problem(f"expected the command s, a, r, d, m, p or v, got {command!r}")
         except (Exception, SystemExit) as error:
             if not isinstance(error, Problem):
                 traceback.print_exc()

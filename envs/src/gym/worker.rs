@@ -157,6 +157,14 @@ impl Worker {
         Description::parse(&answer)
     }
 
+    /// Asks which versions of these packages there are. Returns the interpreter, and each package with its version, `None` if it is absent.
+    pub(super) fn versions(&mut self, packages: &[&str]) -> Result<(String, Vec<(String, Option<String>)>), String> {
+        let answer = self.ask_long(b'v', &json!({ "packages": packages })).map_err(|failure| failure.problem)?;
+        let version = |package: &str| (package.to_owned(), answer["versions"][package].as_str().map(Into::into));
+        let all = std::iter::once("python").chain(packages.iter().copied()).map(version).collect();
+        Ok((answer["executable"].as_str().unwrap_or_default().into(), all))
+    }
+
     /// Makes n environments, and shares a file with them. Returns the offsets in the file.
     pub(super) fn make(&mut self, n: usize, is_rendered: bool) -> Result<(Frame, Offsets), String> {
         let frame = Frame::create().map_err(|error| format!("cannot create a file to share: {error}"))?;

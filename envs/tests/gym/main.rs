@@ -1,0 +1,315 @@
+//! Environments of Gymnasium, by `gym:`. What needs Python with Gymnasium is ignored by default; `scripts/gym.sh` runs it.
+
+use std::path::PathBuf;
+
+use gradus_envs::random::{Purpose, Stream};
+use gradus_envs::{Action, Actions, Autoreset, EnvSpec, Shape, Space, gym, registry};
+
+/// Refuses to run where there is no Gymnasium, so that no test passes without it.
+fn find(name: &str) -> EnvSpec {
+    registry::find(name).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn of_tests(name: &str) -> String {
+    format!("gym:tests.gym.worlds:{name}")
+}
+
+fn error_of(name: &str) -> String {
+    registry::find(name).err().map_or_else(|| panic!("{name}: expected an error"), |error| error.to_string())
+}
+
+/// A program that answers as `script` says, in the place of Python.
+#[cfg(unix)]
+fn pretender(name: &str, script: &str) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let path = std::env::temp_dir().join(format!("gradus-pretender-{}-{name}", std::process::id()));
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_worker_is_an_error() {
+    let old = r#"{"protocol": 0}"#;
+    let cases = [
+        ("absent", None, "cannot run /nowhere/python"),
+        ("exit", Some("exit 3".to_string()), "its Python process ended with code 3"),
+        ("kill", Some("kill -9 $$".into()), "its Python process ended by signal 9"),
+        ("noise", Some("echo hello; cat >/dev/null".into()), "expected an answer of protocol 1, got 'h'"),
+        ("old", Some(format!("printf 'j\\017\\000\\000\\000{old}'; cat >/dev/null")), "expected a worker of protocol 1, got 0"),
+        ("text", Some("printf 'j\\003\\000\\000\\000abc'; cat >/dev/null".into()), "expected JSON"),
+        ("short", Some("printf 'j\\377\\000\\000\\000abc'".into()), "its Python process ended with code 0"),
+        ("huge", Some("printf 'j\\377\\377\\377\\377'".into()), "its Python process ended with code 0"),
+        ("says", Some("echo 'what now' >&2; exit 1".into()), "; what Python printed is in "),
+    ];
+    for (name, script, expected) in cases {
+        let path = script.map_or("/nowhere/python".into(), |script| pretender(name, &script));
+        gym::set_python(&path);
+        let error = error_of("gym:CartPole-v1");
+        assert!(error.starts_with("gym:CartPole-v1: ") && error.contains(expected), "{name}: {error}");
+        assert_eq!(error.lines().count(), 1, "{name}: {error}");
+        _ = std::fs::remove_file(path);
+    }
+}
+
+#[test]
+fn identifiers_are_those_of_gymnasium() {
+    assert_eq!(gym::id("gym:CartPole-v1?x=3"), Some("CartPole-v1"));
+    assert_eq!((gym::id("cartpole"), gym::is_gym("gym:A"), gym::is_gym("gymA")), (None, true, false));
+    for name in ["gym:", "gym:?a=1", "gym:A-v0?size"] {
+        assert!(error_of(name).contains("expected gym:ID"), "{name}");
+    }
+}
+
+/// Plays Gymnasium's environment and ours from the same states, with the same actions.
+fn compare_dynamics(native: &str, gymnasium: &str, states: usize) {
+    let (own, other) = (find(native), find(&format!("gym:{gymnasium}?wrapper=tests.gym.worlds.Rounded")));
+    let (mut own, mut theirs) = (own.env(), other.env());
+    let width = own.observation_space().width();
+    let (mut seen, mut expected) = (vec![0.0; width], vec![0.0; width + states]);
+    let mut stream = Stream::new(5, Purpose::Evaluation, 0);
+    let mut steps = 0;
+    for episode in 0..20 {
+        theirs.reset(episode, &mut expected);
+        let start: Vec<f64> = expected[width..].iter().map(|x| f64::from(*x)).collect();
+        own.start_from(&start, &mut seen).unwrap();
+        for step in 0..150 {
+            let numbers;
+            let action = match own.action_space() {
+                Space::Discrete(n) => Action::Discrete(stream.below(n)),
+                Space::Box { low, high } => {
+                    numbers = [low[0] + (high[0] - low[0]) * (stream.below(1000) as f32 / 1000.0)];
+                    Action::Continuous(&numbers)
+                }
+                other => panic!("{other}"),
+            };
+            let (a, b) = (own.step(action, &mut seen), theirs.step(action, &mut expected));
+            assert_eq!(seen, expected[..width], "{native}, episode {episode}, step {step}");
+            assert_eq!((a.reward as f32, a.terminated), (b.reward as f32, b.terminated), "{native}, episode {episode}, step {step}");
+            steps += 1;
+            if b.done() {
+                break;
+            }
+        }
+    }
+    assert!(steps > 300, "{native}: {steps} steps");
+}
+
+#[test]
+#[ignore = "needs Python with gymnasium"]
+fn gymnasiums_episodes_are_ours() {
+    compare_dynamics("cartpole", "CartPole-v1", 4);
+    compare_dynamics("acrobot", "Acrobot-v1", 4);
+    compare_dynamics("pendulum", "Pendulum-v1", 2);
+}
+
+#[test]
+#[ignore = "needs Python with gymnasium"]
+fn the_frozen_lake_is_ours() {
+    let (own, theirs) = (find("frozen-lake-deterministic").one_hot(), find("gym:FrozenLake-v1?is_slippery=false"));
+    assert_eq!((theirs.one_hot_states(), theirs.is_one_hot(), theirs.max_episode_steps), (Some(16), true, Some(100)));
+    let (mut own, mut theirs) = (own.single(1).unwrap(), theirs.single(1).unwrap());
+    let mut stream = Stream::new(5, Purpose::Evaluation, 0);
+    for _ in 0..1000 {
+        let action = Action::Discrete(stream.below(4));
+        let (a, b) = (own.step(action).unwrap(), theirs.step(action).unwrap());
+        assert_eq!((a, own.observation()), (b, theirs.observation()));
+    }
+}
+
+#[test]
+#[ignore = "needs Python with gymnasium"]
+fn observations_are_rows_of_numbers() {
+    // the observation of step 1 in each space
+    for (kind, expected, parts) in [
+        ("box", vec![1.0, 1.0, 2.0, -1.0], "observation"),
+        ("bytes", vec![1.0; 6], "observation"),
+        ("discrete", vec![0.0, 1.0, 0.0, 0.0, 0.0], "observation"),
+        ("multi", vec![0.0, 1.0, 0.0, 0.0, 1.0], "observation"),
+        ("binary", vec![1.0, 1.0, 0.0], "observation"),
+        ("dict", vec![1.0, 1.0, 2.0, -1.0, 0.0, 1.0], "a z"),
+        ("tuple", vec![0.0, 1.0, 1.0, 1.0, 2.0, -1.0, 1.0], "0 1.0 1.1"),
+    ] {
+        let name = of_tests(&format!("Counting-v0?kind={kind}"));
+        let known = gym::describe(&name).unwrap();
+        let names: Vec<&str> = known.parts.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names.join(" "), parts, "{kind}");
+        assert_eq!(known.left_out, if kind == "dict" { vec!["words"] } else { vec![] }, "{kind}");
+        let mut env = find(&name).single(1).unwrap();
+        assert_eq!(env.action_space(), Space::Discrete(3));
+        for action in 0..3 {
+            // the reward says that the action is in Gymnasium's space, which begins at -1
+            assert_eq!(env.step(Action::Discrete(action)).unwrap().reward, 1.0, "{kind}");
+            if action == 0 {
+                assert_eq!(env.observation(), expected, "{kind}");
+            }
+        }
+    }
+    let some = of_tests("Counting-v0?kind=dict&keys=z");
+    assert_eq!(gym::describe(&some).unwrap().parts, [("z".to_string(), 2)]);
+    let stacked = of_tests("Counting-v0?kind=bytes&wrapper=FrameStackObservation(3)&wrapper=FlattenObservation");
+    assert_eq!(find(&stacked).env().observation_space(), Space::Box { low: vec![0.0; 18], high: vec![255.0; 18] });
+}
+
+#[test]
+#[ignore = "needs Python with gymnasium"]
+fn boxes_of_actions_keep_their_bounds() {
+    let mut env = find(&of_tests("Counting-v0?kind=box&actions=box")).single(1).unwrap();
+    assert_eq!(env.action_space(), Space::Box { low: vec![-1.0, 0.0], high: vec![1.0, 10.0] });
+    assert_eq!(env.step(Action::Continuous(&[-1.0, 10.0])).unwrap().reward, 1.0);
+    let unbounded = find(&of_tests("Counting-v0?kind=box&actions=unbounded"));
+    assert_eq!(unbounded.env().action_space(), Space::Box { low: vec![f32::NEG_INFINITY; 2], high: vec![f32::INFINITY; 2] });
+    assert_eq!(find(&of_tests("Counting-v0?kind=box&actions=one")).env().action_space(), Space::Discrete(1));
+}
+
+#[test]
+#[ignore = "needs Python with gymnasium"]
+fn ends_are_those_of_every_autoreset_mode() {
+    let name = of_tests("Counting-v0?kind=discrete&limit=3");
+    let state = |row: &[f32]| row.iter().position(|x| *x == 1.0).unwrap();
+    for (mode, expected) in [
+        (Autoreset::SameStep, [1, 2, 0, 1, 2, 0, 1]),
+        (Autoreset::NextStep, [1, 2, 3, 0, 1, 2, 3]),
+    ] {
+        let mut envs = find(&name).vec_env_with(0..2, 1, mode).unwrap();
+        let mut finals = Vec::new();
+        let seen = expected.map(|_| {
+            let step = envs.step(Actions::Discrete(&[0, 1])).unwrap();
+            finals.extend(step.finished.iter().map(|end| (state(&end.observation), end.length, end.ending.truncated())));
+            state(&envs.observation_rows()[..5])
+        });
+        assert_eq!(seen, expected, "{mode:?}");
+        assert_eq!(finals, [(3, 3, true); 4], "{mode:?}");
+    }
+    let mut envs = find(&name).vec_env_with(0..2, 1, Autoreset::Disabled).unwrap();
+    for _ in 0..3 {
+        envs.step(Actions::Discrete(&[0, 1])).unwrap();
+    }
+    assert!(envs.step(Actions::Discrete(&[0, 1])).is_err());
+    envs.begin_next(1).unwrap();
+    envs.step_unfinished(Actions::Discrete(&[0, 1])).unwrap();
+    assert_eq!(state(&envs.observation_rows()[5..]), 1);
+}
+
+#[test]
+#[ignore = "needs Python with gymnasium"]
+fn episodes_do_not_depend_on_the_vectors() {
+    let world = find("gym:CartPole-v1");
+    let play = |ids: std::ops::Range<usize>| {
+        let mut envs = world.vec_env(ids.clone(), 3).unwrap();
+        let mut all = Vec::new();
+        for t in 0..200_u32 {
+            let actions: Vec<u32> = ids.clone().map(|id| (t + id as u32) % 2).collect();
+            all.push((envs.step(Actions::Discrete(&actions)).unwrap().finished.len(), envs.observation_rows().to_vec()));
+        }
+        all
+    };
+    let (both, first, second) = (play(0..4), play(0..1), play(1..4));
+    for t in 0..200 {
+        assert_eq!(both[t].1, [&first[t].1[..], &second[t].1[..]].concat(), "step {t}");
+        assert_eq!(both[t].0, first[t].0 + second[t].0);
+    }
+}
+
+#[test]
+#[ignore = "needs Python with gymnasium"]
+fn loaded_vectors_begin_new_episodes() {
+    let world = find("gym:CartPole-v1");
+    let mut envs = world.vec_env(0..2, 3).unwrap();
+    let first = envs.observation_rows().to_vec();
+    let new = envs.save();
+    for _ in 0..5 {
+        envs.step(Actions::Discrete(&[0, 1])).unwrap();
+    }
+    let running = envs.save();
+    let mut other = world.vec_env(0..2, 3).unwrap();
+    other.load(&new).unwrap();
+    assert_eq!(other.observation_rows(), first, "an episode that has just begun begins again");
+    other.load(&running).unwrap();
+    assert_ne!(other.observation_rows(), envs.observation_rows());
+    assert_eq!((other.episodes_begun(0), envs.episodes_begun(0)), (2, 1));
+}
+
+#[test]
+#[ignore = "needs Python with gymnasium"]
+fn masks_follow_the_episodes() {
+    let world = find(&of_tests("Masked-v0"));
+    let mut envs = world.vec_env(0..2, 3).unwrap();
+    assert_eq!(envs.action_masks().unwrap(), [true, false, false, true, false, false]);
+    // the second one takes a wrong action, and begins again
+    let step = envs.step(Actions::Discrete(&[0, 2])).unwrap();
+    assert_eq!(step.finished[0].mask, Some(vec![false, true, false]), "the mask of the final observation");
+    assert_eq!(envs.action_masks().unwrap(), [false, true, false, true, false, false]);
+}
+
+#[test]
+#[ignore = "needs Python with gymnasium"]
+fn pictures_are_those_of_rgb_array() {
+    let mut env = find(&of_tests("Counting-v0?kind=box")).single(1).unwrap();
+    env.step(Action::Discrete(0)).unwrap();
+    let scene = env.render().unwrap().expect("a picture");
+    let Shape::Picture(picture) = &scene.shapes[0] else { panic!("{scene:?}") };
+    assert_eq!((picture.width, picture.height, &picture.rgb[..]), (3, 2, &[1; 18][..]));
+}
+
+#[test]
+#[ignore = "needs Python with gymnasium"]
+fn faults_are_named_in_one_line() {
+    for (how, expected) in [
+        ("raise", "ValueError: lost the ball (at "),
+        ("shape", "observation: expected the shape (3,), got (4,)"),
+        ("type", "observation: expected numbers of type float32, got complex64"),
+        ("nan", "observation[1] of environment 1 is NaN, expected a finite number"),
+        ("reward", "reward of environment 1 is inf, expected a finite number"),
+        ("rewards", "reward: expected one number, got the shape (2,)"),
+        ("text", "ValueError: could not convert string to float"),
+        ("exit", "SystemExit: 3"),
+        ("die", "its Python process ended with code 7"),
+        ("four", "step: expected (observation, reward, terminated, truncated, info), got 4 values"),
+        ("spaces", "reset: expected the space Box(-1.0, 1.0, (3,), float32), got Box(-1.0, 1.0, (4,), float32)"),
+        ("reset", "reset: expected (observation, info), got ndarray"),
+    ] {
+        let name = of_tests(&format!("Bad-v0?how={how}"));
+        // the second environment alone goes wrong: the first one has fewer steps
+        let error = (|| {
+            let mut envs = find(&name).vec_env(0..2, 3)?;
+            for _ in 0..60 {
+                envs.step(Actions::Discrete(&[0, 0]))?;
+            }
+            Ok::<_, gradus_envs::EnvError>(())
+        })()
+        .expect_err(how)
+        .to_string();
+        let expected = expected.replace("environment 1", "environment 0");
+        assert!(error.contains(&name) && error.contains(&expected), "{how}: {error}");
+        assert_eq!(error.lines().count(), 1, "{how}: {error}");
+    }
+    for how in ["", "print", "array"] {
+        let mut envs = find(&of_tests(&format!("Bad-v0?how={how}"))).vec_env(0..2, 3).unwrap();
+        for _ in 0..120 {
+            envs.step(Actions::Discrete(&[0, 0])).unwrap();
+        }
+    }
+    for (kind, problem) in [
+        ("kind=sequence", "got Sequence"),
+        ("kind=graph", "got Graph"),
+        ("kind=oneof", "got OneOf"),
+        ("kind=text", "expected observations with numbers, got only observation"),
+        ("kind=box&actions=text", "actions: expected Discrete, Box, MultiDiscrete or MultiBinary, got Text"),
+        ("kind=box&keys=a", "keys: expected an environment with a Dict of observations, got Box"),
+        ("kind=dict&keys=b", "keys: expected some of a, words, z, got b"),
+        ("kind=box&wrapper=Nothing", "unknown wrapper `Nothing`"),
+        ("kind=box&size=3", "unexpected keyword argument 'size'"),
+    ] {
+        let error = error_of(&of_tests(&format!("Counting-v0?{kind}")));
+        assert!(error.contains(problem), "{kind}: {error}");
+    }
+    for (name, problem) in [
+        ("gym:Nothing-v0", "doesn't exist"),
+        ("gym:no_such_module:A-v0", "no module no_such_module in "),
+        ("gym:no_such_module/A-v0", " -m pip install no-such-module"),
+    ] {
+        assert!(error_of(name).contains(problem), "{name}: {}", error_of(name));
+    }
+}

@@ -1,0 +1,169 @@
+"""Environments for the tests of `gym:`: right ones in every form, and wrong ones."""
+
+import os
+import sys
+import threading
+import time
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+
+class Rounded(gym.Wrapper):
+    """Rounds the state after a reset to 32 bits, and puts the state of every step behind the observation."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.n = len(np.atleast_1d(env.reset(seed=0)[0])) if isinstance(env.observation_space, spaces.Box) else 1
+        self.states = len(env.unwrapped.state)
+        low = np.full(self.n + self.states, -np.inf, np.float32)
+        self.observation_space = spaces.Box(low, -low, dtype=np.float32)
+
+    def shown(self, observation):
+        return np.concatenate([observation, np.asarray(self.env.unwrapped.state)]).astype(np.float32)
+
+    def reset(self, seed=None, options=None):
+        observation, info = self.env.reset(seed=seed, options=options)
+        self.env.unwrapped.state = np.asarray(self.env.unwrapped.state).astype(np.float32).astype(np.float64)
+        return self.shown(observation), info
+
+    def step(self, action):
+        observation, *rest = self.env.step(action)
+        return (self.shown(observation), *rest)
+
+
+class Bad(gym.Env):
+    """Goes wrong in the way `how` at step 20 of an episode of 50."""
+
+    observation_space = spaces.Box(-1, 1, (3,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, how=""):
+        self.how, self.episodes = how, 0
+
+    def observed(self):
+        return self.np_random.uniform(-1, 1, 3).astype(np.float32)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        if self.how == "spaces" and self.episodes:
+            self.observation_space = spaces.Box(-1, 1, (4,), np.float32)
+        if self.how == "reset":
+            return self.observed()
+        self.episodes += 1
+        return self.observed(), {}
+
+    def step(self, action):
+        self.t += 1
+        observation, reward, info = self.observed(), 1.0, {}
+        if self.t == 20:
+            match self.how:
+                case "raise":
+                    raise ValueError("lost the ball")
+                case "shape":
+                    observation = np.zeros(4, np.float32)
+                case "type":
+                    observation = np.zeros(3, np.complex64)
+                case "nan":
+                    observation[1] = np.nan
+                case "reward":
+                    reward = float("inf")
+                case "rewards":
+                    reward = np.ones(2)
+                case "text":
+                    reward = "much"
+                case "exit":
+                    sys.exit(3)
+                case "die":
+                    os._exit(7)
+                case "four":
+                    return observation, reward, False, info
+                case "array":
+                    reward = np.array([1.0])
+                case "print":
+                    print("hello")
+                    os.write(1, b"hello again\n")
+                    threading.Thread(target=time.sleep, args=(0.1,), daemon=True).start()
+        return observation, reward, self.t >= 50, False, info
+
+
+class Counting(gym.Env):
+    """Observations in the space `kind`, whose numbers are those of the step; the reward is 1 if the action belongs to the space."""
+
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, kind, actions="discrete", limit=7, render_mode=None):
+        box = spaces.Box(-9, 9, (2, 2), np.int64)
+        self.observation_space = {
+            "box": box,
+            "bytes": spaces.Box(0, 255, (2, 3, 1), np.uint8),
+            "discrete": spaces.Discrete(5, start=3),
+            "multi": spaces.MultiDiscrete([3, 2]),
+            "binary": spaces.MultiBinary(3),
+            "dict": spaces.Dict({"z": spaces.Discrete(2), "a": box, "words": spaces.Text(5)}),
+            "tuple": spaces.Tuple([spaces.Discrete(2), spaces.Tuple([box, spaces.MultiBinary(1)])]),
+            "sequence": spaces.Sequence(spaces.Discrete(2)),
+            "graph": spaces.Graph(spaces.Box(0, 1, (2,)), None),
+            "oneof": spaces.OneOf([spaces.Discrete(2), spaces.Discrete(3)]),
+            "text": spaces.Text(5),
+        }[kind]
+        self.action_space = {
+            "discrete": spaces.Discrete(3, start=-1),
+            "one": spaces.Discrete(1),
+            "box": spaces.Box(np.array([-1, 0], np.float32), np.array([1, 10], np.float32)),
+            "unbounded": spaces.Box(-np.inf, np.inf, (2,), np.float32),
+            "text": spaces.Text(5),
+        }[actions]
+        self.limit, self.render_mode, self.seen = limit, render_mode, []
+
+    def observed(self):
+        space, t = self.observation_space, self.t
+        box = np.array([[t, 1], [2, -t]])
+        by_type = {
+            spaces.Box: lambda: np.full(space.shape, t, np.uint8) if space.dtype == np.uint8 else box,
+            spaces.Discrete: lambda: 3 + t % 5,
+            spaces.MultiDiscrete: lambda: np.array([t % 3, t % 2]),
+            spaces.MultiBinary: lambda: np.array([t % 2, 1, 0], np.int8),
+            spaces.Dict: lambda: {"z": t % 2, "a": box, "words": "abc"},
+            spaces.Tuple: lambda: (t % 2, (box, np.array([1], np.int8))),
+        }
+        return by_type[type(space)]()
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self.observed(), {}
+
+    def step(self, action):
+        self.t += 1
+        return self.observed(), float(self.action_space.contains(action)), False, self.t >= self.limit, {}
+
+    def render(self):
+        return np.full((2, 3, 3), self.t, np.uint8)
+
+
+class Masked(gym.Env):
+    """Only the action `t % 3` may be chosen; another one ends the episode."""
+
+    observation_space = spaces.Box(-1, 1, (1,), np.float32)
+    action_space = spaces.Discrete(3)
+
+    def info(self):
+        return {"action_mask": np.arange(3) == self.t % 3}
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(1, np.float32), self.info()
+
+    def step(self, action):
+        is_right = action == self.t % 3
+        self.t += 1
+        return np.zeros(1, np.float32), 1.0, not is_right, self.t >= 10, self.info()
+
+
+gym.register("Bad-v0", entry_point=Bad)
+gym.register("Counting-v0", entry_point=Counting)
+gym.register("Masked-v0", entry_point=Masked)
