@@ -187,6 +187,13 @@ fn with_causes(mut findings: Vec<Finding>) -> Vec<Finding> {
 /// environments.
 pub fn check_world(world: &EnvSpec) -> Vec<Finding> {
     let mut findings = check(|| world.env());
+    if !world.can_be_saved() {
+        for topic in [Topic::Checkpoints, Topic::Dynamics] {
+            findings.retain(|finding| finding.topic != topic);
+            let message = "not checked, because its state cannot be saved".into();
+            findings.push(Finding { topic, severity: Severity::Skipped, message });
+        }
+    }
     if findings.iter().all(|finding| finding.topic != Topic::Spaces) {
         findings.extend(examine(Topic::Lockstep, || lockstep(world), String::new));
     }

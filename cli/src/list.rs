@@ -78,7 +78,10 @@ fn list_environments() {
     }
     say_wrapped(&format!("  {:<width$}", "grid:PATH"), "a grid world from a text map with walls, cliffs, wind, rewards and teleports");
     say_wrapped(&format!("  {:<width$}", "file:PATH"), "a text task with the prompts, answers and verifiers of a file in JSON Lines");
-    say_wrapped(&format!("  {:<width$}", "gym:ID"), "an environment of Gymnasium, in Python, such as gym:LunarLander-v3 (the guide gymnasium)");
+    say_wrapped(
+        &format!("  {:<width$}", "gym:ID"),
+        "an environment of Gymnasium, in Python, such as gym:LunarLander-v3 (the guide gymnasium)",
+    );
 }
 
 fn list_names_of_presets() {

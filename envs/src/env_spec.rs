@@ -59,6 +59,8 @@ pub struct EnvSpec {
     /// The description for engines that step the environment on a device. `None` if no engine can, and for wrapped environments.
     pub tensor_spec: Option<TensorEnvSpec>,
     pub(crate) is_one_hot: bool,
+    /// Whether an episode can be saved and continued.
+    pub(crate) can_be_saved: bool,
     /// The number of states, if observations are exactly their one-hot codes.
     pub(crate) states: Option<usize>,
     pub(crate) model: Option<Model>,
@@ -125,6 +127,7 @@ impl EnvSpec {
             text: None,
             tensor_spec: None,
             is_one_hot: false,
+            can_be_saved: true,
             states: None,
             model: None,
             one,
@@ -198,6 +201,11 @@ impl EnvSpec {
     pub fn scalar(self) -> Self {
         let one = self.one.clone();
         Self { many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| one()).collect()))), ..self }
+    }
+
+    /// Whether episodes can be saved and continued. Otherwise a run that is resumed begins new ones.
+    pub fn can_be_saved(&self) -> bool {
+        self.can_be_saved
     }
 
     /// Whether the wrapper [`OneHot`](crate::wrappers::OneHot) encodes the environment's discrete observations.

@@ -325,10 +325,7 @@ pub fn find(name: &str) -> Result<EnvSpec, EnvError> {
 
 /// Well-known environments in Python, without version, and the name of one of them.
 const ELSEWHERE: [(&[&str], &str); 4] = [
-    (
-        &["lunarlander", "lunarlandercontinuous", "bipedalwalker", "bipedalwalkerhardcore", "carracing"],
-        "LunarLander-v3",
-    ),
+    (&["lunarlander", "lunarlandercontinuous", "bipedalwalker", "bipedalwalkerhardcore", "carracing"], "LunarLander-v3"),
     (
         &[
             "ant",

@@ -4,9 +4,9 @@
 mod torch;
 
 use clap::Args;
-use gradus::{Config, Error};
-use gradus::nets::{Device, NetworkError, TorchConfig, UnknownDevice};
 use gradus::envs::{gym, registry};
+use gradus::nets::{Device, NetworkError, TorchConfig, UnknownDevice};
+use gradus::{Config, Error};
 
 use crate::output::say;
 

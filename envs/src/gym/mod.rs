@@ -19,7 +19,7 @@ mod worker;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::{Batch, Env, EnvError, EnvSpec};
 
@@ -39,7 +39,9 @@ static PYTHON: Mutex<Option<PathBuf>> = Mutex::new(None);
 static SUGGESTED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// What is known of environments, by the interpreter and the name.
-static KNOWN: Mutex<Option<HashMap<(PathBuf, String), Arc<World>>>> = Mutex::new(None);
+static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+
+type Known = HashMap<(PathBuf, String), Arc<World>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -113,12 +115,11 @@ impl World {
 /// Returns what is known of the environment `name`, after asking Python once.
 fn world(name: &str) -> Result<Arc<World>, EnvError> {
     let key = (python(), name.to_string());
-    let known = |all: &mut Option<HashMap<_, Arc<World>>>| all.get_or_insert_default().get(&key).cloned();
-    if let Some(world) = known(&mut lock(&KNOWN)) {
-        return Ok(world);
+    if let Some(world) = lock(&KNOWN).get(&key) {
+        return Ok(world.clone());
     }
     let world = Arc::new(World::new(name, key.0.clone())?);
-    lock(&KNOWN).get_or_insert_default().insert(key, world.clone());
+    lock(&KNOWN).insert(key, world.clone());
     Ok(world)
 }
 
@@ -150,6 +151,7 @@ pub(crate) fn find(name: &str) -> Result<EnvSpec, EnvError> {
         solved_at: *reward_threshold,
         max_episode_steps: *max_episode_steps,
         is_one_hot: states.is_some(),
+        can_be_saved: false,
         states: *states,
         ..EnvSpec::of(name, Arc::new(one), Arc::new(many))
     })

@@ -12,8 +12,8 @@ use serde_json::{Value as Json, json};
 
 use super::description::Description;
 use super::frame::Frame;
-use super::lock;
 use super::query::Query;
+use super::{Packages, lock};
 
 /// The version of the protocol.
 pub(super) const PROTOCOL: u64 = 1;
@@ -158,7 +158,7 @@ impl Worker {
     }
 
     /// Asks which versions of these packages there are. Returns the interpreter, and each package with its version, `None` if it is absent.
-    pub(super) fn versions(&mut self, packages: &[&str]) -> Result<(String, Vec<(String, Option<String>)>), String> {
+    pub(super) fn versions(&mut self, packages: &[&str]) -> Result<Packages, String> {
         let answer = self.ask_long(b'v', &json!({ "packages": packages })).map_err(|failure| failure.problem)?;
         let version = |package: &str| (package.to_owned(), answer["versions"][package].as_str().map(Into::into));
         let all = std::iter::once("python").chain(packages.iter().copied()).map(version).collect();

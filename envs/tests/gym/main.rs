@@ -168,10 +168,7 @@ fn boxes_of_actions_keep_their_bounds() {
 fn ends_are_those_of_every_autoreset_mode() {
     let name = of_tests("Counting-v0?kind=discrete&limit=3");
     let state = |row: &[f32]| row.iter().position(|x| *x == 1.0).unwrap();
-    for (mode, expected) in [
-        (Autoreset::SameStep, [1, 2, 0, 1, 2, 0, 1]),
-        (Autoreset::NextStep, [1, 2, 3, 0, 1, 2, 3]),
-    ] {
+    for (mode, expected) in [(Autoreset::SameStep, [1, 2, 0, 1, 2, 0, 1]), (Autoreset::NextStep, [1, 2, 3, 0, 1, 2, 3])] {
         let mut envs = find(&name).vec_env_with(0..2, 1, mode).unwrap();
         let mut finals = Vec::new();
         let seen = expected.map(|_| {
