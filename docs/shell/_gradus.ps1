@@ -47,7 +47,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Check that the files of runs, policies and comparisons are as they were written. Exit code 1 if one is damaged')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List agents, environments and presets')
             [CompletionResult]::new('guide', 'guide', [CompletionResultType]::ParameterValue, 'Print a page of the documentation, such as metrics or ppo')
-            [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Show libtorch, CUDA and the available devices, and how to fix what does not work')
+            [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Show libtorch, CUDA, the available devices and Python, and how to fix what does not work')
             [CompletionResult]::new('bench', 'bench', [CompletionResultType]::ParameterValue, 'Measure speed')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print the help of a command')
             break

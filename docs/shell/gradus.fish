@@ -48,7 +48,7 @@ complete -c gradus -n "__fish_gradus_needs_command" -f -a "new" -d 'Create a cra
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "verify" -d 'Check that the files of runs, policies and comparisons are as they were written. Exit code 1 if one is damaged'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "list" -d 'List agents, environments and presets'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "guide" -d 'Print a page of the documentation, such as metrics or ppo'
-complete -c gradus -n "__fish_gradus_needs_command" -f -a "doctor" -d 'Show libtorch, CUDA and the available devices, and how to fix what does not work'
+complete -c gradus -n "__fish_gradus_needs_command" -f -a "doctor" -d 'Show libtorch, CUDA, the available devices and Python, and how to fix what does not work'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "bench" -d 'Measure speed'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "help" -d 'Print the help of a command'
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l steps -d 'Total environment steps (text tasks: tokens), such as 500k or 2m [default: the preset\'s]' -r
