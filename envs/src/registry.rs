@@ -290,7 +290,7 @@ pub fn all() -> Vec<EnvSpec> {
 }
 
 /// Returns the world called `name`, which is our name, Gymnasium's name, a level of a text environment, such as `addition-3`, `grid:FILE` for the world of a
-/// [map](GridWorld) in a file, or `gym:ID` for an environment of Gymnasium in Python (see [`gym`](crate::gym)).
+/// [map](GridWorld) in a file, or `gym:ID` for an environment of Gymnasium in Python (see [`gym`]).
 pub fn find(name: &str) -> Result<EnvSpec, EnvError> {
     if let Some(level) = text::find(name) {
         return level;
