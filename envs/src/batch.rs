@@ -86,11 +86,6 @@ pub trait Batch: Send {
     fn announce(&mut self, env: usize, seed: u64) {
         let _ = (env, seed);
     }
-
-    /// Whether the state of an episode cannot be saved, so that a vector that is loaded begins new episodes.
-    fn is_restarted(&self) -> bool {
-        false
-    }
 }
 
 /// Many copies of any environment, stepped one after the other.

@@ -264,7 +264,7 @@ impl EnvSpec {
     pub fn vec_env_with(&self, ids: Range<usize>, starts: impl Into<Starts>, autoreset: Autoreset) -> Result<VecEnv, EnvError> {
         self.checked_env()?;
         let batch = self.making(|| (self.many)(ids.len()))?;
-        VecEnv::of_world(&self.name, batch, ids, starts.into(), autoreset)
+        VecEnv::of_world(&self.name, batch, ids, starts.into(), autoreset).map(|envs| envs.that_can_be_saved(self.can_be_saved))
     }
 
     /// Calls `make`, which makes environments. A panic is an error.

@@ -48,6 +48,8 @@ pub struct VecEnv {
     is_stepping: bool,
     /// Whether the environments have taken no step yet.
     is_new: bool,
+    /// Whether episodes can be saved and continued; otherwise a loaded vector begins new ones.
+    can_be_saved: bool,
     /// Reused allocations: the environments with finished episodes, rows for their final observations, and the next seeds.
     done: Vec<usize>,
     spare: Vec<Vec<f32>>,
@@ -103,6 +105,7 @@ impl VecEnv {
             lengths: vec![0; n],
             is_stepping: false,
             is_new: true,
+            can_be_saved: true,
             done: Vec::new(),
             spare: Vec::new(),
             next_seeds: Vec::new(),
@@ -117,6 +120,11 @@ impl VecEnv {
             envs.update_masks()
         })?;
         Ok(envs)
+    }
+
+    /// Says whether the episodes can be saved and continued.
+    pub(crate) fn that_can_be_saved(self, can_be_saved: bool) -> Self {
+        Self { can_be_saved, ..self }
     }
 
     /// Calls `work`. A panic of an environment is an error, after which the vector must not be used.
@@ -480,7 +488,7 @@ impl VecEnv {
 
     /// Continues from a [saved](VecEnv::save) state. `words` may also hold the states of later environments of the run. Returns the
     /// remaining words. After an error the vector must not be used. Environments whose state cannot be saved
-    /// ([`Batch::is_restarted`]) begin new episodes.
+    /// ([`EnvSpec::can_be_saved`](crate::EnvSpec::can_be_saved)) begin new episodes.
     pub fn load<'a>(&mut self, words: &'a [u64]) -> Result<&'a [u64], EnvError> {
         self.guarded(|envs| envs.load_all(words))
     }
@@ -510,11 +518,13 @@ impl VecEnv {
             for (number, word) in self.observations[env * self.width..].iter_mut().zip(&header[5..5 + self.width]) {
                 *number = f32::from_bits(*word as u32);
             }
-            self.batch.load(env, state)?;
-            self.check_finite(env..env + 1)?;
+            if self.can_be_saved {
+                self.batch.load(env, state)?;
+                self.check_finite(env..env + 1)?;
+            }
             words = rest;
         }
-        if self.batch.is_restarted() {
+        if !self.can_be_saved {
             self.waiting.fill(false);
             // an episode that had just begun begins again
             self.episodes.iter_mut().zip(&self.lengths).for_each(|(episode, length)| *episode -= u64::from(*length == 0 && *episode > 0));

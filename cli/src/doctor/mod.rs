@@ -81,9 +81,13 @@ fn look_at_python(report: &mut Report) -> bool {
             true
         }
         Err(problem) => {
-            let (problem, command) = problem.rsplit_once(": ").unwrap_or((&problem, ""));
+            // what is missing, and the line of pip that installs it
+            let (problem, command) = match problem.rsplit_once(": ") {
+                Some((problem, command)) if command.contains(" -m pip ") => (problem, Some(command)),
+                _ => (&problem[..], None),
+            };
             report.line("python", format!("{}: {problem}", python.display()));
-            if command.contains(" -m pip ") {
+            if let Some(command) = command {
                 report.remedies.push(("For environments of Gymnasium, gym:ID:".into(), command.into()));
             }
             false

@@ -12,7 +12,10 @@ pub(crate) fn main_file(numbers: &[u32]) -> String {
     let mut modules = String::new();
     let mut calls = String::new();
     for number in numbers {
-        _ = writeln!(modules, "#[allow(unused)]\nmod bug_{number};");
+        _ = writeln!(
+            modules,
+            "#[allow(unused)] // a bug may leave something unused, which the compiler would give away\nmod bug_{number};"
+        );
         _ = write!(calls, ".bug::<bug_{number}::Config>({number})");
     }
     format!(
@@ -35,7 +38,7 @@ pub(crate) fn write(dir: &Path) -> Result<(), String> {
     for (name, bug, text) in Bug::all().iter().flat_map(|bug| texts(bug).into_iter().map(move |(name, text)| (name, bug, text))) {
         let module = name.replace('-', "_");
         replace(&dir.join(format!("src/{module}.rs")), &bug.file_with(&name, text))?;
-        _ = writeln!(modules, "#[allow(unused)]\nmod {module};");
+        _ = writeln!(modules, "#[allow(unused)] // as in the program of a student\nmod {module};");
         _ = write!(calls, "\n        .agent::<{module}::Config>()");
     }
     let main = format!(

@@ -87,6 +87,11 @@ impl GymBatch {
     fn try_reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), Failure> {
         let n = self.n;
         let broken = |problem| Failure { env: None, problem };
+        // after a failure, a reset of all environments begins with a new worker
+        if envs.len() == n && self.running.as_ref().is_some_and(|running| !running.worker.is_alive()) {
+            self.running = None;
+            self.faults.fill(None);
+        }
         let Running { worker, frame, offsets } = self.running().map_err(broken)?;
         let (mut marks, mut all) = (vec![0; n], vec![0; 8 * n]);
         for (env, seed) in envs.iter().zip(seeds) {
@@ -256,10 +261,6 @@ impl Batch for GymBatch {
 
     fn load(&mut self, _: usize, _: &[u64]) -> Result<(), EnvError> {
         Ok(())
-    }
-
-    fn is_restarted(&self) -> bool {
-        true
     }
 }
 

@@ -261,10 +261,11 @@ class Worker:
         import numpy as np
 
         self.np, self.request = np, request
-        self.name = identify(gymnasium, request["id"])
+        self.name, self.can_render = identify(gymnasium, request["id"]), False
         env = self.make_one(False)
         self.spare = env
         spec, unwrapped = env.spec, env.unwrapped
+        self.can_render = "rgb_array" in (env.metadata or {}).get("render_modes", [])
         left_out = []
         spaces = gymnasium.spaces
         keys = request["keys"]
@@ -308,7 +309,7 @@ class Worker:
     def make_one(self, rendered):
         gymnasium, request = self.gymnasium, self.request
         arguments = {key: value(text) for key, text in request["arguments"].items()}
-        if rendered:
+        if rendered and self.can_render:
             arguments.setdefault("render_mode", "rgb_array")
         try:
             env = gymnasium.make(self.name, disable_env_checker=True, **arguments)
@@ -348,7 +349,6 @@ class Worker:
             fresh = spare if i == 0 and spare is not None and not request["rendered"] else self.make_one(request["rendered"])
             self.envs.append(fresh)
         self.spaces = [(env.observation_space, env.action_space) for env in self.envs]
-        self.first = [True] * n
         space = self.envs[0].action_space
         spaces = self.gymnasium.spaces
         self.choices = int(space.n) if isinstance(space, spaces.Discrete) else 0
@@ -493,7 +493,7 @@ class Worker:
     def picture(self, i):
         """Writes the picture of environment i behind everything else in the file. Returns its height and width."""
         np = self.np
-        picture = self.envs[i].render()
+        picture = self.envs[i].render() if self.can_render else None
         if isinstance(picture, list):
             picture = picture[-1] if picture else None
         if picture is None:

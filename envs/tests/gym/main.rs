@@ -225,6 +225,9 @@ fn loaded_vectors_begin_new_episodes() {
     assert_eq!(other.observation_rows(), first, "an episode that has just begun begins again");
     other.load(&running).unwrap();
     assert_ne!(other.observation_rows(), envs.observation_rows());
+    let mut stacked = world.clone().stacked(2).vec_env(0..2, 3).unwrap();
+    let words = stacked.save();
+    stacked.load(&words).unwrap();
     assert_eq!((other.episodes_begun(0), envs.episodes_begun(0)), (2, 1));
 }
 
@@ -247,6 +250,8 @@ fn pictures_are_those_of_rgb_array() {
     env.step(Action::Discrete(0)).unwrap();
     let scene = env.render().unwrap().expect("a picture");
     let Shape::Picture(picture) = &scene.shapes[0] else { panic!("{scene:?}") };
+    // one without this mode, whose constructor does not know it
+    assert_eq!(find(&of_tests("Bad-v0")).single(1).unwrap().render().unwrap(), None);
     assert_eq!((picture.width, picture.height, &picture.rgb[..]), (3, 2, &[1; 18][..]));
 }
 
