@@ -253,7 +253,7 @@ def package_version(package):
 
 class Worker:
     def __init__(self):
-        self.envs, self.turns, self.is_quick, self.calls_seen = [], None, False, 0
+        self.envs, self.frame, self.turns, self.is_quick, self.calls_seen = [], None, None, False, 0
 
     def describe(self, request):
         """Makes one environment, and says what it is."""
@@ -366,8 +366,12 @@ class Worker:
             at = (at + 63) // 64 * 64
             offsets[name] = at
             at += of.itemsize * int(np.prod(shape))
+        if self.frame is not None:
+            os.close(self.frame)
         with open(request["frame"], "r+b") as file:
             file.truncate(max(at, 1))
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, max(at, 1))  # an error here, and not a signal later, if there is no room
             self.memory = mmap.mmap(file.fileno(), max(at, 1))
             self.frame = os.dup(file.fileno())
         self.turns = memoryview(self.memory)[:64].cast("Q")
@@ -501,10 +505,10 @@ class Worker:
         picture = np.ascontiguousarray(np.asarray(picture))
         if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
             raise Problem(f"render: expected rows of red, green and blue bytes, got the shape {picture.shape} of {picture.dtype}")
-        data, at = memoryview(picture).cast("B"), self.end
+        data = memoryview(picture).cast("B")
+        os.lseek(self.frame, self.end, os.SEEK_SET)
         while data:
-            written = os.pwrite(self.frame, data, at)
-            data, at = data[written:], at + written
+            data = data[os.write(self.frame, data):]
         return {"height": picture.shape[0], "width": picture.shape[1]}
 
 

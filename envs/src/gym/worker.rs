@@ -213,7 +213,7 @@ impl Worker {
         // a hint only: the byte in the pipe is the request
         _ = frame.write(&self.calls.to_le_bytes(), offsets.calls);
         let began = Instant::now();
-        let answers = |worker: &mut Self| {
+        let exchange = |worker: &mut Self| {
             worker.requests.write_all(&[command])?;
             let mut turn = [0; 8];
             while worker.is_quick && began.elapsed() < SPIN && frame.read(&mut turn, offsets.calls + 8).is_ok() && turn == worker.turn {
@@ -222,7 +222,7 @@ impl Worker {
             let answer = worker.read_answer()?;
             frame.read(&mut worker.turn, offsets.calls + 8).map(|()| answer)
         };
-        let answer = self.in_time(self.seconds, answers)?;
+        let answer = self.in_time(self.seconds, exchange)?;
         self.is_quick = began.elapsed() < SPIN;
         if answer.0 == b'k' { Ok(()) } else { Err(self.wrong_answer(answer.0)) }
     }
@@ -242,7 +242,7 @@ impl Worker {
     }
 
     /// Sends a request, and waits for the answer.
-    fn ask(&mut self, message: &[u8], seconds: u64) -> Result<(u8, Vec<u8>), Failure> {
+    fn ask(&mut self, message: &[u8], seconds: u64) -> Result<Answer, Failure> {
         self.in_time(seconds, |worker| {
             worker.requests.write_all(message)?;
             worker.read_answer()
@@ -313,7 +313,9 @@ impl Worker {
         }
         let id = lock(&self.process.child).id();
         let path = std::env::temp_dir().join(format!("gradus-gym-{id}.txt"));
-        match std::fs::write(&path, text) {
+        // a file of that name may be a link that leads elsewhere
+        _ = std::fs::remove_file(&path);
+        match std::fs::File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes())) {
             Ok(()) => format!("; what Python printed is in {}", path.display()),
             Err(_) => String::new(),
         }
