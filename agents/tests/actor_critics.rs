@@ -74,80 +74,91 @@ fn sample(segments: &[Value], width: usize, actions: usize) -> Sample {
 fn updates_are_those_of_pytorch() {
     let cases = golden::cases("actor_critics.json");
     assert_eq!(cases.len(), 6);
-    for case in cases {
-        let (name, settings) = (case["name"].as_str().unwrap(), &case["settings"]);
-        let size = |key: &str| settings[key].as_u64().unwrap() as usize;
-        let float = |key: &str| floats(&settings[key])[0];
-        let is = |key: &str| settings[key].as_bool().unwrap();
-        let (width, actions, critics) = (size("width"), size("actions"), size("critics"));
-        let hidden = settings["hidden"].as_array().unwrap().iter().map(|width| width.as_u64().unwrap() as usize).collect();
-        let activation = if settings["activation"] == "tanh" { Activation::Tanh } else { Activation::Relu };
-        let perceptron = NetworkConfig { hidden, activation, gsde: is("gsde"), ..NetworkConfig::default() };
-        let low = (0..actions).map(|j| -2.0 - j as f32).collect();
-        let spaces = (Space::Box { low: vec![-9.0; width], high: vec![9.0; width] }, Space::Box { low, high: vec![1.0; actions] });
-        let bounds = if settings["bounds"] == "clamp" { LogStdBounds::Clamp } else { LogStdBounds::Tanh };
-        let actor = if settings["agent"] == "sac" { QActor::Squashed(bounds) } else { QActor::Deterministic };
-        let mut network = QActorCritic::new(&perceptron, QActorHead { actor, critics }, &spaces.0, &spaces.1, 1).unwrap();
-        network.load(&tensors(&case["first"]["parameters"])).unwrap();
+    cases.iter().for_each(compare_updates);
+}
 
-        let off_policy = OffPolicyConfig { gamma: float("gamma"), ..OffPolicyConfig::default() };
-        let learner = ActorLearnerConfig { tau: float("tau"), off_policy };
-        let optimiser = OptimiserConfig {
-            learning_rate: 0.01,
-            schedule: Schedule::Constant,
-            max_grad_norm: settings["max_grad_norm"].as_f64().map_or(f32::INFINITY, |norm| norm as f32),
-            ..OptimiserConfig::default()
-        };
-        let agent: Box<dyn OffPolicyAgent<dyn gradus_nets::QActorCritic>> = match settings["agent"].as_str().unwrap() {
-            "ddpg" => Box::new(Ddpg { config: DdpgConfig { learner: learner.clone(), ..DdpgConfig::default() } }),
-            "td3" => Box::new(Td3 {
-                config: Td3Config {
-                    n_critics: critics,
-                    policy_delay: size("delay") as u64,
-                    target_policy_noise: float("smoothing"),
-                    target_noise_clip: float("clip"),
-                    learner: learner.clone(),
-                    ..Td3Config::default()
-                },
-            }),
-            _ => Box::new(Sac::new(SacConfig {
+/// Actions of three dimensions with different bounds; the numbers are those of Stable-Baselines3's own `train`.
+/// `scripts/golden/sb3_updates.py` writes the golden file and describes it.
+#[test]
+fn updates_are_those_of_stable_baselines3() {
+    let cases = golden::cases("sb3_actor_critics.json");
+    assert_eq!(cases.len(), 5);
+    cases.iter().for_each(compare_updates);
+}
+
+fn compare_updates(case: &Value) {
+    let (name, settings) = (case["name"].as_str().unwrap(), &case["settings"]);
+    let size = |key: &str| settings[key].as_u64().unwrap() as usize;
+    let float = |key: &str| floats(&settings[key])[0];
+    let is = |key: &str| settings[key].as_bool().unwrap();
+    let (width, actions, critics) = (size("width"), size("actions"), size("critics"));
+    let hidden = settings["hidden"].as_array().unwrap().iter().map(|width| width.as_u64().unwrap() as usize).collect();
+    let activation = if settings["activation"] == "tanh" { Activation::Tanh } else { Activation::Relu };
+    let perceptron = NetworkConfig { hidden, activation, gsde: is("gsde"), ..NetworkConfig::default() };
+    let low = (0..actions).map(|j| -2.0 - j as f32).collect();
+    let spaces = (Space::Box { low: vec![-9.0; width], high: vec![9.0; width] }, Space::Box { low, high: vec![1.0; actions] });
+    let bounds = if settings["bounds"] == "clamp" { LogStdBounds::Clamp } else { LogStdBounds::Tanh };
+    let actor = if settings["agent"] == "sac" { QActor::Squashed(bounds) } else { QActor::Deterministic };
+    let mut network = QActorCritic::new(&perceptron, QActorHead { actor, critics }, &spaces.0, &spaces.1, 1).unwrap();
+    network.load(&tensors(&case["first"]["parameters"])).unwrap();
+
+    let off_policy = OffPolicyConfig { gamma: float("gamma"), ..OffPolicyConfig::default() };
+    let learner = ActorLearnerConfig { tau: float("tau"), off_policy };
+    let optimiser = OptimiserConfig {
+        learning_rate: 0.01,
+        schedule: Schedule::Constant,
+        max_grad_norm: settings["max_grad_norm"].as_f64().map_or(f32::INFINITY, |norm| norm as f32),
+        ..OptimiserConfig::default()
+    };
+    let agent: Box<dyn OffPolicyAgent<dyn gradus_nets::QActorCritic>> = match settings["agent"].as_str().unwrap() {
+        "ddpg" => Box::new(Ddpg { config: DdpgConfig { learner: learner.clone(), ..DdpgConfig::default() } }),
+        "td3" => Box::new(Td3 {
+            config: Td3Config {
                 n_critics: critics,
-                ent_coef: float("alpha"),
-                auto_ent_coef: is("auto"),
-                target_entropy: float("target_entropy"),
-                log_std_bounds: bounds,
+                policy_delay: size("delay") as u64,
+                target_policy_noise: float("smoothing"),
+                target_noise_clip: float("clip"),
                 learner: learner.clone(),
-            })),
-        };
-        let mut learner = learner.learner(optimiser, (1, 1000), Box::new(network));
-        learner.target.load(&tensors(&case["first"]["target"])).unwrap();
-        let (mut off_policy, is_sac) = (OffPolicy { agent, learner }, settings["agent"] == "sac");
-        let batch = sample(case["segments"].as_array().unwrap(), width, actions);
+                ..Td3Config::default()
+            },
+        }),
+        _ => Box::new(Sac::new(SacConfig {
+            n_critics: critics,
+            ent_coef: float("alpha"),
+            auto_ent_coef: is("auto"),
+            target_entropy: float("target_entropy"),
+            log_std_bounds: bounds,
+            learner: learner.clone(),
+        })),
+    };
+    let mut learner = learner.learner(optimiser, (1, 1000), Box::new(network));
+    learner.target.load(&tensors(&case["first"]["target"])).unwrap();
+    let (mut off_policy, is_sac) = (OffPolicy { agent, learner }, settings["agent"] == "sac");
+    let batch = sample(case["segments"].as_array().unwrap(), width, actions);
 
-        for update in 0..size("updates") {
-            let what = |part: &str| format!("{name}, update {update}, {part}");
-            // a new iteration for each update, so that its report has this update's numbers
-            let context = UpdateContext { seed: SEED, iteration: update as u64, progress: 0.0 };
-            let sums = off_policy.learn_from(&batch, context).unwrap().sums;
-            assert_near(&[sums.loss as f32], &case["losses"][update], &what("loss"));
-            let names = ["train/critic_grad_norm", "train/actor_loss", "train/actor_grad_norm", "train/log_prob", "train/ent_coef"];
-            let report = off_policy.learner.report_of(context, names).unwrap();
-            let expected = ["norms", "actor_losses", "actor_norms", "log_probs", "alphas"];
-            for ((key, expected), (_, got)) in names.iter().zip(expected).zip(&report) {
-                let expected = &case[expected][update];
-                if !expected.is_null() && (is_sac || *key != "train/ent_coef") {
-                    assert_near(&[*got as f32], expected, &what(key));
-                } else {
-                    assert!(got.is_nan(), "{}: expected none, got {got}", what(key));
-                }
+    for update in 0..size("updates") {
+        let what = |part: &str| format!("{name}, update {update}, {part}");
+        // a new iteration for each update, so that its report has this update's numbers
+        let context = UpdateContext { seed: SEED, iteration: update as u64, progress: 0.0 };
+        let sums = off_policy.learn_from(&batch, context).unwrap().sums;
+        assert_near(&[sums.loss as f32], &case["losses"][update], &what("loss"));
+        let names = ["train/critic_grad_norm", "train/actor_loss", "train/actor_grad_norm", "train/log_prob", "train/ent_coef"];
+        let report = off_policy.learner.report_of(context, names).unwrap();
+        let expected = ["norms", "actor_losses", "actor_norms", "log_probs", "alphas"];
+        for ((key, expected), (_, got)) in names.iter().zip(expected).zip(&report) {
+            let expected = &case[expected][update];
+            if !expected.is_null() && (is_sac || *key != "train/ent_coef") {
+                assert_near(&[*got as f32], expected, &what(key));
+            } else {
+                assert!(got.is_nan(), "{}: expected none, got {got}", what(key));
             }
         }
-        assert_parameters(off_policy.learner.network.as_ref(), &case["last"]["parameters"], &format!("{name}, parameters"));
-        assert_parameters(off_policy.learner.target.as_ref(), &case["last"]["target"], &format!("{name}, target"));
-        if is_sac {
-            let log_alpha = get_u64(&off_policy.agent.save(), "temperature").unwrap()[0];
-            assert_near(&[math::exp(f64::from_bits(log_alpha) as f32)], &case["last"]["alpha"], &format!("{name}, alpha"));
-        }
+    }
+    assert_parameters(off_policy.learner.network.as_ref(), &case["last"]["parameters"], &format!("{name}, parameters"));
+    assert_parameters(off_policy.learner.target.as_ref(), &case["last"]["target"], &format!("{name}, target"));
+    if is_sac {
+        let log_alpha = get_u64(&off_policy.agent.save(), "temperature").unwrap()[0];
+        assert_near(&[math::exp(f64::from_bits(log_alpha) as f32)], &case["last"]["alpha"], &format!("{name}, alpha"));
     }
 }
 

@@ -52,18 +52,26 @@ impl Case {
             hidden: config["hidden"].as_array().unwrap().iter().map(size).collect(),
             activation: if config["activation"] == "tanh" { Activation::Tanh } else { Activation::Relu },
             shared: !config["separate"].as_bool().unwrap(),
+            gsde: config["gsde"].as_bool().unwrap_or(false),
             ..Default::default()
         };
+        let space = match config["action_dim"].as_u64() {
+            Some(n) => Space::Box { low: vec![-1.0; n as usize], high: vec![1.0; n as usize] },
+            None => Space::Discrete(size(&config["n_actions"]) as u32),
+        };
         let observations = Space::Box { low: vec![f32::MIN; width], high: vec![f32::MAX; width] };
-        let mut policy = ActorCritic::new(&network, &observations, &Space::Discrete(size(&config["n_actions"]) as u32), 0).unwrap();
+        let mut policy = ActorCritic::new(&network, &observations, &space, 0).unwrap();
         let parameters = golden["parameters"].as_object().unwrap();
         let parameters: Tensors = parameters.iter().map(|(name, x)| (name.clone(), Tensor::f32(&shape(x), floats(x)))).collect();
         policy.load(&parameters).unwrap();
-        let actions: Vec<u32> = numbers(&golden["actions"]).iter().map(|a| *a as u32).collect();
+        let actions = match space {
+            Space::Box { low, .. } => ActionRows::Continuous { rows: floats(&golden["actions"]), width: low.len() },
+            _ => ActionRows::Discrete(numbers(&golden["actions"]).iter().map(|a| *a as u32).collect()),
+        };
         let rows = actions.len();
         Self {
             policy,
-            store: Store::new(width, floats(&golden["observations"]), ActionRows::Discrete(actions)),
+            store: Store::new(width, floats(&golden["observations"]), actions),
             old_log_probs: floats(&golden["old_log_probs"]),
             old_values: floats(&golden["old_values"]),
             advantages: floats(&golden["advantages"]),
@@ -106,7 +114,11 @@ impl Case {
 
     /// Returns the largest difference between our tensors and PyTorch's, and a description of it. The names must match.
     fn worst(&self, got: &Tensors, key: &str) -> (f64, String) {
-        let expected = self.golden[key].as_object().unwrap();
+        self.worst_of(got, key, &self.golden[key])
+    }
+
+    fn worst_of(&self, got: &Tensors, key: &str, expected: &Value) -> (f64, String) {
+        let expected = expected.as_object().unwrap();
         assert_eq!(got.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{}: names of {key}", self.name());
         let mut worst = (0.0, String::new());
         for (name, expected) in expected {
@@ -208,6 +220,32 @@ fn three_steps_of_rmsprop_match_pytorch() {
     for mut case in golden::cases("ppo_update.json").into_iter().map(Case::new) {
         let parameters = after_three_steps(&mut case, Rule::RmsProp, 7e-4);
         assert_within(case.worst(&parameters, "after_rmsprop"), RMSPROP);
+    }
+}
+
+/// Continuous actions of three dimensions, with gSDE and without: the updates of Stable-Baselines3's own `train`.
+/// `scripts/golden/sb3_updates.py` writes the golden file and describes it.
+#[test]
+fn updates_of_ppo_are_those_of_stable_baselines3() {
+    let cases = golden::cases("sb3_ppo.json");
+    assert_eq!(cases.len(), 3);
+    for mut case in cases.into_iter().map(Case::new) {
+        let start = case.worst_of(&case.policy.save(), "updates", &case.golden["updates"][2]).0;
+        assert!(start > 0.01, "{}: the steps are {start}", case.name());
+        for update in 0..3 {
+            case.gradient();
+            let step = OptimiserStep {
+                rule: Rule::Adam,
+                epsilon: 1e-5,
+                learning_rate: 0.01,
+                critic_learning_rate: 0.01,
+                weight_decay: 0.0,
+                max_grad_norm: 0.5,
+                clip_per_group: false,
+            };
+            case.policy.apply(&step);
+            assert_within(case.worst_of(&case.policy.save(), &format!("update {update}"), &case.golden["updates"][update]), 1e-5);
+        }
     }
 }
 

@@ -65,7 +65,9 @@ impl<'a> Player<'a> {
     /// Draws a random action.
     pub fn sample(&self, stream: &mut Stream) -> Chosen {
         match &self.actions {
-            Space::Discrete(n) => Chosen { number: stream.below(*n), row: Vec::new() },
+            Space::Discrete(_) | Space::MultiDiscrete(_) => {
+                Chosen { number: stream.below(self.actions.elements().unwrap_or(1)), row: Vec::new() }
+            }
             Space::Box { low, high } => {
                 let sides = low.iter().zip(high).map(|(low, high)| within(*low, *high));
                 let row = sides.map(|[low, high]| (stream.uniform(low.into(), high.into()) as f32).clamp(low, high)).collect();

@@ -234,7 +234,7 @@ fn lockstep(world: &EnvSpec) -> Outcome {
         let numbers: Vec<u32> = chosen.iter().map(|action| action.number).collect();
         let rows: Vec<f32> = chosen.iter().flat_map(|action| action.row.clone()).collect();
         let actions = match &player.actions {
-            Space::Discrete(_) => Actions::Discrete(&numbers),
+            Space::Discrete(_) | Space::MultiDiscrete(_) => Actions::Discrete(&numbers),
             space => Actions::Continuous { rows: &rows, width: space.width() },
         };
         let (expected, got) = (alone.step(actions).map_err(wrong)?, many.step(actions).map_err(wrong)?);

@@ -22,6 +22,7 @@ pub(super) fn spaces(make: &dyn Fn() -> Box<dyn Env>) -> Outcome {
         space.check(what)?;
         let is_action = what.starts_with("action");
         unless(!is_action || !matches!(space, Space::Text { .. }), || format!("{what}: expected a discrete space or a box, got {space}"))?;
+        unless(is_action || !matches!(space, Space::MultiDiscrete(_)), || format!("{what}: expected numbers or one number, got {space}"))?;
         if let Space::Discrete(n) = space {
             let most = 1 << f32::MANTISSA_DIGITS; // observations are f32
             unless(is_action || n <= most, || format!("{what}: expected at most {most} elements, got {n}"))?;
@@ -43,6 +44,7 @@ fn fits(space: &Space, row: &[f32]) -> Result<(), String> {
             Space::Discrete(n) => {
                 unless(whole_below(*x, *n as f32), || format!("observation: expected a whole number from 0 to {}, got {x:?}", n - 1))?;
             }
+            Space::MultiDiscrete(_) => {} // rejected by the check of spaces
             Space::Box { low, high } => {
                 let inside = (low[i]..=high[i]).contains(x);
                 unless(inside, || format!("observation[{i}]: expected {:?} to {:?}, got {x:?}", low[i], high[i]))?;
@@ -202,8 +204,9 @@ pub(super) fn ends(player: &Player<'_>) -> Outcome {
 fn extremes(space: &Space) -> Vec<Chosen> {
     const MOST: u32 = 256;
     match space {
-        Space::Discrete(n) => {
-            (0..(*n).min(MOST)).chain((*n > MOST).then(|| n - 1)).map(|number| Chosen { number, row: Vec::new() }).collect()
+        Space::Discrete(_) | Space::MultiDiscrete(_) => {
+            let n = space.elements().unwrap_or(1);
+            (0..n.min(MOST)).chain((n > MOST).then(|| n - 1)).map(|number| Chosen { number, row: Vec::new() }).collect()
         }
         Space::Box { low, high } => {
             let sides: Vec<[f32; 2]> = low.iter().zip(high).map(|(low, high)| within(*low, *high)).collect();
@@ -266,14 +269,15 @@ fn mask(env: &dyn Env, n: usize) -> Result<Option<Vec<bool>>, String> {
 }
 
 pub(super) fn masks(player: &Player<'_>) -> Outcome {
-    let Space::Discrete(n) = player.actions else {
+    let n = player.actions.mask_width();
+    if n == 0 {
         let mut env = player.env();
         player.reset(&mut *env, 0);
         unless(!env.action_mask(&mut []), || format!("expected no mask for {}, got one", player.actions))?;
         return Ok(Vec::new());
-    };
-    along(player, |env| match mask(env, n as usize)? {
-        Some(mask) => unless(mask.contains(&true), || format!("expected at least 1 of {n} actions to be marked, got none")),
+    }
+    along(player, |env| match mask(env, n)? {
+        Some(mask) => unless(player.actions.is_possible(&mask), || format!("expected at least 1 of {n} actions to be marked, got none")),
         None => Ok(()),
     })
 }

@@ -5,7 +5,7 @@ use crate::{EnvError, Scene, Space};
 /// One action, in the form of the environment's action space.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action<'a> {
-    /// An element of [`Space::Discrete`].
+    /// An element of [`Space::Discrete`] or [`Space::MultiDiscrete`].
     Discrete(u32),
     /// A point of [`Space::Box`].
     Continuous(&'a [f32]),
@@ -120,7 +120,8 @@ pub trait Env: Send {
     }
 
     /// Sets `mask[a]` to whether the policy may choose action `a` in the current state. Returns whether this environment has a mask. The
-    /// environment must still accept the actions that the mask leaves out.
+    /// environment must still accept the actions that the mask leaves out. With several choices, the mask has the values of the first
+    /// choice, then those of the second, and so on.
     fn action_mask(&self, mask: &mut [bool]) -> bool {
         let _ = mask;
         false

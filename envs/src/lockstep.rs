@@ -31,10 +31,11 @@ impl Kernel for AreAllowed<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         *self.outcome = match (self.space, self.actions) {
-            (Space::Discrete(n), Actions::Discrete(actions)) => {
+            (Space::Discrete(_) | Space::MultiDiscrete(_), Actions::Discrete(actions)) => {
+                let n = self.space.elements().unwrap_or(0);
                 let mut are_all = true;
                 for action in actions {
-                    are_all &= action < n;
+                    are_all &= *action < n;
                 }
                 are_all
             }

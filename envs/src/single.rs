@@ -77,7 +77,7 @@ impl EnvSpec {
     fn before_episodes(&self, seed: u64, autoreset: Autoreset) -> Result<SingleEnv, EnvError> {
         let env = self.checked_env()?;
         let (space, action_space) = (env.observation_space(), env.action_space());
-        let actions = if let Space::Discrete(n) = action_space { Some(n as usize) } else { None };
+        let mask = Some(action_space.mask_width()).filter(|width| *width > 0).map(|width| vec![true; width]);
         Ok(SingleEnv {
             world: self.name.clone(),
             env,
@@ -86,7 +86,7 @@ impl EnvSpec {
             autoreset,
             seed,
             observation: vec![UNWRITTEN; space.width()],
-            mask: actions.map(|n| vec![true; n]),
+            mask,
             episodes: 0,
             episode_seed: 0,
             episode_return: 0.0,
@@ -130,12 +130,13 @@ impl SingleEnv {
         self.ends_step = if self.is_text { Some(self.guarded(|env, _| env.ends_step())?) } else { None };
         if step.done() {
             let (mut scores, mut mask) = (vec![0.0; self.env.score_names().len()], self.mask.clone());
+            let space = self.action_space.clone();
             self.guarded(|env, _| {
                 env.scores(&mut scores);
                 if let Some(mask) = &mut mask {
                     mask.fill(true);
                     env.action_mask(mask);
-                    if !mask.contains(&true) {
+                    if !space.is_possible(mask) {
                         mask.fill(true);
                     }
                 }
@@ -276,7 +277,7 @@ impl SingleEnv {
         let Some(mut mask) = self.mask.take() else { return Ok(()) };
         mask.fill(true);
         if self.guarded(|env, _| env.action_mask(&mut mask))? {
-            if !mask.contains(&true) {
+            if !self.action_space.is_possible(&mask) {
                 return Err(EnvError::Mask { world: self.world.clone(), env: 0, step: self.length, seed: self.episode_seed });
             }
             self.mask = Some(mask);

@@ -7,6 +7,10 @@ use crate::Action;
 pub enum Space {
     /// The numbers 0, 1, ..., n - 1.
     Discrete(u32),
+    /// Several choices at once: choice i is one of 0, 1, ..., `sizes[i]` - 1. Actions only. An action is still one number, whose digits are
+    /// the choices, the last one lowest: of the sizes \[3, 2\], the choices (2, 1) are the action 2 * 2 + 1 (NumPy's
+    /// `ravel_multi_index`). [`choices`] returns them.
+    MultiDiscrete(Vec<u32>),
     /// A box: one closed interval per dimension, possibly unbounded.
     Box {
         /// Lower bounds.
@@ -29,10 +33,40 @@ impl Space {
     /// texts.
     pub fn width(&self) -> usize {
         match self {
-            Space::Discrete(_) => 1,
+            Space::Discrete(_) | Space::MultiDiscrete(_) => 1,
             Space::Box { low, .. } => low.len(),
             Space::Text { context, .. } => context + 1,
         }
+    }
+
+    /// Returns how many values each choice has: one choice of a discrete space, several of a multi-discrete one, none of others.
+    pub fn sizes(&self) -> &[u32] {
+        match self {
+            Space::Discrete(n) => std::slice::from_ref(n),
+            Space::MultiDiscrete(sizes) => sizes,
+            Space::Box { .. } | Space::Text { .. } => &[],
+        }
+    }
+
+    /// Returns the number of elements, of a discrete or a multi-discrete space.
+    pub fn elements(&self) -> Option<u32> {
+        let sizes = self.sizes();
+        (!sizes.is_empty()).then(|| sizes.iter().product())
+    }
+
+    /// Entries of an action mask: one for each value of each choice. A box has none.
+    pub fn mask_width(&self) -> usize {
+        self.sizes().iter().map(|size| *size as usize).sum()
+    }
+
+    /// Whether an action mask leaves at least one value of each choice.
+    pub fn is_possible(&self, mask: &[bool]) -> bool {
+        let mut rest = mask;
+        self.sizes().iter().all(|size| {
+            let (own, others) = rest.split_at(*size as usize);
+            rest = others;
+            own.contains(&true)
+        })
     }
 
     /// Returns an error about `what`, such as `action space`, unless this space is valid: it has an element, and a box has as many lower as
@@ -41,6 +75,12 @@ impl Space {
         let unless = |holds, problem: &dyn Fn() -> String| if holds { Ok(()) } else { Err(format!("{what}{}", problem())) };
         match self {
             Space::Discrete(n) => unless(*n > 0, &|| ": expected at least 1 element, got Discrete(0)".into()),
+            Space::MultiDiscrete(sizes) => {
+                unless(!sizes.is_empty(), &|| ": expected at least 1 choice, got MultiDiscrete([])".into())?;
+                unless(!sizes.contains(&0), &|| format!(": expected at least 1 value of each choice, got MultiDiscrete({sizes:?})"))?;
+                let fits = sizes.iter().try_fold(1_u32, |product, size| product.checked_mul(*size)).is_some();
+                unless(fits, &|| format!(": expected fewer than 2^32 combinations of choices, got MultiDiscrete({sizes:?})"))
+            }
             Space::Box { low, high } => {
                 unless(!low.is_empty(), &|| ": expected at least 1 dimension, got 0".into())?;
                 unless(low.len() == high.len(), &|| format!(": expected {} upper bounds, got {}", low.len(), high.len()))?;
@@ -80,6 +120,7 @@ impl Space {
     pub fn contains(&self, action: Action<'_>) -> bool {
         match (self, action) {
             (Space::Discrete(n), Action::Discrete(a)) => a < *n,
+            (Space::MultiDiscrete(sizes), Action::Discrete(a)) => a < sizes.iter().product(),
             (Space::Box { low, high }, Action::Continuous(a)) => {
                 a.len() == low.len() && a.iter().zip(low).zip(high).all(|((a, low), high)| low <= a && a <= high)
             }
@@ -93,8 +134,22 @@ impl std::fmt::Display for Space {
         match self {
             Space::Discrete(0) => write!(f, "Discrete(0), that is nothing"),
             Space::Discrete(n) => write!(f, "Discrete({n}), that is 0 to {}", n - 1),
+            Space::MultiDiscrete(sizes) => write!(f, "MultiDiscrete({sizes:?})"),
             Space::Box { low, high } => write!(f, "Box({} dimensions, low {low:?}, high {high:?})", low.len()),
             Space::Text { vocabulary, context } => write!(f, "Text(at most {context} tokens, vocabulary {vocabulary})"),
         }
     }
+}
+
+/// Returns the choices that an action of a [multi-discrete](Space::MultiDiscrete) space consists of, in order.
+///
+/// ```
+/// assert_eq!(gradus_envs::choices(&[3, 2], 5).collect::<Vec<_>>(), [2, 1]);
+/// ```
+pub fn choices(sizes: &[u32], action: u32) -> impl Iterator<Item = u32> + '_ {
+    let mut weight: u32 = sizes.iter().product();
+    sizes.iter().map(move |size| {
+        weight /= size;
+        action / weight % size
+    })
 }

@@ -112,9 +112,10 @@ impl VecEnv {
         };
         envs.guarded(|envs| {
             envs.begin_episodes(&(0..n).collect::<Vec<_>>())?;
-            if let Space::Discrete(actions) = envs.action_space {
-                let mut masks = vec![true; n * actions as usize];
-                let has_mask = n > 0 && envs.batch.action_mask(0, &mut masks[..actions as usize]);
+            let width = envs.action_space.mask_width();
+            if width > 0 {
+                let mut masks = vec![true; n * width];
+                let has_mask = n > 0 && envs.batch.action_mask(0, &mut masks[..width]);
                 envs.masks = has_mask.then_some(masks);
             }
             envs.update_masks()
@@ -236,7 +237,7 @@ impl VecEnv {
             // the mask of a finished environment is not used, and may mark no action
             if !self.waiting[env] {
                 self.batch.action_mask(env, mask);
-                if !mask.contains(&true) {
+                if !self.action_space.is_possible(mask) {
                     let (env, step, seed) = (self.ids.start + env, self.lengths[env], self.seeds[env]);
                     return Err(EnvError::Mask { world: self.world.clone(), env, step, seed });
                 }
@@ -389,7 +390,7 @@ impl VecEnv {
             let mask = self.masks.as_ref().map(|masks| {
                 let mut mask = vec![true; masks.len() / self.waiting.len()];
                 self.batch.action_mask(env, &mut mask);
-                if mask.contains(&true) { mask } else { vec![true; mask.len()] }
+                if self.action_space.is_possible(&mask) { mask } else { vec![true; mask.len()] }
             });
             let mut observation = self.spare.pop().unwrap_or_default();
             observation.clear();

@@ -25,7 +25,7 @@ fn compare(world: &EnvSpec, autoreset: Autoreset) {
                 continuous = low.iter().zip(&high).map(|(low, high)| low + random.unit_f32() * (high - low)).collect::<Vec<f32>>();
                 Actions::Continuous { rows: &continuous, width: low.len() }
             }
-            space @ Space::Text { .. } => panic!("{space} is no action space"),
+            space => panic!("{space} is no action space of a world here"),
         };
         let (alone, transition) = (one.step(actions.get(0)).unwrap(), many.step(actions).unwrap());
         assert_eq!(alone.reward as f32, transition.rewards[0], "{at}");

@@ -35,6 +35,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
 mod categorical;
+mod choices;
 mod clocks;
 pub mod cpu;
 mod device;

@@ -1,5 +1,6 @@
 //! Configuration of multilayer perceptrons.
 
+use crate::choices::Choices;
 use crate::{ActionScale, QActor, QActorHead, QHead};
 use gradus_base::range::{OutOfRange, from};
 use gradus_base::{Settings, settings};
@@ -102,10 +103,10 @@ pub enum NetworkError {
 }
 
 /// The actor's action space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Actions {
-    /// Number of actions.
-    Discrete(usize),
+    /// The choices of an action.
+    Discrete(Choices),
     /// Number of dimensions.
     Continuous(usize),
 }
@@ -113,18 +114,17 @@ pub(crate) enum Actions {
 impl NetworkConfig {
     /// Returns the observations' width and the actor's action space, or why the network cannot be built.
     pub(crate) fn check(&self, observations: &Space, actions: &Space) -> Result<(usize, Actions), NetworkError> {
-        let outputs = match actions {
-            Space::Discrete(n) => *n as usize,
-            space => space.width(),
-        };
+        let outputs = if actions.sizes().is_empty() { actions.width() } else { actions.mask_width() };
         let width = self.check_layers(observations, outputs)?;
         if self.layer_norm {
             return Err(NetworkError::LayerNorm);
         }
         self.check_ranges("network").map_err(NetworkError::Range)?;
         match actions {
-            Space::Discrete(_) if self.gsde => Err(NetworkError::Gsde(actions.to_string())),
-            Space::Discrete(n) if *n > 0 => Ok((width, Actions::Discrete(*n as usize))),
+            Space::Discrete(_) | Space::MultiDiscrete(_) if self.gsde => Err(NetworkError::Gsde(actions.to_string())),
+            Space::Discrete(_) | Space::MultiDiscrete(_) if actions.check("").is_ok() => {
+                Ok((width, Actions::Discrete(Choices::of(actions.sizes()))))
+            }
             Space::Box { low, .. } if !low.is_empty() => Ok((width, Actions::Continuous(low.len()))),
             _ => Err(NetworkError::Actions(actions.to_string())),
         }
@@ -188,7 +188,7 @@ mod tests {
         let message = |config: &NetworkConfig, observations: &Space, actions: &Space| {
             config.check(observations, actions).map_err(|error| error.to_string())
         };
-        assert_eq!(message(&config, &numbers(3), &Space::Discrete(2)), Ok((3, Actions::Discrete(2))));
+        assert_eq!(message(&config, &numbers(3), &Space::Discrete(2)), Ok((3, Actions::Discrete(Choices::of(&[2])))));
         assert_eq!(message(&config, &numbers(3), &numbers(1)), Ok((3, Actions::Continuous(1))));
         let gsde = NetworkConfig { gsde: true, ..config.clone() };
         let wide = NetworkConfig { log_std_init: f32::NAN, ..config.clone() };

@@ -115,7 +115,7 @@ pub struct Inspection {
     pub value: Option<f64>,
     /// Q(s, a) of every action.
     pub action_values: Vec<f64>,
-    /// The probability of every action.
+    /// The probability of every action, of actions that are one choice.
     pub probabilities: Vec<f64>,
 }
 

@@ -27,7 +27,7 @@ impl ActionRows {
     /// If `space` is a space of texts.
     pub fn empty(space: &Space) -> Self {
         match space {
-            Space::Discrete(_) => ActionRows::Discrete(Vec::new()),
+            Space::Discrete(_) | Space::MultiDiscrete(_) => ActionRows::Discrete(Vec::new()),
             Space::Box { low, .. } => ActionRows::Continuous { rows: Vec::new(), width: low.len() },
             Space::Text { .. } => panic!("actions: expected a discrete space or a box, got {space}"),
         }

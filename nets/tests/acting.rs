@@ -208,6 +208,66 @@ fn masked_actions_are_never_chosen() {
     }
 }
 
+/// Few and many logits take different paths. An action has the same bits for any grouping of rows, and its log-probability is the
+/// recomputed one.
+#[test]
+fn actions_of_several_choices_follow_their_probabilities_and_masks() {
+    for sizes in [vec![3, 1, 4], vec![5, 2, 30]] {
+        let space = Space::MultiDiscrete(sizes.clone());
+        let (n, all) = (space.mask_width(), space.elements().unwrap());
+        let mut policy = network(&config(&[8], false), &space);
+        let observations = observations(200);
+        // the first value of each choice, and about half of the others
+        let is_allowed = |i: usize| i % n == 0 || i % n == sizes[0] as usize || i % n == (sizes[0] + sizes[1]) as usize || (i * 7) % 5 < 2;
+        let masks: Vec<bool> = (0..200 * n).map(is_allowed).collect();
+        for masks in [None, Some(masks)] {
+            let row_of = |row: usize| masks.as_ref().map(|masks| &masks[row * n..(row + 1) * n]);
+            let of_group = |group: usize| {
+                let (mut actions, mut log_probs, mut streams) = (Vec::new(), Vec::new(), streams(200));
+                for (part, streams) in streams.chunks_mut(group).enumerate() {
+                    let rows = part * group..part * group + streams.len();
+                    let seen = &observations[rows.start * WIDTH..rows.end * WIDTH];
+                    let own = masks.as_ref().map(|masks| &masks[rows.start * n..rows.end * n]);
+                    let (chosen, log_prob) = act(policy.actor().as_mut(), &space, seen, own, Choice::Sample(streams));
+                    let ActionRows::Discrete(chosen) = chosen else { panic!("expected discrete actions") };
+                    (actions.extend(chosen), log_probs.extend(log_prob));
+                }
+                (actions, bits(&log_probs))
+            };
+            let (actions, log_probs) = of_group(200);
+            assert!([1, 7, 33].into_iter().all(|group| of_group(group) == (actions.clone(), log_probs.clone())), "{sizes:?}");
+            for (row, action) in actions.iter().enumerate() {
+                let mut begin = 0;
+                for (size, value) in sizes.iter().zip(gradus_envs::choices(&sizes, *action)) {
+                    assert!(row_of(row).is_none_or(|mask| mask[begin + value as usize]), "{sizes:?}, row {row}: action {action}");
+                    begin += *size as usize;
+                }
+            }
+            let store = Store::new(WIDTH, observations.clone(), ActionRows::Discrete(actions));
+            let store = if let Some(masks) = &masks { store.with_masks(masks.clone()) } else { store };
+            let mut recomputed = Vec::new();
+            policy.log_probs(&store, &mut recomputed);
+            assert_eq!(log_probs, bits(&recomputed), "{sizes:?}");
+        }
+        // frequencies
+        const N: usize = 20_000;
+        let one = &observations[..WIDTH];
+        let every = Store::new(WIDTH, one.repeat(all as usize), ActionRows::Discrete((0..all).collect()));
+        let mut log_probs = Vec::new();
+        policy.log_probs(&every, &mut log_probs);
+        let (actions, _) = act(policy.actor().as_mut(), &space, &one.repeat(N), None, Choice::Sample(&mut streams(N)));
+        let ActionRows::Discrete(actions) = actions else { panic!("expected discrete actions") };
+        let total: f64 = log_probs.iter().map(|log_prob| f64::from(*log_prob).exp()).sum();
+        assert!((total - 1.0).abs() < 1e-5, "{sizes:?}: {total}");
+        for (action, log_prob) in log_probs.iter().enumerate() {
+            let p = f64::from(*log_prob).exp();
+            let count = actions.iter().filter(|chosen| **chosen as usize == action).count() as f64;
+            let deviation = (count - N as f64 * p) / (N as f64 * p * (1.0 - p)).sqrt();
+            assert!(deviation.abs() < 4.5, "{sizes:?}, action {action}: {count} of {N} at probability {p}");
+        }
+    }
+}
+
 #[test]
 fn a_mask_that_allows_all_actions_changes_nothing() {
     let space = Space::Discrete(4);

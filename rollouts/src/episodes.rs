@@ -166,10 +166,11 @@ impl Environments for Episodes<'_> {
     fn observe(&mut self, rows: &[usize]) -> (&[f32], Option<&[bool]>) {
         let Self { envs, played, current, masks, .. } = self;
         let mut are_masked = false;
-        if let Space::Discrete(n) = self.actions {
+        let n = self.actions.mask_width();
+        if n > 0 {
             masks.clear();
-            masks.resize(envs.len() * n as usize, true);
-            for ((env, mask), id) in envs.iter().zip(masks.chunks_mut(n as usize)).zip(rows) {
+            masks.resize(envs.len() * n, true);
+            for ((env, mask), id) in envs.iter().zip(masks.chunks_mut(n)).zip(rows) {
                 *current = Some((*id, played[*id].rewards.len() as u32));
                 are_masked |= env.action_mask(mask);
             }

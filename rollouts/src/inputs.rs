@@ -100,13 +100,14 @@ impl Inputs {
     /// Checks the action masks of `count` observations. Those of observations that are not followed by an action may allow none.
     pub fn check_masks(&self, masks: Option<&[bool]>, count: usize, is_followed: impl Fn(usize) -> bool) -> Result<(), InputError> {
         let Some(masks) = masks else { return Ok(()) };
-        let Space::Discrete(n) = self.actions else {
+        let n = self.actions.mask_width();
+        if n == 0 {
             return Err(InputError::new("action mask", "none, because actions are continuous", "one"));
-        };
-        if masks.len() != count * n as usize {
+        }
+        if masks.len() != count * n {
             return Err(InputError::new("action mask", format!("{count} x {n} entries"), masks.len()));
         }
-        if masks.chunks(n as usize).enumerate().any(|(row, mask)| is_followed(row) && !mask.contains(&true)) {
+        if masks.chunks(n).enumerate().any(|(row, mask)| is_followed(row) && !self.actions.is_possible(mask)) {
             return Err(InputError::new("action mask", "at least one allowed action", "none"));
         }
         Ok(())

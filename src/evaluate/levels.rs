@@ -137,14 +137,20 @@ impl Actor for UniformActor<'_> {
                 log_probs.fill(0.0);
             }
             Space::Text { .. } => unreachable!("a text task has an untrained network"),
-            Space::Discrete(n) => {
-                let n = *n as usize;
+            space @ (Space::Discrete(_) | Space::MultiDiscrete(_)) => {
+                let n = space.mask_width();
                 let mut chosen = Vec::with_capacity(streams.len());
                 for (i, (stream, log_prob)) in streams.iter_mut().zip(log_probs).enumerate() {
-                    let is_allowed = |action: &u32| masks.is_none_or(|masks| masks[i * n + *action as usize]);
-                    let allowed: Vec<u32> = (0..n as u32).filter(is_allowed).collect();
-                    chosen.push(allowed[stream.below(allowed.len() as u32) as usize]);
-                    *log_prob = -ln(allowed.len() as f32);
+                    let (mut action, mut place) = (0, i * n);
+                    *log_prob = 0.0;
+                    for size in space.sizes() {
+                        let is_allowed = |value: &u32| masks.is_none_or(|masks| masks[place + *value as usize]);
+                        let allowed: Vec<u32> = (0..*size).filter(is_allowed).collect();
+                        action = action * size + allowed[stream.below(allowed.len() as u32) as usize];
+                        *log_prob -= ln(allowed.len() as f32);
+                        place += *size as usize;
+                    }
+                    chosen.push(action);
                 }
                 *actions = ActionRows::Discrete(chosen);
             }

@@ -3,6 +3,7 @@
 //! The engine `torch` runs on `torch-cpu`, or on the device in the environment variable `GRADUS_TEST_DEVICE`, such as `cuda`.
 
 mod actions;
+mod choices;
 mod gradients;
 mod precision;
 mod q_actor_critics;

@@ -25,7 +25,10 @@ pub fn assert_near(got: &[f32], expected: &Value, what: &str) {
 
 pub fn assert_parameters(network: &dyn Behaviour, expected: &Value, what: &str) {
     let saved = network.save();
-    assert_eq!(saved.len(), expected.as_object().unwrap().len(), "{what}");
+    let is_read = |name: &str| expected.as_object().unwrap().contains_key(name);
+    // SAC's target in Stable-Baselines3 has no actor
+    let left_out = saved.keys().filter(|name| !is_read(name)).count();
+    assert!(left_out == 0 || saved.keys().all(|name| is_read(name) || name.starts_with("actor.")) && what.ends_with("target"), "{what}");
     for (name, expected) in expected.as_object().unwrap() {
         let Data::F32(got) = &saved[name].data else { panic!("{name}: expected f32") };
         assert_near(got, expected, &format!("{what}, {name}"));

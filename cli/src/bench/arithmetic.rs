@@ -1,7 +1,7 @@
 //! The number of floating-point operations that an environment step of an agent requires.
 
 use gradus::agents::Work;
-use gradus::envs::{EnvSpec, Space};
+use gradus::envs::EnvSpec;
 use gradus::nets::{Activation, NetworkConfig};
 
 use gradus::config::Network;
@@ -32,7 +32,7 @@ impl Arithmetic {
         let (width, algorithm) = (env.observation_space().width(), &config.algorithm);
         // number of outputs of the actor's head per row, and how many of them go through a softmax
         let (actions, softmax) = match env.action_space() {
-            Space::Discrete(n) => (n as usize, n as usize),
+            space if space.mask_width() > 0 => (space.mask_width(), space.mask_width()),
             space => (space.width(), 0),
         };
         let spaces = (width, actions);

@@ -158,8 +158,8 @@ pub fn random_actions(world: &EnvSpec, envs: usize, rounds: usize) -> Result<f64
         while began.elapsed().as_secs_f64() < 0.2 {
             for _ in 0..16 {
                 let actions = match &space {
-                    Space::Discrete(n) => {
-                        draw_discrete(*n, &mut stream, &mut words, &mut actions);
+                    Space::Discrete(_) | Space::MultiDiscrete(_) => {
+                        draw_discrete(space.elements().unwrap_or(1), &mut stream, &mut words, &mut actions);
                         Actions::Discrete(&actions)
                     }
                     space => {

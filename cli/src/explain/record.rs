@@ -133,7 +133,7 @@ impl Record {
         let lengths = rows().filter_map(|row| row.get(length?)?.parse().ok()).collect();
         let truncated = rows().filter_map(|row| Some(row.get(end?)?.contains("truncated"))).collect();
         let actions = match world.env().action_space() {
-            Space::Discrete(n) if world.text.is_none() => Some(f64::from(n)),
+            space if world.text.is_none() => space.elements().map(f64::from),
             _ => None,
         };
         let greedy = evaluated.greedy.as_ref().map(|last| (last.mean, last.error()));

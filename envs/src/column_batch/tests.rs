@@ -31,7 +31,7 @@ fn take_step(envs: &mut VecEnv, pushes: &[f32]) -> (Vec<u32>, Vec<u64>, String) 
             let rows: Vec<f32> = pushes.iter().map(|push| low[0] + (high[0] - low[0]) * push).collect();
             envs.step_unfinished(Actions::Continuous { rows: &rows, width: 1 }).unwrap().clone()
         }
-        Space::Text { .. } => panic!("no classic task has texts for actions"),
+        space => panic!("no classic task has actions in {space}"),
     };
     seen(envs, Some(&step))
 }

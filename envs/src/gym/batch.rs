@@ -8,7 +8,7 @@ use gradus_base::panics;
 use super::World;
 use super::frame::Frame;
 use super::worker::{Failure, Offsets, Worker};
-use crate::{Action, Actions, Batch, Ending, Env, EnvError, Picture, Scene, Space, Step};
+use crate::{Action, Actions, Batch, Ending, Env, EnvError, Picture, Scene, Space, Step, choices};
 
 /// NumPy takes seeds of any size, and environments expect numbers of 31 bits.
 fn of_31_bits(seed: u64) -> u64 {
@@ -56,8 +56,7 @@ pub(super) struct GymBatch {
 
 impl GymBatch {
     pub(super) fn new(world: Arc<World>, n: usize, is_rendered: bool) -> Self {
-        let choices = if let Space::Discrete(choices) = world.description.action_space { choices as usize } else { 0 };
-        let masks = vec![1; 2 * n * choices];
+        let masks = vec![1; 2 * n * world.description.action_space.mask_width()];
         let (faults, announced, is_reset) = (vec![None; n], vec![None; n], vec![false; n]);
         Self { world, n, is_rendered, running: None, faults, announced, is_reset, has_mask: false, masks, bytes: Vec::new() }
     }
@@ -111,7 +110,11 @@ impl GymBatch {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
         match actions {
-            Actions::Discrete(actions) => bytes.extend(actions.iter().flat_map(|action| i64::from(*action).to_le_bytes())),
+            Actions::Discrete(actions) => {
+                let sizes = self.world.description.action_space.sizes();
+                let numbers = actions.iter().flat_map(|action| choices(sizes, *action));
+                bytes.extend(numbers.flat_map(|number| i64::from(number).to_le_bytes()));
+            }
             Actions::Continuous { rows, .. } => bytes.extend(rows.iter().flat_map(|number| number.to_le_bytes())),
         }
         let autoresets = self.announced.iter().all(Option::is_some);

@@ -49,9 +49,14 @@ impl Description {
                 let width = number(actions, "width")? as usize;
                 Space::Box { low: bounds(actions, "low", width)?, high: bounds(actions, "high", width)? }
             }
-            Some("multi_discrete") => return Err(format!("actions: expected Discrete or Box, got MultiDiscrete({})", actions["sizes"])),
+            Some("multi_discrete") => {
+                let size = |json: &Json| json.as_u64().and_then(|size| u32::try_from(size).ok());
+                let sizes = actions["sizes"].as_array().and_then(|sizes| sizes.iter().map(size).collect());
+                Space::MultiDiscrete(sizes.ok_or_else(|| unexpected("actions"))?)
+            }
             _ => return Err(unexpected("actions")),
         };
+        action_space.check("actions")?;
         let texts = |json: &Json| json.as_str().map(Into::into);
         let list = |what: &str| json[what].as_array().ok_or_else(|| unexpected(what));
         let parts = list("parts")?.iter().map(|part| Some((texts(&part[0])?, part[1].as_u64()? as usize)));

@@ -351,9 +351,11 @@ class Worker:
         self.spaces = [(env.observation_space, env.action_space) for env in self.envs]
         space = self.envs[0].action_space
         spaces = self.gymnasium.spaces
-        self.choices = int(space.n) if isinstance(space, spaces.Discrete) else 0
-        is_box = isinstance(space, spaces.Box)
-        action_width = 1 if self.choices else int(np.prod(space.shape))
+        is_discrete, is_box = isinstance(space, spaces.Discrete), isinstance(space, spaces.Box)
+        described = self.describe_actions(space)
+        # the entries of an action mask
+        self.choices = described["n"] if is_discrete else 0 if is_box else sum(described["sizes"])
+        action_width = int(np.prod(space.shape))
         action_kind = np.dtype(np.float32) if is_box else np.dtype(np.int64)
         kind = np.dtype(np.uint8 if self.is_byte else np.float32)
         # the program writes actions, seeds and marks; the worker rewards, flags, masks and observations
@@ -380,7 +382,8 @@ class Worker:
             setattr(self, name, array)
         self.end = at
         shape = space.shape
-        if self.choices:
+        self.plain = is_discrete
+        if is_discrete:
             start = int(space.start)
             # of NumPy's type, which spaces look at more quickly than at Python's
             self.action = (lambda number: number + start) if start else (lambda number: number)
@@ -429,7 +432,9 @@ class Worker:
             if self.has_mask:
                 raise Problem('info: expected "action_mask", as before, got none')
             return
-        mask = self.np.asarray(mask).reshape(-1)
+        # with several choices: one array, or one for each choice
+        np = self.np
+        mask = np.concatenate([np.ravel(part) for part in mask]) if isinstance(mask, (tuple, list)) and len(mask) and np.ndim(mask[0]) else np.ravel(mask)
         if len(mask) != self.choices:
             raise Problem(f'info["action_mask"]: expected {self.choices} numbers, got {len(mask)}')
         self.masks[i] = mask != 0
@@ -456,7 +461,7 @@ class Worker:
     def step(self, autoresets):
         """Steps all environments and resets those whose episode has ended, if `autoresets`; otherwise steps those that are not marked."""
         envs, action, observations, dtype, shape = self.envs, self.action, self.shaped, self.dtype, self.shape
-        actions = self.actions[:, 0] if self.choices else self.actions
+        actions = self.actions[:, 0] if self.plain else self.actions
         rewards, flags = self.reward_list, self.flag_list
         marks = None if autoresets else self.marks.tolist()  # after resets none is marked
         for i, env in enumerate(envs):

@@ -1,7 +1,7 @@
 //! Custom action masks.
 
 use super::pass_through;
-use crate::{Action, Env, Space, Step};
+use crate::{Action, Env, Step};
 
 /// Gives an environment a custom action mask (after the `ActionMasker` of sb3-contrib).
 ///
@@ -32,7 +32,7 @@ impl<E: Env, F: Fn(&E, &mut [bool]) + Send> ActionMask<E, F> {
     /// If the actions of `env` are not discrete.
     pub fn new(env: E, mask: F) -> Self {
         let space = env.action_space();
-        assert!(matches!(space, Space::Discrete(_)), "ActionMask: expected discrete actions, got {space}");
+        assert!(space.mask_width() > 0, "ActionMask: expected discrete actions, got {space}");
         Self { env, mask }
     }
 }

@@ -39,7 +39,7 @@ impl Chosen {
                 let number = |(low, high): (&f32, &f32)| stream.uniform(f64::from(*low), f64::from(*high)) as f32;
                 Chosen::Continuous(low.iter().zip(high).map(number).collect())
             }
-            Space::Text { .. } => panic!("no classic task has texts for actions"),
+            space => panic!("no classic task has actions in {space}"),
         }
     }
 }

@@ -158,6 +158,16 @@ fn boxes_of_actions_keep_their_bounds() {
     let mut env = find(&of_tests("Counting-v0?kind=box&actions=box")).single(1).unwrap();
     assert_eq!(env.action_space(), Space::Box { low: vec![-1.0, 0.0], high: vec![1.0, 10.0] });
     assert_eq!(env.step(Action::Continuous(&[-1.0, 10.0])).unwrap().reward, 1.0);
+    let several = |kind: &str| find(&of_tests(&format!("Counting-v0?kind=box&actions={kind}")));
+    // any action belongs to their space
+    for (kind, sizes) in [("multi", vec![3, 1, 2, 4]), ("binary", vec![2, 2, 2])] {
+        let mut env = several(kind).single(1).unwrap();
+        assert_eq!(env.action_space(), Space::MultiDiscrete(sizes.clone()));
+        for action in [0, 1, sizes.iter().product::<u32>() - 1] {
+            assert_eq!(env.step(Action::Discrete(action)).unwrap().reward, 1.0, "{kind}, {action}");
+        }
+        assert!(env.step(Action::Discrete(sizes.iter().product())).is_err());
+    }
     let unbounded = find(&of_tests("Counting-v0?kind=box&actions=unbounded"));
     assert_eq!(unbounded.env().action_space(), Space::Box { low: vec![f32::NEG_INFINITY; 2], high: vec![f32::INFINITY; 2] });
     assert_eq!(find(&of_tests("Counting-v0?kind=box&actions=one")).env().action_space(), Space::Discrete(1));
@@ -243,6 +253,29 @@ fn masks_follow_the_episodes() {
     assert_eq!(envs.action_masks().unwrap(), [false, true, false, true, false, false]);
 }
 
+/// A mask of several choices is one array, or one for each choice; the digits of an action are the choices.
+#[test]
+#[ignore = "needs Python with gymnasium"]
+fn masks_have_a_row_for_each_choice() {
+    let rows = |masks: &str| {
+        let mut envs = find(&of_tests(&format!("Dials-v0?masks={masks}"))).vec_env(0..3, 3).unwrap();
+        for step in 0..50 {
+            let (seen, masks) = (envs.observation_rows().to_vec(), envs.action_masks().unwrap().to_vec());
+            let mut actions = [0; 3];
+            for env in 0..3 {
+                let right = |from: usize, n: usize| seen[7 * env + from..7 * env + from + n].iter().position(|x| *x == 1.0).unwrap();
+                let (first, second) = (right(0, 3), right(3, 4));
+                let expected: Vec<bool> = (0..7).map(|i| i != (first + 1) % 3 && i != 3 + (second + 1) % 4).collect();
+                assert_eq!(masks[7 * env..7 * env + 7], expected, "step {step}");
+                actions[env] = (4 * first + second) as u32;
+            }
+            assert_eq!(envs.step(Actions::Discrete(&actions)).unwrap().rewards, [2.0; 3], "step {step}");
+        }
+        envs.observation_rows().to_vec()
+    };
+    assert_eq!(rows("parts"), rows("flat"));
+}
+
 #[test]
 #[ignore = "needs Python with gymnasium"]
 fn pictures_are_those_of_rgb_array() {
@@ -298,6 +331,7 @@ fn faults_are_named_in_one_line() {
         ("kind=graph", "got Graph"),
         ("kind=oneof", "got OneOf"),
         ("kind=text", "expected observations with numbers, got only observation"),
+        ("kind=box&actions=huge", "actions: expected fewer than 2^32 combinations of choices, got MultiDiscrete([70000, 70000])"),
         ("kind=box&actions=text", "actions: expected Discrete, Box, MultiDiscrete or MultiBinary, got Text"),
         ("kind=box&keys=a", "keys: expected an environment with a Dict of observations, got Box"),
         ("kind=dict&keys=b", "keys: expected some of a, words, z, got b"),

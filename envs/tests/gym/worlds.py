@@ -113,6 +113,9 @@ class Counting(gym.Env):
             "discrete": spaces.Discrete(3, start=-1),
             "one": spaces.Discrete(1),
             "box": spaces.Box(np.array([-1, 0], np.float32), np.array([1, 10], np.float32)),
+            "multi": spaces.MultiDiscrete([[3, 1], [2, 4]], start=[[0, 5], [-1, 0]]),
+            "binary": spaces.MultiBinary((1, 3)),
+            "huge": spaces.MultiDiscrete([70000, 70000]),
             "unbounded": spaces.Box(-np.inf, np.inf, (2,), np.float32),
             "text": spaces.Text(5),
         }[actions]
@@ -138,6 +141,7 @@ class Counting(gym.Env):
 
     def step(self, action):
         self.t += 1
+        self.last = action
         return self.observed(), float(self.action_space.contains(action)), False, self.t >= self.limit, {}
 
     def render(self):
@@ -164,6 +168,60 @@ class Masked(gym.Env):
         return np.zeros(1, np.float32), 1.0, not is_right, self.t >= 10, self.info()
 
 
+class Dials(gym.Env):
+    """Two dials with 3 and 4 positions, of which one each is right; the observation says which. A turn to a forbidden position ends the episode."""
+
+    observation_space = spaces.Box(0, 1, (7,), np.float32)
+    action_space = spaces.MultiDiscrete([3, 4])
+
+    def __init__(self, masks=None):
+        self.masks = masks
+
+    def observed(self):
+        self.right = (int(self.np_random.integers(3)), int(self.np_random.integers(4)))
+        self.allowed = [np.ones(3, np.int8), np.ones(4, np.int8)]
+        for dial in (0, 1):
+            self.allowed[dial][(self.right[dial] + 1) % (3 + dial)] = 0
+        info = {}
+        if self.masks:
+            info["action_mask"] = {"parts": tuple(self.allowed), "flat": np.concatenate(self.allowed)}[self.masks]
+        observation = np.zeros(7, np.float32)
+        observation[[self.right[0], 3 + self.right[1]]] = 1
+        return observation, info
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self.observed()
+
+    def step(self, action):
+        self.t += 1
+        is_allowed = all(self.allowed[dial][action[dial]] for dial in (0, 1))
+        reward = sum(float(action[dial] == self.right[dial]) for dial in (0, 1))
+        observation, info = self.observed()
+        return observation, reward, bool(self.masks) and not is_allowed, self.t >= 20, info
+
+
+class Point(gym.Env):
+    """A point in the plane is to reach the origin: its velocities are numbers within different bounds. The reward is minus the distance."""
+
+    observation_space = spaces.Box(-5, 5, (2,), np.float32)
+    action_space = spaces.Box(np.array([-0.2, -1], np.float32), np.array([1, 0.5], np.float32))
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t, self.place = 0, self.np_random.uniform(-1, 1, 2)
+        return self.place.astype(np.float32), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.t += 1
+        self.place = np.clip(self.place + 0.5 * action, -5, 5)
+        return self.place.astype(np.float32), -float(np.abs(self.place).sum()), False, self.t >= 20, {}
+
+
+gym.register("Dials-v0", entry_point=Dials)
+gym.register("Point-v0", entry_point=Point)
 gym.register("Bad-v0", entry_point=Bad)
 gym.register("Counting-v0", entry_point=Counting)
 gym.register("Masked-v0", entry_point=Masked)

@@ -14,7 +14,7 @@ use super::perceptron::Observed;
 use super::weights::Weights;
 use super::workspace::{TILE, Workspace};
 use crate::policy::restore;
-use crate::{ActionRows, Actor, ActorState, Choice, Store, categorical};
+use crate::{ActionRows, Actor, ActorState, Choice, Store};
 use gradus_base::math::exp_inline;
 use gradus_base::simd::{Kernel, Simd, dispatch};
 
@@ -135,7 +135,7 @@ impl Kernel for Act<'_, '_> {
                 let place = first + row;
                 match actions {
                     ActionRows::Discrete(actions) => {
-                        actions[place] = categorical::choose(head.numbers(row, w), &mut choice, place) as u32;
+                        actions[place] = layout.choices.choose(head.numbers(row, w), &mut choice, place);
                     }
                     ActionRows::Continuous { rows, width } => {
                         let action = &mut rows[place * *width..(place + 1) * *width];

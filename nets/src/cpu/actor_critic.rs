@@ -265,7 +265,7 @@ impl Behaviour for ActorCritic {
 
     fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
         let n = observations.len() / self.layout.width();
-        let is_discrete = matches!(self.layout.head, Head::Categorical);
+        let is_discrete = self.layout.choices.is_one();
         let decisions = ActionRows::Discrete(vec![0; if is_discrete { n } else { 0 }]);
         let store = Store::new(self.layout.width(), observations.to_vec(), decisions);
         let (mut values, mut logs) = (Vec::new(), Vec::new());

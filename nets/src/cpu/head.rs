@@ -77,8 +77,8 @@ impl Kernel for Distributions<'_> {
                 let logits = w.tile.outputs_mut(layout.actor_head());
                 if !layout.is_narrow() {
                     for row in 0..rows {
-                        categorical::log_softmax(&mut logits[head.row(row)]);
-                        w.head.entropies[row] = categorical::entropy(&logits[head.row(row)]);
+                        layout.choices.log_softmax(&mut logits[head.row(row)]);
+                        w.head.entropies[row] = layout.choices.entropy(&logits[head.row(row)]);
                     }
                     return;
                 }
@@ -88,7 +88,9 @@ impl Kernel for Distributions<'_> {
                     let n = layout.actions;
                     *log_probs = *rows;
                     simd.transpose(log_probs);
-                    categorical::log_softmax_of(&mut log_probs[..n]);
+                    for part in layout.choices.parts() {
+                        categorical::log_softmax_of(&mut log_probs[part.range.clone()]);
+                    }
                     categorical::probabilities_of(&log_probs[..n], probabilities);
                     *entropies = categorical::entropy_of(&log_probs[..n], probabilities);
                     *rows = *log_probs;
@@ -167,20 +169,31 @@ impl<S: Simd> HeadPass<'_, S> {
         if let Some(mask) = &mask {
             (0..streams.len()).for_each(|row| categorical::mask(&mut logits[self.row(row)], mask(row)));
         }
-        let n = self.layout.actions;
+        let (n, parts) = (self.layout.actions, self.layout.choices.parts());
         let drawn = actions.chunks_mut(16).zip(log_probs.chunks_mut(16));
         for ((rows, streams), (actions, log_probs)) in logits.as_chunks::<16>().0.chunks(16).zip(streams.chunks_mut(16)).zip(drawn) {
             let (mut columns, mut uniforms) = ([[0.0; 16]; 16], [0.0; 16]);
-            for (lane, (row, stream)) in rows.iter().zip(streams).enumerate() {
+            for (lane, row) in rows.iter().zip(&*streams).map(|(row, _)| row).enumerate() {
                 for (column, logit) in columns[..n].iter_mut().zip(row) {
                     column[lane] = *logit;
                 }
-                uniforms[lane] = stream.unit_f32();
             }
-            categorical::log_softmax_of(&mut columns[..n]);
-            let (chosen, chosen_log_probs) = categorical::sample_of(&columns[..n], &uniforms);
-            actions.copy_from_slice(&chosen[..actions.len()]);
-            log_probs.copy_from_slice(&chosen_log_probs[..log_probs.len()]);
+            for (i, part) in parts.iter().enumerate() {
+                for (uniform, stream) in uniforms.iter_mut().zip(&mut *streams) {
+                    *uniform = stream.unit_f32();
+                }
+                let columns = &mut columns[part.range.clone()];
+                categorical::log_softmax_of(columns);
+                let (chosen, chosen_log_probs) = categorical::sample_of(columns, &uniforms);
+                if i == 0 {
+                    actions.copy_from_slice(&chosen[..actions.len()]);
+                    log_probs.copy_from_slice(&chosen_log_probs[..log_probs.len()]);
+                    continue;
+                }
+                let size = part.range.len() as u32;
+                actions.iter_mut().zip(chosen).for_each(|(action, chosen)| *action = *action * size + chosen);
+                log_probs.iter_mut().zip(chosen_log_probs).for_each(|(sum, log_prob)| *sum += log_prob);
+            }
         }
     }
 
@@ -214,7 +227,7 @@ impl<S: Simd> HeadPass<'_, S> {
     #[inline(always)]
     pub fn log_prob(&self, row: usize, actions: &ActionRows, action: usize, w: &Workspace) -> f32 {
         match actions {
-            ActionRows::Discrete(actions) => self.numbers(row, w)[actions[action] as usize],
+            ActionRows::Discrete(actions) => self.layout.choices.log_prob(self.numbers(row, w), actions[action]),
             ActionRows::Continuous { rows, width } => {
                 gaussian::log_prob(self.numbers(row, w), self.log_stds(row, w), &rows[action * width..(action + 1) * width])
             }
@@ -241,7 +254,7 @@ impl<S: Simd> HeadPass<'_, S> {
         match actions {
             ActionRows::Discrete(actions) => {
                 for (row, index) in decisions.indices.iter().enumerate() {
-                    let log_prob = head[self.row(row)][actions[*index as usize] as usize];
+                    let log_prob = self.layout.choices.log_prob(&head[self.row(row)], actions[*index as usize]);
                     outputs[row] = PolicyOutput { log_prob, entropy: space.entropies[row], ..PolicyOutput::default() };
                 }
             }
@@ -290,14 +303,13 @@ impl<S: Simd> HeadPass<'_, S> {
                 for (row, index) in decisions.indices.iter().enumerate() {
                     let (log_probs, d) = (&head[self.row(row)], &mut delta[self.row(row)]);
                     if !self.layout.is_narrow() {
-                        categorical::backward(log_probs, actions[*index as usize] as usize, space.entropies[row], outputs[row], d);
+                        self.layout.choices.backward(log_probs, actions[*index as usize], space.entropies[row], outputs[row], d);
                     }
                     if let Some(old) = stored(decisions.old, *index) {
                         categorical::backward_kl(old, log_probs, outputs[row].kl_old, d);
                     }
                     if let Some(reference) = stored(decisions.reference, *index) {
-                        let divergence = categorical::kl(log_probs, reference);
-                        categorical::backward_kl_ref(log_probs, reference, divergence, outputs[row].kl_ref, d);
+                        self.layout.choices.backward_kl_ref(log_probs, reference, outputs[row].kl_ref, d);
                     }
                 }
             }
@@ -336,8 +348,20 @@ impl<S: Simd> HeadPass<'_, S> {
                 (chosen[i], d_log_probs[i], d_entropies[i]) = (actions[*index as usize], output.log_prob, output.entropy);
             }
             *square = [[0.0; 16]; 16];
-            let n = self.layout.actions;
-            categorical::backward_of(&log_probs[..n], probabilities, &chosen, entropies, (&d_log_probs, &d_entropies), square);
+            let slopes = (&d_log_probs, &d_entropies);
+            if self.layout.choices.is_one() {
+                categorical::backward_of(&log_probs[..self.layout.actions], probabilities, &chosen, entropies, slopes, square);
+            } else {
+                for part in self.layout.choices.parts() {
+                    let (own, own_probabilities) = (&log_probs[part.range.clone()], &probabilities[part.range.clone()]);
+                    let mut values = [0; 16];
+                    for i in 0..16 {
+                        values[i] = part.value(chosen[i]);
+                    }
+                    let entropies = categorical::entropy_of(own, own_probabilities);
+                    categorical::backward_of(own, own_probabilities, &values, &entropies, slopes, &mut square[part.range.clone()]);
+                }
+            }
             self.simd.transpose(square);
         }
     }
@@ -388,7 +412,7 @@ impl<S: Simd> HeadPass<'_, S> {
         let (head, delta) = tile.outputs_and_derivatives(self.layout.actor_head());
         if self.layout.head == Head::Categorical {
             for (row, weight) in weights.iter().enumerate() {
-                categorical::fisher(&head[self.row(row)], *weight, &mut delta[self.row(row)]);
+                self.layout.choices.fisher(&head[self.row(row)], *weight, &mut delta[self.row(row)]);
             }
             return;
         }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::layer::padded;
 use super::perceptron::Perceptron;
+use crate::choices::Choices;
 use crate::network::Actions;
 use crate::{ActionRows, Group, NetworkConfig};
 
@@ -24,7 +25,10 @@ pub(super) enum Head {
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub perceptron: Perceptron,
+    /// Width of the actor's last layer: the logits of all choices, or the dimensions.
     pub actions: usize,
+    /// The choices of discrete actions.
+    pub choices: Choices,
     pub head: Head,
     /// The hidden layers that actor and critic share.
     pub trunk: Range<usize>,
@@ -38,10 +42,11 @@ pub(super) struct Layout {
 
 impl Layout {
     pub fn new(config: &NetworkConfig, width: usize, actions: Actions) -> Self {
-        let (n, is_gaussian) = match actions {
-            Actions::Discrete(n) => (n, false),
-            Actions::Continuous(n) => (n, true),
+        let (n, choices) = match actions {
+            Actions::Discrete(choices) => (choices.logits(), choices),
+            Actions::Continuous(n) => (n, Choices::of(&[])),
         };
+        let is_gaussian = choices.parts().is_empty();
         let mut perceptron = Perceptron::new(config.activation, width, 0);
         let (shared, own) = if config.shared { (&config.hidden[..], &[][..]) } else { (&[][..], &config.hidden[..]) };
         let features = perceptron.chain(config, "trunk", None, shared, None);
@@ -54,7 +59,7 @@ impl Layout {
             (true, false) => Head::Gaussian { log_std },
             (true, true) => Head::Gsde { log_std },
         };
-        let mut layout = Self { perceptron, actions: n, head, trunk, actor, critic: 0..0, transposed: [0; 3] };
+        let mut layout = Self { perceptron, actions: n, choices, head, trunk, actor, critic: 0..0, transposed: [0; 3] };
         layout.perceptron.range.end += layout.log_std_rows() * padded(n);
         layout.perceptron.chain(config, "critic", features, own, Some(1));
         layout.critic = layout.actor.end..layout.perceptron.layers.len();
@@ -147,7 +152,7 @@ impl Layout {
         let Some(masks) = masks else { return };
         assert!(self.head == Head::Categorical, "masks: expected none for continuous actions");
         assert_eq!(masks.len(), rows * self.actions, "masks: expected {} entries for each of {rows} rows", self.actions);
-        if let Some(row) = masks.chunks_exact(self.actions).position(|row| !row.contains(&true)) {
+        if let Some(row) = masks.chunks_exact(self.actions).position(|row| !self.choices.are_possible(row)) {
             panic!("masks: expected at least one action in every row, got none in row {row}");
         }
     }

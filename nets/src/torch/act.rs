@@ -8,7 +8,7 @@ use super::actor_critic::ActorCritic;
 use super::common::behaviour_by_parameters;
 use super::parameters::{Views, to_device, to_host};
 use crate::policy::restore;
-use crate::{ActionRows, Actor, ActorState, Behaviour, Choice, categorical, gaussian};
+use crate::{ActionRows, Actor, ActorState, Behaviour, Choice, gaussian};
 use gradus_base::math::exp;
 
 /// The actor of an [`ActorCritic`].
@@ -90,7 +90,7 @@ impl<'a> RowActor<'a> {
         actions: &mut ActionRows,
         log_probs: &mut [f32],
     ) -> Result<(), TchError> {
-        let n = self.policy.outputs();
+        let (n, choices) = (self.policy.outputs(), self.policy.choices());
         if let (true, Choice::Sample(streams)) = (self.policy.has_gsde(), &mut *choice) {
             self.draw_noise(streams)?;
         }
@@ -98,8 +98,8 @@ impl<'a> RowActor<'a> {
         match actions {
             ActionRows::Discrete(actions) => {
                 for (row, numbers) in numbers.chunks_exact(n).enumerate() {
-                    let action = categorical::choose(numbers, choice, row);
-                    (actions[row], log_probs[row]) = (action as u32, numbers[action]);
+                    let action = choices.choose(numbers, choice, row);
+                    (actions[row], log_probs[row]) = (action, choices.log_prob(numbers, action));
                 }
             }
             ActionRows::Continuous { rows, .. } => {

@@ -12,6 +12,7 @@ use super::forward_backward::{Said, Slices, assert_batch, even_slices, forward_b
 use super::library::{open, use_threads};
 use super::parameters::{Parameters, Views, to_device, to_host};
 use super::raw::Shared;
+use crate::choices::Choices;
 use crate::network::Actions;
 use crate::{ActionRows, Activation, Batch, Behaviour, Device, NetworkConfig, NetworkError, Objective, Policy, Store, UpdatedGroups};
 use crate::{Precision, Sums, TorchConfig, cpu};
@@ -30,7 +31,7 @@ pub struct ActorCritic {
 /// The rows of a store on the device.
 pub(super) struct Rows {
     pub observations: Shared,
-    /// One number per discrete action, or one row per continuous action.
+    /// One number per discrete action, or one row per continuous action or action of several choices.
     pub actions: Shared,
     pub masks: Option<Shared>,
 }
@@ -64,10 +65,19 @@ impl ActorCritic {
         Ok(Self { config: config.clone(), torch: torch.clone(), width, actions: kind, parameters, fault })
     }
 
-    /// Number of discrete actions, or of dimensions of a continuous action.
+    /// Number of logits of discrete actions, or of dimensions of a continuous action.
     pub(super) fn outputs(&self) -> usize {
-        match self.actions {
-            Actions::Discrete(n) | Actions::Continuous(n) => n,
+        match &self.actions {
+            Actions::Discrete(choices) => choices.logits(),
+            Actions::Continuous(n) => *n,
+        }
+    }
+
+    /// The choices of discrete actions.
+    pub(super) fn choices(&self) -> Choices {
+        match &self.actions {
+            Actions::Discrete(choices) => choices.clone(),
+            Actions::Continuous(_) => Choices::of(&[]),
         }
     }
 
@@ -144,8 +154,8 @@ impl ActorCritic {
 
     /// Returns the distributions that the actor's last layer parameterises.
     pub(super) fn distribution(&self, views: &Views, heads: &Heads, masks: Option<&Tensor>) -> Result<Distribution, TchError> {
-        match self.actions {
-            Actions::Discrete(_) => Distribution::categorical(&heads.actor, masks),
+        match &self.actions {
+            Actions::Discrete(choices) => Distribution::of_choices(&heads.actor, masks, choices),
             Actions::Continuous(_) if self.config.gsde => {
                 Distribution::gsde(heads.actor.shallow_clone(), &heads.features, views.get("actor.log_std")?)
             }
@@ -165,7 +175,7 @@ impl ActorCritic {
             };
             let observations = to_device(rows, device)?.f_view([-1, width as i64])?.into();
             let actions = match &store.actions {
-                ActionRows::Discrete(actions) => to_device(&actions.iter().map(|a| i64::from(*a)).collect::<Vec<_>>(), device)?,
+                ActionRows::Discrete(actions) => to_device(&self.choices().places(actions), device)?.f_view(&self.choices().shape()[..])?,
                 ActionRows::Continuous { rows, width } => to_device(rows, device)?.f_view([-1, *width as i64])?,
                 ActionRows::OnDevice(_) => store.actions.not_here(),
             };
@@ -180,9 +190,9 @@ impl ActorCritic {
 
     /// Panics unless the actions match the head.
     pub(super) fn assert_actions(&self, actions: &ActionRows) {
-        let fits = match (actions, self.actions) {
+        let fits = match (actions, &self.actions) {
             (ActionRows::Discrete(_), Actions::Discrete(_)) => true,
-            (ActionRows::Continuous { width, .. }, Actions::Continuous(n)) => *width == n,
+            (ActionRows::Continuous { width, .. }, Actions::Continuous(n)) => width == n,
             // a policy with this head chose these actions on a device
             (ActionRows::OnDevice(_), _) => true,
             _ => false,
@@ -289,7 +299,7 @@ impl ActorCritic {
 
     /// Numbers per observation, and the number of actions if they are discrete.
     pub(super) fn reads_and_chooses(&self) -> (usize, Option<usize>) {
-        (self.width, if let Actions::Discrete(n) = self.actions { Some(n) } else { None })
+        (self.width, Some(self.outputs()).filter(|_| self.choices().is_one()))
     }
 
     /// Returns a function that computes log pi(a|s) of all discrete actions for observations on the device. It uses the current parameters
@@ -336,7 +346,7 @@ impl Policy for ActorCritic {
 
     fn distribution_width(&self) -> usize {
         match self.actions {
-            Actions::Discrete(n) => n,
+            Actions::Discrete(_) => self.outputs(),
             Actions::Continuous(n) => 2 * n,
         }
     }
@@ -370,6 +380,6 @@ impl Policy for ActorCritic {
 
     fn snapshot(&self) -> Box<dyn Policy> {
         let (parameters, fault) = (self.parameters.snapshot(), self.fault.clone());
-        Box::new(Self { config: self.config.clone(), torch: self.torch.clone(), parameters, fault, ..*self })
+        Box::new(Self { config: self.config.clone(), torch: self.torch.clone(), actions: self.actions.clone(), parameters, fault, ..*self })
     }
 }

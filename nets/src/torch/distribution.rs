@@ -4,6 +4,8 @@ use std::f64::consts::{E, PI};
 
 use tch::{Kind, TchError, Tensor};
 
+use crate::choices::{Choices, Part};
+
 /// Replaces smaller log-probabilities, such as the logarithm of 0, because a product of 0 and minus infinity is NaN.
 const NEVER: f64 = -1e4;
 /// Added to the variances of gSDE so that they are never 0.
@@ -25,6 +27,18 @@ impl Distribution {
         Ok(Distribution::Categorical { log_probs })
     }
 
+    /// Creates distributions over actions of these choices: each choice has its own logits.
+    pub fn of_choices(logits: &Tensor, allowed: Option<&Tensor>, choices: &Choices) -> Result<Self, TchError> {
+        if choices.is_one() {
+            return Self::categorical(logits, allowed);
+        }
+        let masked = allowed.map(|allowed| logits.f_masked_fill(&allowed.f_logical_not()?, f64::NEG_INFINITY)).transpose()?;
+        let logits = masked.as_ref().unwrap_or(logits);
+        let part = |Part { range, .. }: &Part| logits.f_narrow(-1, range.start as i64, range.len() as i64)?.f_log_softmax(-1, Kind::Float);
+        let parts = choices.parts().iter().map(part).collect::<Result<Vec<_>, _>>()?;
+        Ok(Distribution::Categorical { log_probs: Tensor::f_cat(&parts, -1)? })
+    }
+
     /// Creates distributions from means, and log standard deviations that do not depend on the state.
     pub fn gaussian(means: Tensor, log_stds: &Tensor) -> Result<Self, TchError> {
         let log_stds = log_stds.f_expand_as(&means)?;
@@ -40,9 +54,10 @@ impl Distribution {
         Ok(Distribution::Gaussian { means, log_stds: variances.f_log()?.f_mul_scalar(0.5)? })
     }
 
-    /// Returns log pi(a|s). `actions` has one number per discrete action, or one row per continuous action.
+    /// Returns log pi(a|s). `actions` has one number per discrete action, one row of places among the logits per action of several choices, or one row per continuous action.
     pub fn log_prob(&self, actions: &Tensor) -> Result<Tensor, TchError> {
         match self {
+            Distribution::Categorical { log_probs } if actions.dim() == 2 => sum(&log_probs.f_gather(-1, actions, false)?),
             Distribution::Categorical { log_probs } => log_probs.f_gather(-1, &actions.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1),
             Distribution::Gaussian { means, log_stds } => {
                 let z = actions.f_sub(means)?.f_mul(&log_stds.f_neg()?.f_exp()?)?;

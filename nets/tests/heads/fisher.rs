@@ -23,7 +23,7 @@ fn direction(policy: &mut ActorCritic, stream: &mut Stream) -> Vec<f32> {
 
 #[test]
 fn fisher_vector_products_match_differences_of_the_divergences_gradient() {
-    for kind in [Kind::Categorical, Kind::Masked, Kind::Gaussian] {
+    for kind in [Kind::Categorical, Kind::Masked, Kind::Several, Kind::SeveralMasked, Kind::Gaussian] {
         for case in cases(kind) {
             let Case { name, mut policy, store, indices, weights, mut old, .. } = case;
             policy.distributions(&store, &mut old);
@@ -64,7 +64,7 @@ fn fisher_vector_products_match_differences_of_the_divergences_gradient() {
 /// u' F v = v' F u, and v' F v is above 0. F v is 0 for the critic's parameters and for an empty batch.
 #[test]
 fn the_fisher_information_is_symmetric_positive_and_0_for_the_critic() {
-    for kind in [Kind::Categorical, Kind::Masked, Kind::Gaussian] {
+    for kind in [Kind::Categorical, Kind::Masked, Kind::Several, Kind::SeveralMasked, Kind::Gaussian] {
         for case in cases(kind) {
             let Case { name, mut policy, store, indices, weights, .. } = case;
             let batch = Batch::new(&indices, &weights);

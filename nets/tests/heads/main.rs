@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use gradus_base::random::{Purpose, Stream};
 use gradus_base::tensors::{Data, Tensor};
-use gradus_envs::Space;
+use gradus_envs::{Space, choices};
 use gradus_nets::cpu::ActorCritic;
 use gradus_nets::loss::Output;
 use gradus_nets::{
@@ -77,11 +77,28 @@ impl Objective for Recorder {
 enum Kind {
     Categorical,
     Masked,
+    Several,
+    SeveralMasked,
     Gaussian,
     Gsde,
 }
 
-const KINDS: [Kind; 4] = [Kind::Categorical, Kind::Masked, Kind::Gaussian, Kind::Gsde];
+const KINDS: [Kind; 6] = [Kind::Categorical, Kind::Masked, Kind::Several, Kind::SeveralMasked, Kind::Gaussian, Kind::Gsde];
+
+impl Kind {
+    fn is_discrete(self) -> bool {
+        !matches!(self, Kind::Gaussian | Kind::Gsde)
+    }
+
+    fn is_masked(self) -> bool {
+        matches!(self, Kind::Masked | Kind::SeveralMasked)
+    }
+
+    /// The number of values of each choice, of `n` logits.
+    fn sizes(self, n: usize) -> Vec<u32> {
+        if matches!(self, Kind::Several | Kind::SeveralMasked) { vec![n as u32 - 3, 1, 2] } else { vec![n as u32] }
+    }
+}
 
 struct Case {
     name: String,
@@ -121,23 +138,31 @@ impl Case {
         let stream = &mut Stream::new(1, Purpose::Environment, (rows * 100 + n * 10 + hidden.len()) as u64);
         let config =
             NetworkConfig { hidden: hidden.into(), activation: Activation::Tanh, shared, gsde: kind == Kind::Gsde, ..Default::default() };
-        let is_discrete = matches!(kind, Kind::Categorical | Kind::Masked);
-        let space = if is_discrete { Space::Discrete(n as u32) } else { Space::Box { low: vec![-1.0; n], high: vec![1.0; n] } };
+        let space = match &kind.sizes(n)[..] {
+            _ if !kind.is_discrete() => Space::Box { low: vec![-1.0; n], high: vec![1.0; n] },
+            [n] => Space::Discrete(*n),
+            sizes => Space::MultiDiscrete(sizes.to_vec()),
+        };
         let policy = network(&config, &space, stream);
         let decisions = (2 * rows).div_ceil(3);
         let observations = (0..(decisions + 1) * WIDTH).map(|_| uniform(stream, -2.0, 2.0)).collect();
         let mut actions = ActionRows::empty(&space);
         actions.resize(decisions);
         match &mut actions {
-            ActionRows::Discrete(actions) => actions.iter_mut().for_each(|a| *a = stream.below(n as u32)),
+            ActionRows::Discrete(actions) => actions.iter_mut().for_each(|a| *a = stream.below(space.elements().unwrap())),
             ActionRows::Continuous { rows, .. } => rows.iter_mut().for_each(|a| *a = uniform(stream, -2.0, 2.0)),
             ActionRows::OnDevice(_) => unreachable!("this engine has no device"),
         }
         let mut store = Store::new(WIDTH, observations, actions);
-        if kind == Kind::Masked {
+        if kind.is_masked() {
             // the mask allows the action taken and about half of the other actions
             let ActionRows::Discrete(actions) = &store.actions else { panic!("discrete") };
-            let masks = (0..decisions * n).map(|i| actions[i / n] as usize == i % n || stream.below(2) == 0).collect();
+            let mut masks = Vec::new();
+            for action in actions {
+                for (size, chosen) in space.sizes().iter().zip(choices(space.sizes(), *action)) {
+                    masks.extend((0..*size).map(|value| value == chosen || stream.below(2) == 0));
+                }
+            }
             store = store.with_masks(masks);
         }
         let (mut old, mut reference) = (Vec::new(), Vec::new());
@@ -172,7 +197,12 @@ fn cases(kind: Kind) -> Vec<Case> {
     shapes
         .into_iter()
         .map(|(hidden, shared, n, rows)| {
-            Case::new(kind, hidden, shared, n + usize::from(matches!(kind, Kind::Categorical | Kind::Masked)), rows)
+            let more = match kind {
+                Kind::Gaussian | Kind::Gsde => 0,
+                Kind::Categorical | Kind::Masked => 1,
+                Kind::Several | Kind::SeveralMasked => 4,
+            };
+            Case::new(kind, hidden, shared, n + more, rows)
         })
         .collect()
 }

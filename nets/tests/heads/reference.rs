@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use gradus_base::tensors::{Data, Tensor, Tensors};
+use gradus_envs::choices;
 use gradus_nets::{ActionRows, Store};
 
 use super::Kind;
@@ -63,13 +64,20 @@ impl Reference<'_> {
         match &self.store.actions {
             ActionRows::Discrete(actions) => {
                 let allowed = |j: usize| self.store.masks.as_ref().is_none_or(|masks| masks[index * n + j]);
-                let log_sum = (0..n).filter(|j| allowed(*j)).map(|j| head[j].exp()).sum::<f64>().ln();
-                let log_probs = (0..n).filter(|j| allowed(*j)).map(|j| (j, head[j] - log_sum));
-                let entropy = log_probs.clone().map(|(_, l)| -l * l.exp()).sum();
-                let old = |j: usize| f64::from(self.old[index * n + j]);
-                let kl = log_probs.clone().map(|(j, l)| old(j).exp() * (old(j) - l)).sum();
-                let kl_ref = log_probs.map(|(j, l)| l.exp() * (l - f64::from(self.reference[index * n + j]))).sum();
-                [head[actions[index] as usize] - log_sum, entropy, value, kl, kl_ref]
+                let (sizes, mut begin) = (self.kind.sizes(n), 0);
+                let [mut log_prob, mut entropy, mut kl, mut kl_ref] = [0.0; 4];
+                for (size, chosen) in sizes.iter().zip(choices(&sizes, actions[index])) {
+                    let own = begin..begin + *size as usize;
+                    let log_sum = own.clone().filter(|j| allowed(*j)).map(|j| head[j].exp()).sum::<f64>().ln();
+                    let log_probs = own.filter(|j| allowed(*j)).map(|j| (j, head[j] - log_sum));
+                    let old = |j: usize| f64::from(self.old[index * n + j]);
+                    entropy += log_probs.clone().map(|(_, l)| -l * l.exp()).sum::<f64>();
+                    kl += log_probs.clone().map(|(j, l)| old(j).exp() * (old(j) - l)).sum::<f64>();
+                    kl_ref += log_probs.map(|(j, l)| l.exp() * (l - f64::from(self.reference[index * n + j]))).sum::<f64>();
+                    log_prob += head[begin + chosen as usize] - log_sum;
+                    begin += *size as usize;
+                }
+                [log_prob, entropy, value, kl, kl_ref]
             }
             ActionRows::OnDevice(_) => unreachable!("this engine has no device"),
             ActionRows::Continuous { rows, width } => {
