@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use gradus::Config;
-use gradus::agents::{Preset, registry};
+use gradus::agents::{Preset, registry as agents};
+use gradus::envs::{EnvSpec, Space, registry};
 
 /// A preset that names a source, with that source's settings.
 struct Claim {
@@ -103,15 +104,21 @@ fn wrong(preset: &Preset, claim: &Claim, settings: &BTreeMap<String, String>) ->
 
 /// Returns the settings of a preset that are compared with its source.
 fn settings(preset: &Preset) -> BTreeMap<String, String> {
-    let config = Config::preset(preset.agent, preset.environment, Some(preset.name)).unwrap();
+    let config = Config::preset_in(preset.agent, &world(preset.environment), Some(preset.name)).unwrap();
     let sections = ["network.", "optimiser.", "wrappers.", &format!("{}.", preset.agent)];
     let counts =
         |key: &str| ["steps", "envs", "reference.coefficient"].contains(&key) || sections.iter().any(|section| key.starts_with(section));
     config.settings().into_iter().filter(|(key, _)| counts(key)).collect()
 }
 
+/// Returns the environment of a preset. Gymnasium's need Python; here their names are enough.
+fn world(environment: &str) -> EnvSpec {
+    let unit = || Space::Box { low: vec![-1.0], high: vec![1.0] };
+    registry::find(environment).unwrap_or_else(|_| EnvSpec::of_spaces(&format!("gym:{environment}"), unit(), unit()))
+}
+
 fn find(name: &str) -> Preset {
-    registry::presets().into_iter().find(|preset| file_name(preset) == name).unwrap_or_else(|| panic!("there is no preset {name}"))
+    agents::presets().into_iter().find(|preset| file_name(preset) == name).unwrap_or_else(|| panic!("there is no preset {name}"))
 }
 
 #[test]
@@ -128,7 +135,7 @@ fn a_preset_that_names_a_source_has_its_numbers_or_declares_the_difference() {
 #[test]
 fn a_preset_whose_first_line_names_a_source_has_a_table() {
     let claims = claims();
-    for preset in registry::presets().iter().filter(|preset| names_a_source(preset.text.lines().next().unwrap_or_default())) {
+    for preset in agents::presets().iter().filter(|preset| names_a_source(preset.text.lines().next().unwrap_or_default())) {
         let is_there = claims.iter().any(|claim| claim.preset == file_name(preset));
         assert!(
             is_there,
@@ -191,7 +198,7 @@ fn the_defaults_beside_stable_baselines3_are_the_ones_here() {
             agent = if there == "default in SB3" { named } else { String::new() };
             continue;
         }
-        let Ok(entry) = registry::find(&agent) else { continue };
+        let Ok(entry) = agents::find(&agent) else { continue };
         let world = if ["sac", "td3", "ddpg"].contains(&entry.name) { "pendulum" } else { "frozen-lake" };
         // an agent without a preset for any environment has the defaults of its settings
         let config = Config::preset(entry.name, world, Some("any")).or_else(|_| Config::preset(entry.name, "frozen-lake", None)).unwrap();

@@ -4,6 +4,7 @@ use gradus::agents::registry as agents;
 use gradus::agents::{Preset, Reached, reached_by};
 use gradus::config::effect::covers;
 use gradus::config::settings::explain;
+use gradus::config::spaces::{kinds, preset_environment};
 use gradus::envs::{names, registry};
 use gradus::{Config, Error, program_name};
 
@@ -42,9 +43,9 @@ pub(crate) fn run(what: Option<&str>) -> Result<u8, Error> {
 fn list_world(world: &gradus::envs::EnvSpec) -> Result<u8, Error> {
     presets(Some(&world.name))?;
     let presets = agents::presets();
-    let kind = if world.text.is_some() { "text" } else { "any" };
-    let has_preset =
-        |name: &str| presets.iter().any(|preset| preset.agent == name && [world.name.as_str(), kind].contains(&preset.environment));
+    let (own, kinds) = (preset_environment(&world.name), kinds(world));
+    let fits = |environment: &str| environment == own || kinds.contains(&environment);
+    let has_preset = |name: &str| presets.iter().any(|preset| preset.agent == name && fits(preset.environment));
     let accepts = |name: &str| {
         let config = Config::preset(name, &world.name, None);
         config.is_ok_and(|config| config.world().is_ok_and(|world| config.build(&world).is_ok()))
@@ -104,18 +105,18 @@ fn list_names_of_presets() {
 
 /// Explains the presets of an agent or on an environment, or all.
 pub(crate) fn presets(of: Option<&str>) -> Result<u8, Error> {
-    let found =
-        of.map(|name| agents::find(name).map(|agent| agent.name.to_owned()).or_else(|_| registry::find(name).map(|world| world.name)));
-    let of = found.transpose()?;
-    let kind = of.as_deref().and_then(|name| registry::find(name).ok()).map(|world| if world.text.is_some() { "text" } else { "any" });
+    let agent = of.and_then(|name| agents::find(name).ok());
+    let world = of.filter(|_| agent.is_none()).map(registry::find).transpose()?;
+    let of = agent.map(|agent| agent.name.to_owned()).or(world.as_ref().map(|world| preset_environment(&world.name).into_owned()));
+    let kinds = world.as_ref().map_or(&[][..], kinds);
     // a preset for any environment is one for those that its agent accepts
-    let accepts = |agent: &str, environment: &str| {
-        let config = Config::preset(agent, environment, None);
-        config.is_ok_and(|config| config.world().is_ok_and(|world| config.build(&world).is_ok()))
+    let accepts = |agent: &str| {
+        let config = world.as_ref().map(|world| Config::preset_in(agent, world, None));
+        config.is_some_and(|config| config.is_ok_and(|config| config.world().is_ok_and(|world| config.build(&world).is_ok())))
     };
     let is_meant = |preset: &Preset| match of.as_deref() {
         Some(of) if of == preset.agent || of == preset.environment => true,
-        Some(of) => kind == Some(preset.environment) && accepts(preset.agent, of),
+        Some(_) => kinds.contains(&preset.environment) && accepts(preset.agent),
         None => true,
     };
     for preset in agents::presets().into_iter().filter(is_meant) {

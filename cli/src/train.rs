@@ -7,6 +7,7 @@ use clap::Args;
 use gradus::agents::ConfigError;
 use gradus::agents::registry as agents;
 use gradus::config::parse_steps;
+use gradus::config::spaces::about_defaults;
 use gradus::envs::{gym, registry};
 use gradus::numbers::{rate, short};
 use gradus::{Config, Error, Run, Show, program_name};
@@ -208,6 +209,11 @@ fn announce(arguments: &Train, run: &Run, was_finished: bool) {
         && !known.left_out.is_empty()
     {
         say(format!("left out of the observations: {}", known.left_out.join(", ")));
+    }
+    if let (None, None, Ok(world)) = (&arguments.preset, &arguments.resume, registry::find(env))
+        && let Some(about) = about_defaults(config, &world)
+    {
+        say(about);
     }
     let two_digits = |x: &f64| format!("{x:.1e}").parse().unwrap_or(*x);
     let jump = |(name, before, now): &(String, f64, f64)| format!("{name} jumps from {} to {}", two_digits(before), two_digits(now));

@@ -10,6 +10,7 @@ mod network;
 mod presets;
 mod reward;
 pub mod settings;
+pub mod spaces;
 mod text;
 
 use gradus_agents::{AgentSettings, OptimiserConfig, Preset, ReferenceConfig, registry as agents};
@@ -112,8 +113,8 @@ impl Config {
     }
 
     /// Returns the preset `name` of `agent` on `environment` (the Gradus or the Gymnasium name). Without a name, returns the preset
-    /// `default`, or the default settings if there is no such preset. The presets of `text` fit every text task, those of `any` every other
-    /// environment; an environment's own preset of the same name replaces them. The name `any` stands for the default of an environment without presets of its own.
+    /// `default`, or the default settings if there is no such preset. The presets of `text` fit every text task, those of `continuous` the
+    /// environments of Gymnasium with continuous actions, those of `any` every environment but texts; an environment's own preset of the same name replaces them. The name `any` stands for the default of an environment without presets of its own.
     ///
     /// ```
     /// let config = gradus::Config::preset("ppo", "CartPole-v1", Some("cleanrl"))?;
@@ -121,15 +122,22 @@ impl Config {
     /// # Ok::<(), gradus::Error>(())
     /// ```
     pub fn preset(agent: &str, environment: &str, name: Option<&str>) -> Result<Self, Error> {
+        // an unknown agent is reported before an unknown environment
         let entry = agents::find(agent)?;
-        let world = registry::find(environment)?;
-        let others = Config::for_world(&world);
-        let (agent, environment) = (entry.name, world.name);
+        Self::preset_in(entry.name, &registry::find(environment)?, name)
+    }
+
+    /// As [`preset`](Config::preset), in an environment that the caller has.
+    pub fn preset_in(agent: &str, world: &EnvSpec, name: Option<&str>) -> Result<Self, Error> {
+        let entry = agents::find(agent)?;
+        let others = Config::for_world(world);
+        let (agent, environment) = (entry.name, world.name.clone());
         let all = agents::presets();
         let of = |environment: &str| {
             all.iter().filter(|preset| (preset.agent, preset.environment) == (agent, environment)).collect::<Vec<&Preset>>()
         };
-        let (own, common) = (of(&environment), of(if world.text.is_some() { "text" } else { "any" }));
+        let own = of(&spaces::preset_environment(&environment));
+        let common: Vec<&Preset> = spaces::kinds(world).iter().flat_map(|kind| of(kind)).collect();
         let wanted = name.unwrap_or("default");
         let config = Config { agent: agent.into(), environment, algorithm: entry.defaults(), ..others };
         // the one that an environment without presets has
@@ -139,8 +147,8 @@ impl Config {
         let common = common.into_iter().filter(|preset| own.iter().all(|other| other.name != preset.name));
         let presets: Vec<&Preset> = own.iter().copied().chain(common).collect();
         match presets.iter().find(|preset| preset.name == wanted) {
-            Some(preset) => config.with_preset(preset),
-            None if name.is_none() => Ok(config),
+            Some(preset) => config.with_preset(preset).map(|config| spaces::adapted(config, world)),
+            None if name.is_none() => Ok(spaces::adapted(config, world)),
             None => {
                 let known: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
                 let none = || format!("{agent} has no presets for {}", config.environment);

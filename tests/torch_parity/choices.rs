@@ -30,7 +30,8 @@ fn ten_updates_agree() {
     let mut others = Vec::new();
     network.policy(&world, 8).unwrap().distributions(&store, &mut others);
     let indices: Vec<u32> = (0..rows as u32).collect();
-    let batch = Batch { old: Some(&others), reference: Some(&others), ..Batch::new(&indices, &vec![1.0 / rows as f32; rows]) };
+    let weights = vec![1.0 / rows as f32; rows];
+    let batch = Batch { old: Some(&others), reference: Some(&others), ..Batch::new(&indices, &weights) };
     for update in 0..10 {
         for (what, (a, b)) in ["values", "log_probs", "distributions"]
             .iter()

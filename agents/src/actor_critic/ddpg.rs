@@ -43,7 +43,8 @@ impl AgentConfig for DdpgConfig {
     const NAME: &'static str = "ddpg";
     const ABOUT: &'static str = "deep deterministic policy gradient: Q-learning for continuous actions";
     const PRESETS: &'static [Preset] = preset_files!["ddpg":
-        "pendulum" "default" "sb3" "cleanrl"; "mountain-car-continuous" "default"; "any" "default"
+        "pendulum" "default" "sb3" "cleanrl"; "mountain-car-continuous" "default"; "any" "default"; "LunarLanderContinuous-v3" "default";
+        "BipedalWalker-v3" "default"
     ];
     const HAS_ACTOR_CRITIC: bool = false;
 

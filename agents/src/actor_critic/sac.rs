@@ -52,7 +52,8 @@ impl AgentConfig for SacConfig {
     const NAME: &'static str = "sac";
     const ABOUT: &'static str = "soft actor-critic: maximises return and entropy, off-policy";
     const PRESETS: &'static [Preset] = preset_files!["sac":
-        "pendulum" "default" "sb3" "cleanrl"; "mountain-car-continuous" "default"; "any" "default"
+        "pendulum" "default" "sb3" "cleanrl"; "mountain-car-continuous" "default"; "any" "default"; "LunarLanderContinuous-v3" "default";
+        "BipedalWalker-v3" "default"
     ];
     const HAS_ACTOR_CRITIC: bool = false;
     const MEANINGS: &'static [&'static str] = &["log_std_bounds"];

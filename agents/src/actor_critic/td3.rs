@@ -49,7 +49,8 @@ impl AgentConfig for Td3Config {
     const NAME: &'static str = "td3";
     const ABOUT: &'static str = "twin delayed DDPG: two critics, delayed actor, smoothed targets";
     const PRESETS: &'static [Preset] = preset_files!["td3":
-        "pendulum" "default" "sb3" "cleanrl"; "mountain-car-continuous" "default"; "any" "default"
+        "pendulum" "default" "sb3" "cleanrl"; "mountain-car-continuous" "default"; "any" "default"; "LunarLanderContinuous-v3" "default";
+        "BipedalWalker-v3" "default"
     ];
     const HAS_ACTOR_CRITIC: bool = false;
 

@@ -61,8 +61,8 @@ impl AgentConfig for A2cConfig {
     const NAME: &'static str = "a2c";
     const ABOUT: &'static str = "advantage actor-critic: n-step or GAE advantages, one step per rollout";
     const PRESETS: &'static [Preset] = preset_files!["a2c":
-        "cartpole" "default"; "mountain-car" "default"; "mountain-car-continuous" "default"; "acrobot" "default";
-        "pendulum" "default"
+        "cartpole" "default"; "mountain-car" "default"; "mountain-car-continuous" "default"; "acrobot" "default"; "pendulum" "default";
+        "LunarLander-v3" "default"; "LunarLanderContinuous-v3" "default"; "BipedalWalker-v3" "default"; "continuous" "default"
     ];
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {

@@ -93,8 +93,8 @@ impl AgentConfig for TrpoConfig {
     const NAME: &'static str = "trpo";
     const ABOUT: &'static str = "trust region policy optimisation: natural gradient and line search";
     const PRESETS: &'static [Preset] = preset_files!["trpo":
-        "cartpole" "default"; "mountain-car" "default"; "mountain-car-continuous" "default"; "acrobot" "default";
-        "pendulum" "default"
+        "cartpole" "default"; "mountain-car" "default"; "mountain-car-continuous" "default"; "acrobot" "default"; "pendulum" "default";
+        "LunarLander-v3" "default"; "LunarLanderContinuous-v3" "default"; "BipedalWalker-v3" "default"; "continuous" "default"
     ];
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {

@@ -73,7 +73,8 @@ impl AgentConfig for DqnConfig {
     const NAME: &'static str = "dqn";
     const ABOUT: &'static str = "deep Q-network: replay buffer, target network; double, dueling, n-step, prioritised";
     const PRESETS: &'static [Preset] = preset_files!["dqn":
-        "cartpole" "default" "zoo" "cleanrl" "sb3"; "acrobot" "default" "cleanrl"; "mountain-car" "default" "cleanrl"; "any" "default"
+        "cartpole" "default" "zoo" "cleanrl" "sb3"; "acrobot" "default" "cleanrl"; "mountain-car" "default" "cleanrl"; "any" "default";
+        "LunarLander-v3" "default"
     ];
     const HAS_ACTOR_CRITIC: bool = false;
 

@@ -41,8 +41,9 @@ settings! {
 impl AgentConfig for QrDqnConfig {
     const NAME: &'static str = "qr-dqn";
     const ABOUT: &'static str = "quantile-regression DQN: learns the distribution of the return";
-    const PRESETS: &'static [Preset] =
-        preset_files!["qr-dqn": "cartpole" "default"; "acrobot" "default"; "mountain-car" "default"; "any" "default"];
+    const PRESETS: &'static [Preset] = preset_files!["qr-dqn":
+        "cartpole" "default"; "acrobot" "default"; "mountain-car" "default"; "any" "default"; "LunarLander-v3" "default"
+    ];
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
