@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use crate::bandits::{Bandit, ContextualBandit};
 use crate::tabular::{TableEnv, Tabular};
 use crate::text::{TargetSum, TextWorld};
+use crate::wrappers::{NormaliseObservation, NormalisedBatch, RunningStatistics};
 use crate::{Action, Autoreset, Batch, Env, EnvError, ScalarBatch, Space, Starts, Step, TimeLimit, VecEnv};
 use gradus_base::panics;
 
@@ -197,10 +198,24 @@ impl EnvSpec {
         Self { one: made.one, many: made.many, wrappers, tensor_spec: None, model: None, states: None, ..self }
     }
 
+    /// Normalises the observations by frozen statistics, as [`NormaliseObservation`] does. Vectors still step together.
+    pub fn normalised(self, statistics: Arc<RunningStatistics>, clip: f32) -> Self {
+        let (many, of_rows) = (self.many.clone(), statistics.clone());
+        let made = self.wrapped(move |env| NormaliseObservation::new(env, statistics.clone(), clip));
+        let batch = move |n| -> Box<dyn Batch> { Box::new(NormalisedBatch::new(many(n), of_rows.clone(), clip)) };
+        Self { many: Arc::new(batch), ..made }
+    }
+
     /// Makes vectors step their environments one after the other, which is slower and gives the same numbers.
     pub fn scalar(self) -> Self {
         let one = self.one.clone();
         Self { many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| one()).collect()))), ..self }
+    }
+
+    /// Says that episodes cannot be saved and continued, because their state is elsewhere: in another process, in a simulator. A run that is resumed begins
+    /// new ones, and an evaluation makes few environments.
+    pub fn without_saving(self) -> Self {
+        Self { can_be_saved: false, ..self }
     }
 
     /// Whether episodes can be saved and continued. Otherwise a run that is resumed begins new ones.
@@ -255,6 +270,12 @@ impl EnvSpec {
         self.max_episode_steps.map_or(MAX_EPISODE_STEPS, |limit| limit.max(MAX_EPISODE_STEPS))
     }
 
+    /// Makes `n` environments that step together, whose first episodes have not begun.
+    pub fn batch(&self, n: usize) -> Result<Box<dyn Batch>, EnvError> {
+        self.checked_env()?;
+        self.making(|| (self.many)(n))
+    }
+
     /// Makes the environments `ids` of the run with seed `seed`, with [`Autoreset::SameStep`].
     pub fn vec_env(&self, ids: Range<usize>, seed: u64) -> Result<VecEnv, EnvError> {
         self.vec_env_with(ids, seed, Autoreset::SameStep)
@@ -262,8 +283,7 @@ impl EnvSpec {
 
     /// As [`vec_env`](EnvSpec::vec_env), with the given starts and autoreset mode.
     pub fn vec_env_with(&self, ids: Range<usize>, starts: impl Into<Starts>, autoreset: Autoreset) -> Result<VecEnv, EnvError> {
-        self.checked_env()?;
-        let batch = self.making(|| (self.many)(ids.len()))?;
+        let batch = self.batch(ids.len())?;
         VecEnv::of_world(&self.name, batch, ids, starts.into(), autoreset).map(|envs| envs.that_can_be_saved(self.can_be_saved))
     }
 

@@ -28,6 +28,7 @@ mod time_limit;
 pub use action_mask::ActionMask;
 pub use clip_reward::ClipReward;
 pub use frame_stack::FrameStack;
+pub(crate) use normalise::NormalisedBatch;
 pub use normalise::{NormaliseObservation, ReturnStatistics};
 pub use one_hot::OneHot;
 pub use statistics::RunningStatistics;

@@ -6,8 +6,8 @@ use gradus_testing::golden;
 
 use golden::numbers;
 use gradus_base::random::{Purpose, Stream};
-use gradus_envs::Ending;
-use gradus_envs::wrappers::{ReturnStatistics, RunningStatistics};
+use gradus_envs::wrappers::{NormaliseObservation, ReturnStatistics, RunningStatistics};
+use gradus_envs::{Actions, Ending, registry};
 use serde_json::Value;
 
 fn close(got: &[f64], expected: &[f64], tolerance: f64) -> bool {
@@ -166,4 +166,26 @@ fn rewards_are_divided_and_clipped_but_not_shifted() {
     known.load(&[100.0, 7.0, 0.25, 0.0]).unwrap();
     assert!((known.normalise(3.0, 10.0) - 6.0).abs() < 1e-6);
     assert_eq!((known.normalise(0.0, 10.0), known.normalise(30.0, 10.0), known.normalise(-30.0, 10.0)), (0.0, 10.0, -10.0));
+}
+
+/// Vectors that step together give the numbers of the wrapper around each environment, in ended episodes too.
+#[test]
+fn vectors_are_normalised_as_single_environments_are() {
+    let mut statistics = RunningStatistics::new(4);
+    statistics.update(&[0.1, 1.0, -0.05, -0.7, 0.3, -1.5, 0.1, 0.9, -0.2, 0.2, 0.02, 1.1]);
+    let statistics = std::sync::Arc::new(statistics);
+    let (plain, of_each) = (registry::find("cartpole").unwrap(), statistics.clone());
+    let each = plain.clone().wrapped(move |env| NormaliseObservation::new(env, of_each.clone(), 2.0));
+    let [mut together, mut alone] = [plain.normalised(statistics, 2.0), each].map(|world| world.vec_env(3..10, 5).unwrap());
+    assert_eq!(together.observation_space(), alone.observation_space());
+    let mut ended = 0;
+    for t in 0..200 {
+        assert_eq!(together.observation_rows(), alone.observation_rows(), "step {t}");
+        let actions: Vec<u32> = (0..7).map(|i| u32::from((t * 5 + i * 3) % 7 < 3)).collect();
+        let (a, b) =
+            (together.step(Actions::Discrete(&actions)).unwrap().clone(), alone.step(Actions::Discrete(&actions)).unwrap().clone());
+        ended += a.finished.len();
+        assert_eq!(format!("{a:?}"), format!("{b:?}"), "step {t}");
+    }
+    assert!(ended > 10, "{ended} episodes");
 }

@@ -10,6 +10,7 @@ use gradus_base::threads;
 use gradus_envs::{Ending, Env, EnvError, EnvSpec, Finished, Space, UNWRITTEN, VecEnv, unwritten};
 use gradus_nets::{Behaviour, Sampling};
 
+use crate::turns::{MOST, Turns};
 use crate::{ActiveRows, Decisions, Environments, act, actors, split};
 
 /// A finished episode.
@@ -45,6 +46,13 @@ pub fn play_episodes(
     let max_concurrent = max_concurrent.div_ceil(shards.len());
     let results = threads::map(&mut shards, |_, ids| {
         let mut streams: Vec<Stream> = ids.clone().map(stream).collect();
+        if !world.can_be_saved() {
+            // environments in another process
+            let most = if max_concurrent == 0 { MOST } else { max_concurrent.min(MOST) };
+            let active = ActiveRows::concurrent(&mut streams, most);
+            let mut turns = Turns::begin(world, ids.start, &seeds[ids.clone()], active.rows().len())?;
+            return act(policy, &mut turns, active, sampling).map(|()| turns.played);
+        }
         let active = ActiveRows::concurrent(&mut streams, max_concurrent);
         let mut episodes = Episodes::new(world, ids.start, &seeds[ids.clone()], active.rows().len())?;
         let played = panics::catch(|| {

@@ -39,6 +39,7 @@ mod generate;
 mod inputs;
 mod normaliser;
 mod predict;
+mod turns;
 mod wrappers;
 
 use std::ops::Range;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use gradus_agents::Scaling;
 use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_f64, get_u64, named};
-use gradus_envs::wrappers::{NormaliseObservation, ReturnStatistics, RunningStatistics};
+use gradus_envs::wrappers::{ReturnStatistics, RunningStatistics};
 use gradus_envs::{Ending, EnvError, EnvSpec};
 
 use crate::WrapperConfig;
@@ -102,10 +102,7 @@ impl Normaliser {
     /// Returns `world` with observations normalised by the current statistics, which are no longer updated.
     pub fn frozen(&self, world: &EnvSpec) -> EnvSpec {
         match &self.observations {
-            Some(statistics) => {
-                let statistics = statistics.clone();
-                world.clone().wrapped(move |env| NormaliseObservation::new(env, statistics.clone(), CLIP))
-            }
+            Some(statistics) => world.clone().normalised(statistics.clone(), CLIP),
             None => world.clone(),
         }
     }

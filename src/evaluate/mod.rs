@@ -179,7 +179,7 @@ pub fn evaluate(policy: &dyn Behaviour, world: &EnvSpec, episodes: usize, seed: 
     let problems = list.as_ref().map(|(text, list)| Problems::of(world, text, (list.seeds.len(), episodes), list.is_whole));
     let sampling = mode.sampling();
     let stream = |id: usize| Stream::new(key, Purpose::Evaluation, 1 + id as u64);
-    let outcomes = threads::with_default(|| match is_text(world) {
+    let outcomes = threads::with_default(|| match is_text(world) || !world.can_be_saved() {
         true => {
             let of_episodes = || (0..episodes as u64).map(|id| episode_seed(key, id, 0)).collect();
             let seeds = list.map_or_else(of_episodes, |(_, list)| list.seeds);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{RunningStatistics, pass_through};
-use crate::{Action, Ending, Env, EnvError, Space, Step};
+use crate::{Action, Actions, Batch, Ending, Env, EnvError, Space, Step};
 
 /// Normalises observations to mean 0 and variance 1 (Gymnasium's `NormalizeObservation` with `update_running_mean = False`).
 ///
@@ -64,6 +64,94 @@ impl<E: Env> Env for NormaliseObservation<E> {
         self.env.start_from(state, observation)?;
         self.statistics.normalise_rows(observation, self.clip);
         Ok(())
+    }
+}
+
+/// As [`NormaliseObservation`], for copies that step together.
+pub(crate) struct NormalisedBatch {
+    batch: Box<dyn Batch>,
+    statistics: Arc<RunningStatistics>,
+    clip: f32,
+}
+
+impl NormalisedBatch {
+    pub(crate) fn new(batch: Box<dyn Batch>, statistics: Arc<RunningStatistics>, clip: f32) -> Self {
+        Self { batch, statistics, clip }
+    }
+}
+
+impl Batch for NormalisedBatch {
+    fn len(&self) -> usize {
+        self.batch.len()
+    }
+
+    fn observation_space(&self) -> Space {
+        let width = self.statistics.width();
+        Space::Box { low: vec![-self.clip; width], high: vec![self.clip; width] }
+    }
+
+    fn action_space(&self) -> Space {
+        self.batch.action_space()
+    }
+
+    fn current(&self) -> usize {
+        self.batch.current()
+    }
+
+    fn reset(&mut self, env: usize, seed: u64, observation: &mut [f32]) {
+        self.batch.reset(env, seed, observation);
+        self.statistics.normalise_rows(observation, self.clip);
+    }
+
+    fn reset_many(&mut self, envs: &[usize], seeds: &[u64], observations: &mut [f32]) {
+        self.batch.reset_many(envs, seeds, observations);
+        let width = self.statistics.width();
+        for env in envs {
+            self.statistics.normalise_rows(&mut observations[env * width..(env + 1) * width], self.clip);
+        }
+    }
+
+    fn step(&mut self, actions: Actions<'_>, finished: &[bool], observations: &mut [f32], rewards: &mut [f32], endings: &mut [Ending]) {
+        self.batch.step(actions, finished, observations, rewards, endings);
+        for (row, _) in observations.chunks_exact_mut(self.statistics.width()).zip(finished).filter(|(_, finished)| !**finished) {
+            self.statistics.normalise_rows(row, self.clip);
+        }
+    }
+
+    fn reseed(&mut self, env: usize, seed: u64) {
+        self.batch.reseed(env, seed);
+    }
+
+    fn action_mask(&self, env: usize, mask: &mut [bool]) -> bool {
+        self.batch.action_mask(env, mask)
+    }
+
+    fn ends_step(&self, env: usize) -> bool {
+        self.batch.ends_step(env)
+    }
+
+    fn score_names(&self) -> Vec<String> {
+        self.batch.score_names()
+    }
+
+    fn scores(&self, env: usize, scores: &mut [f64]) {
+        self.batch.scores(env, scores);
+    }
+
+    fn fault(&self, env: usize) -> Option<String> {
+        self.batch.fault(env)
+    }
+
+    fn save(&self, env: usize) -> Vec<u64> {
+        self.batch.save(env)
+    }
+
+    fn load(&mut self, env: usize, state: &[u64]) -> Result<(), EnvError> {
+        self.batch.load(env, state)
+    }
+
+    fn announce(&mut self, env: usize, seed: u64) {
+        self.batch.announce(env, seed);
     }
 }
 
