@@ -40,13 +40,19 @@ impl Description {
             Some(PROTOCOL) => {}
             _ => return Err(format!("expected a worker of protocol {PROTOCOL}, got {}", json["protocol"])),
         }
-        let width = number(json, "width")? as usize;
-        let observation_space = Space::Box { low: bounds(json, "low", width)?, high: bounds(json, "high", width)? };
+        let width = |json: &Json| {
+            number(json, "width").and_then(|width| match width {
+                1..=WIDEST => Ok(width as usize),
+                _ => Err(format!("the worker's description: width: expected 1 to {WIDEST} numbers, got {width}")),
+            })
+        };
+        let own_width = width(json)?;
+        let observation_space = Space::Box { low: bounds(json, "low", own_width)?, high: bounds(json, "high", own_width)? };
         let actions = &json["actions"];
         let action_space = match actions["kind"].as_str() {
             Some("discrete") => Space::Discrete(u32::try_from(number(actions, "n")?).map_err(|_| unexpected("actions"))?),
             Some("box") => {
-                let width = number(actions, "width")? as usize;
+                let width = width(actions)?;
                 Space::Box { low: bounds(actions, "low", width)?, high: bounds(actions, "high", width)? }
             }
             Some("multi_discrete") => {
@@ -56,6 +62,7 @@ impl Description {
             }
             _ => return Err(unexpected("actions")),
         };
+        observation_space.check("observations")?;
         action_space.check("actions")?;
         let texts = |json: &Json| json.as_str().map(Into::into);
         let list = |what: &str| json[what].as_array().ok_or_else(|| unexpected(what));
@@ -77,6 +84,9 @@ impl Description {
     }
 }
 
+/// The most numbers of an observation or an action.
+const WIDEST: u64 = 1 << 28;
+
 /// Bounds of a box: one number for all of its dimensions, or one for each. Infinities are texts.
 fn bounds(json: &Json, what: &str, width: usize) -> Result<Vec<f32>, String> {
     let unexpected = || format!("the worker's description: {what}: expected {width} numbers");
@@ -86,5 +96,75 @@ fn bounds(json: &Json, what: &str, width: usize) -> Result<Vec<f32>, String> {
         [one] => Ok(vec![one; width]),
         _ if numbers.len() == width => Ok(numbers),
         _ => Err(unexpected()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gradus_base::random::{Purpose, Stream};
+    use serde_json::json;
+
+    use super::*;
+
+    fn valid() -> Json {
+        json!({
+            "protocol": PROTOCOL, "class": "Env", "width": 3, "low": [-1.0, "-inf", 0], "high": [1.0], "is_byte": false, "states": null,
+            "actions": {"kind": "multi_discrete", "sizes": [3, 2]}, "parts": [["a", 3]], "left_out": ["b"], "versions": {"python": "3.12.0"},
+            "max_episode_steps": 20, "reward_threshold": 1.5, "executable": "python"
+        })
+    }
+
+    /// Replaces or removes one value at a random place.
+    fn damage(json: &mut Json, stream: &mut Stream) {
+        let below = |stream: &mut Stream, n: usize| stream.below(n.max(1) as u32) as usize;
+        let children = match json {
+            Json::Object(all) => all.len(),
+            Json::Array(all) => all.len(),
+            _ => 0,
+        };
+        if children > 0 && stream.below(3) > 0 {
+            let i = below(stream, children);
+            match json {
+                Json::Object(all) => damage(all.values_mut().nth(i).unwrap(), stream),
+                Json::Array(all) => damage(&mut all[i], stream),
+                _ => {}
+            }
+            return;
+        }
+        let others = [
+            json!(null),
+            json!(-1),
+            json!(0),
+            json!(1e300),
+            json!(u64::MAX),
+            json!("box"),
+            json!("nan"),
+            json!([]),
+            json!([[]]),
+            json!({}),
+            json!(true),
+            json!("inf"),
+        ];
+        *json = others[below(stream, others.len())].clone();
+    }
+
+    /// No answer of a worker, however wrong, is a panic or an absurd allocation.
+    #[test]
+    fn damaged_descriptions_are_errors_of_one_line() {
+        assert!(Description::parse(&valid()).is_ok());
+        let mut stream = Stream::new(1, Purpose::Environment, 0);
+        let (mut wrong, mut right) = (0, 0);
+        for _ in 0..20_000 {
+            let mut json = valid();
+            (0..=stream.below(3)).for_each(|_| damage(&mut json, &mut stream));
+            match Description::parse(&json) {
+                Ok(_) => right += 1,
+                Err(problem) => {
+                    assert!(!problem.contains('\n') && problem.len() < 300, "{problem}");
+                    wrong += 1;
+                }
+            }
+        }
+        assert!(wrong > 5000 && right > 500, "{wrong} wrong and {right} right");
     }
 }

@@ -1,5 +1,10 @@
 """Steps environments of Gymnasium for a program of Gradus. Both ends speak the protocol of docs/gym-protocol.md."""
 
+import sys
+
+# `python -c` looks into the current folder first: a file there named like a module of Python's must not take its place
+sys.path = [path for path in sys.path if path] + [""]
+
 import ast
 import json
 import math
@@ -8,7 +13,6 @@ import os
 import platform
 import signal
 import struct
-import sys
 import threading
 import time
 import traceback
@@ -27,6 +31,10 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)
 MODULES = {"ALE": "ale_py", "MiniGrid": "minigrid", "BabyAI": "minigrid"}
 
 
+class Closed(BaseException):
+    """The program has ended, or needs this process no more."""
+
+
 class Problem(Exception):
     """What is wrong, in one line for the user."""
 
@@ -34,6 +42,8 @@ class Problem(Exception):
 # Seconds for which a process looks for the other one's byte before it sleeps: waking up takes some twenty microseconds, as long as a step of a
 # small environment. Where the last answer took longer, it sleeps at once.
 SPIN = 100e-6
+# seconds that closing environments may take
+CLOSING = 5
 give_way = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
@@ -42,7 +52,7 @@ def receive(n):
     while len(data) < n:
         part = os.read(requests, n - len(data))
         if not part:
-            os._exit(0)  # the program has ended
+            raise Closed
         data += part
     return data
 
@@ -61,6 +71,20 @@ def leave_with_parent(parent):
     """Ends this process when its parent has ended, also while an environment does not return."""
     while os.getppid() == parent:
         time.sleep(1.0)
+    time.sleep(CLOSING)
+    os._exit(0)
+
+
+def close(envs):
+    """Closes environments, which may have a file to finish (a video), within `CLOSING` seconds, and ends this process."""
+    if hasattr(signal, "alarm"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(CLOSING)
+    for env in envs:
+        try:
+            env.close()
+        except (Exception, SystemExit):
+            pass
     os._exit(0)
 
 
@@ -254,6 +278,7 @@ def package_version(package):
 class Worker:
     def __init__(self):
         self.envs, self.frame, self.turns, self.is_quick, self.calls_seen = [], None, None, False, 0
+        self.spare = None
 
     def describe(self, request):
         """Makes one environment, and says what it is."""
@@ -520,6 +545,13 @@ class Worker:
 def main():
     worker = Worker()
     threading.Thread(target=leave_with_parent, args=(os.getppid(),), daemon=True).start()
+    try:
+        serve(worker)
+    except Closed:
+        close([env for env in [*worker.envs, worker.spare] if env is not None])
+
+
+def serve(worker):
     while True:
         command = worker.wait()
         worker.now = None

@@ -27,6 +27,9 @@ const LIMIT: &str = "GRADUS_GYM_SECONDS";
 /// How long to look for an answer before sleeping. The same time is in `worker.py`, with the reason.
 const SPIN: Duration = Duration::from_micros(100);
 
+/// How long a worker may take to close its environments.
+const CLOSING: Duration = Duration::from_secs(5);
+
 /// The kind of an answer, and its text.
 type Answer = (u8, Vec<u8>);
 
@@ -105,7 +108,8 @@ pub(super) struct Failure {
 /// A process of Python that steps environments.
 pub(super) struct Worker {
     process: Arc<Watched>,
-    requests: ChildStdin,
+    /// `None` after it was closed.
+    requests: Option<ChildStdin>,
     answers: ChildStdout,
     messages: Arc<Mutex<Messages>>,
     seconds: u64,
@@ -143,7 +147,17 @@ impl Worker {
         watch(&process);
         let messages = Arc::new(Mutex::new(Messages::default()));
         keep(errors, messages.clone());
-        Ok(Self { process, requests, answers, messages, seconds, is_broken: false, calls: 0, turn: [0; 8], is_quick: false })
+        Ok(Self {
+            process,
+            requests: Some(requests),
+            answers,
+            messages,
+            seconds,
+            is_broken: false,
+            calls: 0,
+            turn: [0; 8],
+            is_quick: false,
+        })
     }
 
     /// Whether it has answered every request.
@@ -214,7 +228,7 @@ impl Worker {
         _ = frame.write(&self.calls.to_le_bytes(), offsets.calls);
         let began = Instant::now();
         let exchange = |worker: &mut Self| {
-            worker.requests.write_all(&[command])?;
+            worker.send(&[command])?;
             let mut turn = [0; 8];
             while worker.is_quick && began.elapsed() < SPIN && frame.read(&mut turn, offsets.calls + 8).is_ok() && turn == worker.turn {
                 thread::yield_now();
@@ -244,7 +258,7 @@ impl Worker {
     /// Sends a request, and waits for the answer.
     fn ask(&mut self, message: &[u8], seconds: u64) -> Result<Answer, Failure> {
         self.in_time(seconds, |worker| {
-            worker.requests.write_all(message)?;
+            worker.send(message)?;
             worker.read_answer()
         })
     }
@@ -272,6 +286,10 @@ impl Worker {
                 Err(Failure { env: None, problem: problem + &self.kept_messages() })
             }
         }
+    }
+
+    fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        self.requests.as_mut().map_or(Err(io::ErrorKind::BrokenPipe.into()), |requests| requests.write_all(message))
     }
 
     fn read_answer(&mut self) -> io::Result<Answer> {
@@ -325,7 +343,12 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         let mut child = lock(&self.process.child);
-        // it has no work, so nothing is lost
+        // it closes its environments, of which one may be writing a video
+        self.requests = None;
+        let began = Instant::now();
+        while !self.is_broken && began.elapsed() < CLOSING && matches!(child.try_wait(), Ok(None)) {
+            thread::sleep(Duration::from_millis(2));
+        }
         _ = child.kill();
         _ = child.wait();
     }

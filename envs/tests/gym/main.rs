@@ -10,6 +10,9 @@ fn find(name: &str) -> EnvSpec {
     registry::find(name).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// Tests that choose an interpreter take turns.
+static CHOSEN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 fn of_tests(name: &str) -> String {
     format!("gym:tests.gym.worlds:{name}")
 }
@@ -31,6 +34,7 @@ fn pretender(name: &str, script: &str) -> PathBuf {
 #[cfg(unix)]
 #[test]
 fn what_is_no_worker_is_an_error() {
+    let _turn = CHOSEN.lock().unwrap();
     let old = r#"{"protocol": 0}"#;
     let cases = [
         ("absent", None, "cannot run /nowhere/python"),
@@ -50,6 +54,66 @@ fn what_is_no_worker_is_an_error() {
         assert!(error.starts_with("gym:CartPole-v1: ") && error.contains(expected), "{name}: {error}");
         assert_eq!(error.lines().count(), 1, "{name}: {error}");
         _ = std::fs::remove_file(path);
+    }
+}
+
+/// Random bytes instead of answers: an error of one line, and at once.
+#[cfg(unix)]
+#[test]
+fn noise_is_an_error() {
+    let _turn = CHOSEN.lock().unwrap();
+    let mut stream = Stream::new(2, Purpose::Environment, 0);
+    let dir = std::env::temp_dir();
+    for case in 0..40 {
+        // most begin as an answer does
+        let mut bytes: Vec<u8> = (0..stream.below(200)).map(|_| stream.below(256) as u8).collect();
+        if case % 3 > 0 {
+            bytes.splice(0..0, [b"jekm"[case % 4], 40, 0, 0, 0]);
+        }
+        let file = dir.join(format!("gradus-noise-{}-{case}", std::process::id()));
+        std::fs::write(&file, &bytes).unwrap();
+        let path = pretender(&format!("noise-{case}"), &format!("cat {}", file.display()));
+        gym::set_python(&path);
+        let error = error_of("gym:CartPole-v1");
+        assert!(error.starts_with("gym:CartPole-v1: ") && error.lines().count() == 1, "{bytes:?}: {error}");
+        (_ = std::fs::remove_file(path), _ = std::fs::remove_file(file));
+    }
+}
+
+/// Random bytes instead of requests: the worker answers with errors, and ends when its pipe does.
+#[cfg(unix)]
+#[test]
+#[ignore = "needs Python with gymnasium"]
+fn workers_survive_noise() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let mut stream = Stream::new(3, Purpose::Environment, 0);
+    for case in 0..12 {
+        let mut bytes = Vec::new();
+        for _ in 0..20 {
+            let text: Vec<u8> = match stream.below(4) {
+                0 => (0..stream.below(30)).map(|_| stream.below(256) as u8).collect(),
+                1 => br#"{"id": "CartPole-v1"}"#.to_vec(),
+                2 => br#"{"n": -1, "frame": 3}"#.to_vec(),
+                _ => b"[]".to_vec(),
+            };
+            bytes.push(b"sarmdvpx"[stream.below(8) as usize]);
+            bytes.extend((text.len() as u32).to_le_bytes());
+            bytes.extend(text);
+        }
+        let mut child = Command::new(gym::python())
+            .arg("src/gym/worker.py")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        let writer = std::thread::spawn(move || _ = pipe.write_all(&bytes));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        assert_eq!(output.status.code(), Some(0), "case {case}");
+        assert!(output.stdout.contains(&b'e'), "case {case}");
     }
 }
 
