@@ -460,6 +460,6 @@ fn on_device(arguments: &OnDevice) -> Result<u8, Error> {
 fn random_actions(name: &str, envs: &str) -> Result<u8, Error> {
     let (world, envs) = (registry::find(name)?, number_within("--envs", envs, 1, MOST as u64)? as usize);
     let rate = measure::random_actions(&world, envs, 15)?;
-    say(format!("{}, random actions, {envs} environments, one core: {:.3} million steps/s", world.title(), rate / 1e6));
+    say(format!("{}, random actions, {envs} environments, one core: {:.4} million steps/s", world.title(), rate / 1e6));
     Ok(0)
 }

@@ -7,7 +7,7 @@ use gradus_base::panics;
 
 use super::World;
 use super::frame::Frame;
-use super::worker::{Failure, Offsets, Worker};
+use super::worker::{Failure, HINT, Offsets, Worker};
 use crate::{Action, Actions, Batch, Ending, Env, EnvError, Picture, Scene, Space, Step, choices};
 
 /// NumPy takes seeds of any size, and environments expect numbers of 31 bits.
@@ -50,6 +50,8 @@ pub(super) struct GymBatch {
     has_mask: bool,
     /// One row per environment: 1 for an action that the policy may choose. The second half has those of final observations.
     masks: Vec<u8>,
+    /// What the worker wrote in the last step: rewards, flags, masks, observations.
+    answer: Vec<u8>,
     /// Reused.
     bytes: Vec<u8>,
 }
@@ -58,7 +60,19 @@ impl GymBatch {
     pub(super) fn new(world: Arc<World>, n: usize, is_rendered: bool) -> Self {
         let masks = vec![1; 2 * n * world.description.action_space.mask_width()];
         let (faults, announced, is_reset) = (vec![None; n], vec![None; n], vec![false; n]);
-        Self { world, n, is_rendered, running: None, faults, announced, is_reset, has_mask: false, masks, bytes: Vec::new() }
+        Self {
+            world,
+            n,
+            is_rendered,
+            running: None,
+            faults,
+            announced,
+            is_reset,
+            has_mask: false,
+            masks,
+            answer: Vec::new(),
+            bytes: Vec::new(),
+        }
     }
 
     fn running(&mut self) -> Result<&mut Running, String> {
@@ -109,6 +123,7 @@ impl GymBatch {
         let broken = |problem| Failure { env: None, problem };
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
+        bytes.resize(HINT, 0);
         match actions {
             Actions::Discrete(actions) => {
                 let sizes = self.world.description.action_space.sizes();
@@ -119,13 +134,11 @@ impl GymBatch {
         }
         let autoresets = self.announced.iter().all(Option::is_some);
         let Running { worker, frame, offsets } = self.running().map_err(broken)?;
-        let mut written = frame.write(&bytes, offsets.actions);
         if !autoresets {
             let marks: Vec<u8> = finished.iter().map(|finished| u8::from(*finished)).collect();
-            written = written.and_then(|()| frame.write(&marks, offsets.marks));
+            frame.write(&marks, offsets.marks).map_err(|error| broken(format!("cannot write the shared file: {error}")))?;
         }
-        written.map_err(|error| broken(format!("cannot write the shared file: {error}")))?;
-        let stepped = worker.step(if autoresets { b'a' } else { b's' }, frame, offsets);
+        let stepped = worker.step(if autoresets { b'a' } else { b's' }, &mut bytes, frame, offsets);
         self.bytes = bytes;
         stepped
     }
@@ -138,40 +151,44 @@ impl GymBatch {
         }
     }
 
+    /// Bytes of an observation in the file.
+    fn row_size(&self) -> usize {
+        if self.world.description.is_byte { self.width() } else { 4 * self.width() }
+    }
+
+    /// Reads the bytes of an observation.
+    fn decode(&self, bytes: &[u8], row: &mut [f32]) {
+        if self.world.description.is_byte {
+            row.iter_mut().zip(bytes).for_each(|(number, byte)| *number = f32::from(*byte));
+        } else {
+            let (fours, _) = bytes.as_chunks::<4>();
+            row.iter_mut().zip(fours).for_each(|(number, four)| *number = f32::from_le_bytes(*four));
+        }
+    }
+
     /// Reads the observations of environments from the file, or their final ones.
     fn read_observations(&mut self, envs: &[usize], is_final: bool, observations: &mut [f32]) {
-        let (width, is_byte) = (self.width(), self.world.description.is_byte);
-        let size = if is_byte { width } else { 4 * width };
+        let (width, size) = (self.width(), self.row_size());
         let mut bytes = std::mem::take(&mut self.bytes);
-        if let Some(Running { frame, offsets, .. }) = &self.running {
-            // environments side by side are read at once
-            let mut rest = envs;
-            while let Some(first) = rest.first() {
-                let count = (0..rest.len()).take_while(|i| rest[*i] == first + i).count();
-                bytes.resize(count * size, 0);
-                let rows = &mut observations[first * width..(first + count) * width];
-                let from = if is_final { offsets.final_observations } else { offsets.observations };
-                match frame.read(&mut bytes, from + (first * size) as u64) {
-                    Ok(()) if is_byte => rows.iter_mut().zip(&bytes).for_each(|(number, byte)| *number = f32::from(*byte)),
-                    Ok(()) => {
-                        for (number, four) in rows.iter_mut().zip(bytes.chunks_exact(4)) {
-                            *number = f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
-                        }
+        bytes.resize(size, 0);
+        for env in envs.iter().copied() {
+            let row = &mut observations[env * width..(env + 1) * width];
+            match &self.running {
+                Some(Running { frame, offsets, .. }) if self.faults[env].is_none() => {
+                    let from = if is_final { offsets.final_observations } else { offsets.observations };
+                    match frame.read(&mut bytes, from + (env * size) as u64) {
+                        Ok(()) => self.decode(&bytes, row),
+                        Err(_) => row.fill(f32::NAN),
                     }
-                    Err(_) => rows.fill(f32::NAN),
                 }
-                rest = &rest[count..];
+                _ => row.fill(f32::NAN),
             }
         }
         self.bytes = bytes;
-        for env in envs {
-            if self.faults[*env].is_some() {
-                observations[env * width..(env + 1) * width].fill(f32::NAN);
-            }
-        }
-        if self.has_mask
-            && let Some(Running { frame, offsets, .. }) = &self.running
-        {
+    }
+
+    fn read_masks(&mut self) {
+        if let (true, Some(Running { frame, offsets, .. })) = (self.has_mask, &self.running) {
             let half = self.masks.len() / 2;
             let (masks, final_masks) = self.masks.split_at_mut(half);
             _ = frame.read(masks, offsets.masks).and_then(|()| frame.read(final_masks, offsets.final_masks));
@@ -216,6 +233,7 @@ impl Batch for GymBatch {
         }
         envs.iter().for_each(|env| (self.is_reset[*env], self.announced[*env]) = (false, None));
         self.read_observations(envs, false, observations);
+        self.read_masks();
     }
 
     fn step(&mut self, actions: Actions<'_>, finished: &[bool], observations: &mut [f32], rewards: &mut [f32], endings: &mut [Ending]) {
@@ -224,19 +242,49 @@ impl Batch for GymBatch {
         if let Err(failure) = self.try_step(actions, finished) {
             self.fail(failure, &active);
         }
-        let (mut numbers, mut flags) = (vec![0; 8 * self.n], vec![0; self.n]);
-        if let Some(Running { frame, offsets, .. }) = &self.running {
-            _ = frame.read(&mut numbers, offsets.rewards).and_then(|()| frame.read(&mut flags, offsets.flags));
-        }
+        let (n, width, size) = (self.n, self.width(), self.row_size());
+        let mut answer = std::mem::take(&mut self.answer);
+        let at = match &self.running {
+            Some(Running { frame, offsets, .. }) => {
+                // one call reads everything but the final observations
+                let [flags, masks, final_masks, rows] = [offsets.flags, offsets.masks, offsets.final_masks, offsets.observations]
+                    .map(|place| (place - offsets.rewards) as usize);
+                answer.resize(rows + n * size, 0);
+                if frame.read(&mut answer, offsets.rewards).is_err() {
+                    answer.fill(u8::MAX); // NaN
+                }
+                [flags, masks, final_masks, rows]
+            }
+            None => {
+                answer.resize(8 * n + n + n * size, u8::MAX);
+                [8 * n, 0, 0, 9 * n]
+            }
+        };
         for env in active.iter().copied() {
-            let eight = numbers[8 * env..8 * env + 8].try_into().expect("eight bytes");
-            rewards[env] = if self.faults[env].is_some() { f32::NAN } else { f64::from_le_bytes(eight) as f32 };
-            endings[env] = Ending::new(flags[env] & 1 != 0, flags[env] & 2 != 0);
+            let eight = answer[8 * env..8 * env + 8].try_into().expect("eight bytes");
+            let (reward, flags) = (f64::from_le_bytes(eight) as f32, answer[at[0] + env]);
+            let is_wrong = self.faults[env].is_some();
+            rewards[env] = if is_wrong { f32::NAN } else { reward };
+            endings[env] = Ending::new(flags & 1 != 0, flags & 2 != 0);
             self.is_reset[env] = autoresets && endings[env].done();
+            let row = &mut observations[env * width..(env + 1) * width];
+            if is_wrong {
+                row.fill(f32::NAN);
+            } else if !self.is_reset[env] {
+                self.decode(&answer[at[3] + env * size..at[3] + (env + 1) * size], row);
+            }
         }
-        let (ended, running): (Vec<usize>, Vec<usize>) = active.iter().partition(|env| self.is_reset[**env]);
-        self.read_observations(&running, false, observations);
-        self.read_observations(&ended, true, observations);
+        if self.has_mask {
+            let half = self.masks.len() / 2;
+            let (masks, final_masks) = self.masks.split_at_mut(half);
+            masks.copy_from_slice(&answer[at[1]..at[1] + half]);
+            final_masks.copy_from_slice(&answer[at[2]..at[2] + half]);
+        }
+        self.answer = answer;
+        let ended: Vec<usize> = active.into_iter().filter(|env| self.is_reset[*env]).collect();
+        if !ended.is_empty() {
+            self.read_observations(&ended, true, observations);
+        }
     }
 
     fn announce(&mut self, env: usize, seed: u64) {

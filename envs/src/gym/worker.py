@@ -384,8 +384,8 @@ class Worker:
         action_kind = np.dtype(np.float32) if is_box else np.dtype(np.int64)
         kind = np.dtype(np.uint8 if self.is_byte else np.float32)
         # the program writes actions, seeds and marks; the worker rewards, flags, masks and observations
-        sizes = [("calls", np.dtype(np.uint64), (8,)), ("actions", action_kind, (n, action_width)), ("seeds", np.dtype(np.uint64), (n,)), ("marks", np.dtype(np.uint8), (n,)),
-                 ("rewards", np.dtype(np.float64), (n,)), ("flags", np.dtype(np.uint8), (n,)), ("masks", np.dtype(np.uint8), (n, self.choices)),
+        sizes = [("asked", np.dtype(np.uint64), (8,)), ("actions", action_kind, (n, action_width)), ("seeds", np.dtype(np.uint64), (n,)), ("marks", np.dtype(np.uint8), (n,)),
+                 ("answered", np.dtype(np.uint64), (8,)), ("rewards", np.dtype(np.float64), (n,)), ("flags", np.dtype(np.uint8), (n,)), ("masks", np.dtype(np.uint8), (n, self.choices)),
                  ("final_masks", np.dtype(np.uint8), (n, self.choices)), ("observations", kind, (n, self.width)),
                  ("final_observations", kind, (n, self.width))]
         at, offsets = 0, {}
@@ -401,7 +401,7 @@ class Worker:
                 os.posix_fallocate(file.fileno(), 0, max(at, 1))  # an error here, and not a signal later, if there is no room
             self.memory = mmap.mmap(file.fileno(), max(at, 1))
             self.frame = os.dup(file.fileno())
-        self.turns = memoryview(self.memory)[:64].cast("Q")
+        self.turns = [memoryview(self.memory)[offsets[name]:offsets[name] + 64].cast("Q") for name in ("asked", "answered")]
         for name, of, shape in sizes:
             array = np.frombuffer(self.memory, of, int(np.prod(shape)), offsets[name]).reshape(shape)
             setattr(self, name, array)
@@ -434,14 +434,14 @@ class Worker:
 
     def wait(self):
         """Returns the next command. The program counts its calls in the shared file, and this process its answers; both are hints only."""
-        turns = self.turns
-        if turns is not None:
+        if self.turns is not None:
+            asked = self.turns[0]
             before = time.perf_counter()
             if self.is_quick:
-                while turns[0] == self.calls_seen and time.perf_counter() < before + SPIN:
+                while asked[0] == self.calls_seen and time.perf_counter() < before + SPIN:
                     give_way()
             command = receive(1)
-            self.calls_seen = turns[0]
+            self.calls_seen = asked[0]
             self.is_quick = time.perf_counter() < before + SPIN
             return command
         return receive(1)
@@ -558,7 +558,7 @@ def serve(worker):
         try:
             if command in (b"s", b"a"):
                 worker.step(command == b"a")
-                worker.turns[1] += 1
+                worker.turns[1][0] += 1
                 os.write(answers, b"k")
             elif command == b"r":
                 worker.reset()

@@ -24,8 +24,12 @@ const SOURCE: &str = include_str!("worker.py");
 const SECONDS: u64 = 300;
 const LIMIT: &str = "GRADUS_GYM_SECONDS";
 
-/// How long to look for an answer before sleeping. The same time is in `worker.py`, with the reason.
-const SPIN: Duration = Duration::from_micros(100);
+/// How long to look for an answer before sleeping, if the last one came within this time. Waking up takes up to a tenth of a millisecond, in a virtual
+/// machine; eight environments of CartPole take as long. While it looks, the thread yields to any other.
+const SPIN: Duration = Duration::from_micros(1500);
+
+/// The bytes before the actions in the shared file: the count of the steps that were asked for.
+pub(super) const HINT: usize = 64;
 
 /// How long a worker may take to close its environments.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -186,10 +190,13 @@ impl Worker {
         let answer = self.ask_long(b'm', &request).map_err(|failure| failure.problem)?;
         frame.opened();
         let offset = |what: &str| answer["offsets"][what].as_u64().ok_or_else(|| format!("the worker: expected the offset of {what}"));
+        if offset("actions")? != offset("asked")? + HINT as u64 {
+            return Err("the worker: expected the actions behind `asked`".into());
+        }
         (self.calls, self.turn) = (0, [0; 8]);
         let offsets = Offsets {
-            calls: offset("calls")?,
-            actions: offset("actions")?,
+            asked: offset("asked")?,
+            answered: offset("answered")?,
             seeds: offset("seeds")?,
             marks: offset("marks")?,
             rewards: offset("rewards")?,
@@ -221,20 +228,25 @@ impl Worker {
         }
     }
 
-    /// Steps environments (`s`, or `a` with resets after the ends of episodes) as the marks in the file say.
-    pub(super) fn step(&mut self, command: u8, frame: &Frame, offsets: &Offsets) -> Result<(), Failure> {
+    /// Steps environments (`s`, or `a` with resets after the ends of episodes) as the marks in the file say. `actions` are the bytes of the actions behind [`HINT`]
+    /// bytes.
+    pub(super) fn step(&mut self, command: u8, actions: &mut [u8], frame: &Frame, offsets: &Offsets) -> Result<(), Failure> {
         self.calls += 1;
         // a hint only: the byte in the pipe is the request
-        _ = frame.write(&self.calls.to_le_bytes(), offsets.calls);
+        actions[..8].copy_from_slice(&self.calls.to_le_bytes());
+        let broken = |error| Failure { env: None, problem: format!("cannot write the shared file: {error}") };
+        frame.write(actions, offsets.asked).map_err(broken)?;
         let began = Instant::now();
         let exchange = |worker: &mut Self| {
             worker.send(&[command])?;
             let mut turn = [0; 8];
-            while worker.is_quick && began.elapsed() < SPIN && frame.read(&mut turn, offsets.calls + 8).is_ok() && turn == worker.turn {
+            while worker.is_quick && began.elapsed() < SPIN && frame.read(&mut turn, offsets.answered).is_ok() && turn == worker.turn {
+                // the worker may be on the other half of this core, which looking would slow down
+                (0..200).for_each(|_| std::hint::spin_loop());
                 thread::yield_now();
             }
             let answer = worker.read_answer()?;
-            frame.read(&mut worker.turn, offsets.calls + 8).map(|()| answer)
+            frame.read(&mut worker.turn, offsets.answered).map(|()| answer)
         };
         let answer = self.in_time(self.seconds, exchange)?;
         self.is_quick = began.elapsed() < SPIN;
@@ -357,8 +369,8 @@ impl Drop for Worker {
 /// Where the parts of the shared file begin.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offsets {
-    pub(super) calls: u64,
-    pub(super) actions: u64,
+    pub(super) asked: u64,
+    pub(super) answered: u64,
     pub(super) seeds: u64,
     pub(super) marks: u64,
     pub(super) rewards: u64,
