@@ -218,7 +218,8 @@ fn actions_of_several_choices_follow_their_probabilities_and_masks() {
         let mut policy = network(&config(&[8], false), &space);
         let observations = observations(200);
         // the first value of each choice, and about half of the others
-        let is_allowed = |i: usize| i % n == 0 || i % n == sizes[0] as usize || i % n == (sizes[0] + sizes[1]) as usize || (i * 7) % 5 < 2;
+        let is_allowed =
+            |i: usize| i.is_multiple_of(n) || i % n == sizes[0] as usize || i % n == (sizes[0] + sizes[1]) as usize || (i * 7) % 5 < 2;
         let masks: Vec<bool> = (0..200 * n).map(is_allowed).collect();
         for masks in [None, Some(masks)] {
             let row_of = |row: usize| masks.as_ref().map(|masks| &masks[row * n..(row + 1) * n]);
@@ -230,7 +231,8 @@ fn actions_of_several_choices_follow_their_probabilities_and_masks() {
                     let own = masks.as_ref().map(|masks| &masks[rows.start * n..rows.end * n]);
                     let (chosen, log_prob) = act(policy.actor().as_mut(), &space, seen, own, Choice::Sample(streams));
                     let ActionRows::Discrete(chosen) = chosen else { panic!("expected discrete actions") };
-                    (actions.extend(chosen), log_probs.extend(log_prob));
+                    actions.extend(chosen);
+                    log_probs.extend(log_prob);
                 }
                 (actions, bits(&log_probs))
             };

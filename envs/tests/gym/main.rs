@@ -76,7 +76,8 @@ fn noise_is_an_error() {
         gym::set_python(&path);
         let error = error_of("gym:CartPole-v1");
         assert!(error.starts_with("gym:CartPole-v1: ") && error.lines().count() == 1, "{bytes:?}: {error}");
-        (_ = std::fs::remove_file(path), _ = std::fs::remove_file(file));
+        _ = std::fs::remove_file(path);
+        _ = std::fs::remove_file(file);
     }
 }
 
