@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
-# Trains the presets of rl-zoo in environments of Gymnasium: scripts/gymnasium.sh [SECONDS]
+# Trains the presets of rl-zoo in environments of Gymnasium: scripts/gymnasium.sh [SECONDS | table]
 #
 # For every seed and every line of results/gymnasium/presets.csv, trains as `gradus train AGENT ENVIRONMENT` does, on one thread, evaluates greedy episodes with the seed
 # 1, and adds a row to results/gymnasium/runs.csv, and rows to curves.csv. A row that is there is not made again, so the script can be stopped and continued; it stops by
 # itself before a run for which the seconds that are left do not suffice [default: 28800, of all rows]. Cheap lines get ten seeds, dear ones fewer: a line has a share of the
-# budget. SEEDS is the most seeds of a line [default: 10]. GRADUS names the program and GRADUS_PYTHON the Python, which needs `gymnasium[box2d]` and `minigrid`.
+# budget. At the end, and with `table` alone, it writes summary.csv, bridge-summary.csv and the tables of README.md. SEEDS is the most seeds of a line [default: 10]. GRADUS names the program and GRADUS_PYTHON the Python, which needs `gymnasium[box2d]` and `minigrid`.
 set -euo pipefail
 TIMEFORMAT=%R
 cd "$(dirname "$0")/../results/gymnasium"
 budget=${1:-28800}
+most=${SEEDS:-10}
+[ "$budget" != table ] || most=0
 gradus=${GRADUS:-../../target/debug/gradus}
 [ -e runs.csv ] || echo "agent,environment,seed,steps,seconds,return,deviation" >runs.csv
 [ -e curves.csv ] || echo "agent,environment,seed,step,return" >curves.csv
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-for seed in $(seq 1 "${SEEDS:-10}"); do
+for seed in $(seq 1 "$most"); do
   while IFS=, read -r agent environment _ _ episodes; do
     grep -q "^$agent,$environment,$seed," runs.csv && continue
     # what this run takes is known from the first seed
@@ -44,3 +46,45 @@ with open("curves.csv", "a") as file:
 END
   done < <(tail -n +2 presets.csv)
 done
+
+python3 - <<'END'
+import csv, statistics
+from collections import defaultdict
+
+runs, rows = list(csv.DictReader(open("runs.csv"))), []
+with open("summary.csv", "w") as file:
+    file.write("agent,environment,seeds,steps,median,lowest,highest,minutes,published,deviation\n")
+    for line in csv.DictReader(open("presets.csv")):
+        own = [run for run in runs if (run["agent"], run["environment"]) == (line["agent"], line["environment"])]
+        if not own:
+            continue
+        returns = [float(run["return"]) for run in own]
+        digits = 3 if max(returns) < 2 else 1
+        minutes = statistics.median(float(run["seconds"]) for run in own) / 60
+        numbers = [f"{number:.{digits}f}" for number in (statistics.median(returns), min(returns), max(returns))]
+        published = [f"{float(line[key]):.{digits}f}" for key in ("published", "deviation")]
+        row = [line["agent"], line["environment"].removeprefix("gym:").removeprefix("minigrid/"), str(len(own)), own[0]["steps"], *numbers, f"{minutes:.1f}", *published]
+        file.write(",".join(row) + "\n")
+        rows.append("| " + " | ".join(row) + " |\n")
+pairs = defaultdict(lambda: defaultdict(list))
+for line in csv.DictReader(open("bridge.csv")):
+    pairs[line["environment"]][line["program"]].append((float(line["rate"]), float(line["microseconds_of_processors_per_step"])))
+bridge = []
+with open("bridge-summary.csv", "w") as file:
+    file.write("environment,gradus,sync,async,to_sync,to_async,gradus_us,sync_us,async_us\n")
+    for environment, of in pairs.items():
+        if "sync" not in of:
+            continue
+        rate, used = ({kind: [pair[i] for pair in all] for kind, all in of.items()} for i in (0, 1))
+        ratio = lambda kind: f"{statistics.median(a / b for a, b in zip(rate['gradus'], rate[kind])):.2f}"
+        kinds = ("gradus", "sync", "async")
+        row = [environment, *(f"{statistics.median(rate[kind]):.0f}" for kind in kinds), ratio("sync"), ratio("async"), *(f"{statistics.median(used[kind]):.0f}" for kind in kinds)]
+        file.write(",".join(row) + "\n")
+        bridge.append("| " + " | ".join(row) + " |\n")
+page = open("README.md").read().split("\n| --- ")
+assert len(page) == 3, "README.md: expected two tables"
+for i, table in ((1, rows), (2, bridge)):
+    head, rest = page[i].split("\n", 1)
+    page[i] = head + "\n" + "".join(table) + rest[rest.index("<!--"):]
+open("README.md", "w").write("\n| --- ".join(page))
+END

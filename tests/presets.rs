@@ -223,3 +223,74 @@ fn the_defaults_beside_stable_baselines3_are_the_ones_here() {
         "{checked:?}"
     );
 }
+
+/// Environments of Gymnasium without presets have settings that follow from their spaces, and one line says what they are.
+#[test]
+fn settings_of_unknown_environments_follow_from_their_spaces() {
+    let numbers = |n: usize, bound: f32| Space::Box { low: vec![-bound; n], high: vec![bound; n] };
+    let bytes = || Space::Box { low: vec![0.0; 9], high: vec![255.0; 9] };
+    let actions = || Space::MultiDiscrete(vec![3, 2]);
+    let of = |agent: &str, name: &str, observations: Space, actions: Space| {
+        let world = EnvSpec::of_spaces(name, observations, actions);
+        let config = Config::preset_in(agent, &world, None).unwrap();
+        let about = gradus::config::spaces::about_defaults(&config, &world);
+        (config.wrappers.normalise_observations, config.wrappers.normalise_rewards, config.steps, about)
+    };
+    let unknown = |agent: &str, reason: &str| Some(format!("{agent} has no preset for this environment; its settings are {reason}"));
+    let table = [
+        (of("ppo", "gym:My-v0", numbers(3, 1.0), numbers(2, 1.0)), (true, true, 1_000_000, unknown("ppo", "those for continuous actions"))),
+        (of("ppo", "gym:My-v0", numbers(3, 1.0), actions()), (false, false, 100_000, unknown("ppo", "the defaults of the agent"))),
+        (
+            of("a2c", "gym:a.b:My-v0?x=1", bytes(), actions()),
+            (
+                true,
+                false,
+                100_000,
+                unknown("a2c", "the defaults of the agent; observations are normalised, because their numbers go to 255"),
+            ),
+        ),
+        (
+            of("reinforce", "gym:My-v0", numbers(3, f32::INFINITY), Space::Discrete(2)),
+            (
+                true,
+                false,
+                100_000,
+                unknown("reinforce", "the defaults of the agent; observations are normalised, because their numbers have no bounds"),
+            ),
+        ),
+        // networks of action values read numbers without bounds as they are
+        (
+            of("sac", "gym:My-v0", numbers(3, f32::INFINITY), numbers(2, 1.0)),
+            (false, false, 100_000, unknown("sac", "those for any environment")),
+        ),
+        (of("ppo", "mine", bytes(), Space::Discrete(2)), (false, false, 100_000, None)),
+        (of("ppo", "gym:x/MiniGrid-DoorKey-5x5-v0?keys=image", bytes(), Space::Discrete(7)), (true, true, 100_000, None)),
+    ];
+    for (got, expected) in table {
+        assert_eq!(got, expected);
+    }
+    // an environment that is ours has our presets
+    let cartpole = EnvSpec::of_spaces("gym:CartPole-v1", numbers(4, f32::MAX), Space::Discrete(2));
+    let (theirs, ours) = (Config::preset_in("ppo", &cartpole, None).unwrap(), Config::preset("ppo", "cartpole", None).unwrap());
+    assert_eq!(Config { environment: ours.environment.clone(), ..theirs }, ours);
+}
+
+#[test]
+fn a_folder_of_presets_may_have_identifiers_of_gymnasium() {
+    let dir = gradus_testing::tempdir().unwrap();
+    for (environment, steps) in [("Own-v3", 12_345), ("continuous", 54_321)] {
+        let folder = dir.path().join("ppo").join(environment);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("mine.toml"), format!("# Ours.\nsteps = {steps}\n")).unwrap();
+    }
+    gradus::config::register_presets(dir.path()).unwrap();
+    let steps = |name: &str, actions| {
+        let unit = Space::Box { low: vec![-1.0], high: vec![1.0] };
+        Config::preset_in("ppo", &EnvSpec::of_spaces(name, unit, actions), Some("mine")).map(|config| config.steps)
+    };
+    assert_eq!(steps("gym:pack/Own-v3", Space::Discrete(2)).unwrap(), 12_345);
+    assert_eq!(steps("gym:Other-v3", Space::Box { low: vec![0.0], high: vec![1.0] }).unwrap(), 54_321);
+    let wrong = dir.path().join("ppo").join("NoVersion");
+    std::fs::create_dir_all(&wrong).unwrap();
+    assert!(gradus::config::register_presets(dir.path()).is_err());
+}
