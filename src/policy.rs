@@ -195,6 +195,7 @@ impl Policy {
         parameters.extend(self.predictor.normaliser().save_observations());
         let write = |name, bytes: &[u8]| replace(&dir.join(name), bytes).map_err(Error::io("write", dir));
         write(CONFIG, settings.as_bytes())?;
-        write(POLICY, &tensors::encode(&parameters, &settings))
+        write(POLICY, &tensors::encode(&parameters, &settings))?;
+        crate::run::gym::record(dir, &self.config.environment)
     }
 }

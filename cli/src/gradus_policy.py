@@ -20,6 +20,7 @@ The script repeats the steps of `gradus eval`, in this order:
 3. Apply the actor's layers in float32, or those of the network of action values.
 4. Take the first of the largest logits or action values for discrete actions. For continuous actions, take the mean and clip it to the bounds
    of the action space. For a Gaussian and for gSDE, the mean is the output of the last layer.
+   If an action has several choices (MultiDiscrete), this is done for each of them, and the action is an array.
 5. The actor of DDPG, TD3 and SAC has critics of its actions. Its action is tanh of the mean, with -1 and 1 as the bounds of the action space. SAC's
    last layer has the means first; with gSDE they are clipped to -2 and 2 before the tanh.
 
@@ -99,6 +100,10 @@ def read(folder):
         raise PolicyError(f"{paths[1]}: expected tensors observations.*, got observation_statistics of an earlier version; {advice}")
     if config["wrappers"]["normalise_observations"] and "observations.mean" not in tensors:
         raise PolicyError(f"{paths[1]}: expected the tensor observations.mean, got none")
+    # of environments of Gymnasium: the numbers of values of an action's choices, and the bounds of actions
+    record = folder / "gym.toml"
+    known = tomllib.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+    config["actions"] = {key: known[key] for key in ("choices", "low", "high") if key in known}
     return config, tensors
 
 
@@ -150,7 +155,8 @@ class Policy:
         self.mean, self.variance = (tensors.get(f"observations.{name}") for name in ("mean", "variance"))
         if self.mean is not None:
             self.epsilon, self.clip = (tensors[f"observations.{name}"].item() for name in ("epsilon", "clip"))
-        self.bounds = bounds_of(self.environment, bounds, self.is_discrete)
+        self.bounds = bounds_of(config, bounds, self.is_discrete)
+        self.choices = config["actions"].get("choices")
 
     def normalise(self, observation):
         """Returns observations as the network reads them: rows of float32."""
@@ -207,6 +213,9 @@ class Policy:
         if self.is_discrete:
             if mask is not None:
                 head = np.where(np.asarray(mask, dtype=bool), head, -np.inf)
+            if self.choices:
+                parts = np.split(head, np.cumsum(self.choices)[:-1], axis=-1)
+                return np.stack([np.argmax(part, axis=-1) for part in parts], -1)
             return np.argmax(head, axis=-1)
         if self.critics:
             low, high = self.bounds
@@ -214,9 +223,11 @@ class Policy:
         return np.clip(head, *self.bounds)
 
 
-def bounds_of(environment, bounds, is_discrete):
+def bounds_of(config, bounds, is_discrete):
     """Returns the lowest and the highest action as float32."""
-    bounds = BOUNDS.get(environment) if bounds is None else bounds
+    environment, known = config["environment"], config["actions"]
+    if bounds is None:
+        bounds = (known["low"], known["high"]) if "low" in known else BOUNDS.get(environment)
     if bounds is None and not is_discrete:
         raise PolicyError(f"{environment}: expected the bounds of its actions, got none: load(folder, bounds=(low, high))")
     return None if bounds is None else tuple(np.asarray(bound, dtype=np.float32) for bound in bounds)
@@ -255,7 +266,8 @@ def torch_policy(config, tensors, bounds=None):
                 self.critic = torch.nn.ModuleList(chain(name) for name in critics) if critics else chain("critic")
             self.is_discrete = "actor.log_std" not in tensors and not critics
             self.environment = config["environment"]
-            self.bounds = bounds_of(self.environment, bounds, self.is_discrete)
+            self.bounds = bounds_of(config, bounds, self.is_discrete)
+            self.choices = config["actions"].get("choices")
             if "actor.log_std" in tensors:
                 self.actor.register_parameter("log_std", torch.nn.Parameter(torch.zeros(tensors["actor.log_std"].shape)))
             self.has_statistics = "observations.mean" in tensors
@@ -310,6 +322,8 @@ def torch_policy(config, tensors, bounds=None):
                 if self.is_discrete:
                     if mask is not None:
                         head = head.masked_fill(~torch.as_tensor(mask).bool(), -torch.inf)
+                    if self.choices:
+                        return torch.stack([part.argmax(-1) for part in head.split(self.choices, -1)], -1)
                     return head.argmax(-1)
                 low, high = (torch.from_numpy(bound) for bound in self.bounds)
                 if self.has_critics_of_actions():
@@ -321,7 +335,7 @@ def torch_policy(config, tensors, bounds=None):
 
 def load(folder, backend="numpy", bounds=None):
     """Returns the policy of a run folder. `backend` is `numpy` or `torch`. `bounds` are the lowest and the highest continuous action. They are
-    not needed for Gymnasium's classic tasks."""
+    not needed for Gymnasium's classic tasks and for runs in environments of Gymnasium, `gym:ID`."""
     makers = {"numpy": Policy, "torch": torch_policy}
     if backend not in makers:
         raise PolicyError(f"backend: expected numpy or torch, got {backend}")

@@ -1,10 +1,10 @@
-//! Which Python stepped the environments of a run: the file `gym.toml` in its folder.
+//! Which Python stepped the environments of a run, and which actions they have: the file `gym.toml` in its folder.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use gradus_envs::gym;
+use gradus_envs::{Space, gym};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -18,13 +18,27 @@ const HEAD: &str = "# The Python that steps this run's environments. With other 
 #[derive(Deserialize, Serialize)]
 struct Record {
     executable: String,
+    /// The numbers of values of the choices of an action, if it has several. The loader for Python reads this and the bounds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    choices: Vec<u32>,
+    /// The bounds of continuous actions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    low: Vec<f32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    high: Vec<f32>,
     versions: BTreeMap<String, String>,
 }
 
 impl Record {
     fn of(environment: &str) -> Result<Self, Error> {
         let known = gym::describe(environment)?;
-        Ok(Self { executable: known.executable, versions: known.versions.into_iter().collect() })
+        let (mut choices, mut low, mut high) = (Vec::new(), Vec::new(), Vec::new());
+        match known.action_space {
+            Space::MultiDiscrete(sizes) => choices = sizes,
+            Space::Box { low: lowest, high: highest } => (low, high) = (lowest, highest),
+            Space::Discrete(_) | Space::Text { .. } => {}
+        }
+        Ok(Self { executable: known.executable, choices, low, high, versions: known.versions.into_iter().collect() })
     }
 
     /// Returns the record in a folder, if there is one that can be read.
@@ -34,7 +48,7 @@ impl Record {
 }
 
 /// Writes the file to a new run folder, if the environment is one of Gymnasium.
-pub(super) fn record(dir: &Path, environment: &str) -> Result<(), Error> {
+pub(crate) fn record(dir: &Path, environment: &str) -> Result<(), Error> {
     if !gym::is_gym(environment) {
         return Ok(());
     }
