@@ -31,13 +31,16 @@ impl Kernel for AreAllowed<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         *self.outcome = match (self.space, self.actions) {
-            (Space::Discrete(_) | Space::MultiDiscrete(_), Actions::Discrete(actions)) => {
-                let n = self.space.elements().unwrap_or(0);
+            (Space::Discrete(n), Actions::Discrete(actions)) => {
                 let mut are_all = true;
                 for action in actions {
-                    are_all &= *action < n;
+                    are_all &= action < n;
                 }
                 are_all
+            }
+            (space @ Space::MultiDiscrete(_), Actions::Discrete(actions)) => {
+                let n = space.elements().unwrap_or(0);
+                actions.iter().all(|action| *action < n)
             }
             (Space::Box { low, high }, Actions::Continuous { rows, width }) if width == low.len() => {
                 let mut are_all = true;

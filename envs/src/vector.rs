@@ -383,15 +383,12 @@ impl VecEnv {
 
     fn finish_episodes(&mut self, envs: &[usize]) -> Result<(), EnvError> {
         for env in envs.iter().copied() {
-            let mut scores = vec![0.0; self.score_names.len()];
-            if !scores.is_empty() {
+            let mut scores = Vec::new();
+            if !self.score_names.is_empty() {
+                scores.resize(self.score_names.len(), 0.0);
                 self.batch.scores(env, &mut scores);
             }
-            let mask = self.masks.as_ref().map(|masks| {
-                let mut mask = vec![true; masks.len() / self.waiting.len()];
-                self.batch.action_mask(env, &mut mask);
-                if self.action_space.is_possible(&mask) { mask } else { vec![true; mask.len()] }
-            });
+            let mask = self.masks.is_some().then(|| self.final_mask(env));
             let mut observation = self.spare.pop().unwrap_or_default();
             observation.clear();
             observation.extend_from_slice(&self.observations[env * self.width..(env + 1) * self.width]);
@@ -411,6 +408,14 @@ impl VecEnv {
             Autoreset::NextStep | Autoreset::Disabled => envs.iter().for_each(|env| self.waiting[*env] = true),
         }
         Ok(())
+    }
+
+    /// Returns the mask of a finished environment; one without an action becomes that of all.
+    #[inline(never)]
+    fn final_mask(&self, env: usize) -> Vec<bool> {
+        let mut mask = vec![true; self.action_space.mask_width()];
+        self.batch.action_mask(env, &mut mask);
+        if self.action_space.is_possible(&mask) { mask } else { vec![true; mask.len()] }
     }
 
     fn check_actions(&self, actions: Actions<'_>) -> Result<(), EnvError> {

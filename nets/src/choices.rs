@@ -70,6 +70,9 @@ impl Choices {
     /// Turns logits into log-probabilities.
     #[inline(always)]
     pub fn log_softmax(&self, logits: &mut [f32]) {
+        if self.is_one() {
+            return categorical::log_softmax(logits);
+        }
         for part in &self.parts {
             categorical::log_softmax(&mut logits[part.range.clone()]);
         }
@@ -91,6 +94,9 @@ impl Choices {
     /// Returns the entropy.
     #[inline(always)]
     pub fn entropy(&self, log_probs: &[f32]) -> f32 {
+        if self.is_one() {
+            return categorical::entropy(log_probs);
+        }
         let mut sum = 0.0;
         for part in &self.parts {
             sum += categorical::entropy(&log_probs[part.range.clone()]);

@@ -88,9 +88,7 @@ impl Kernel for Distributions<'_> {
                     let n = layout.actions;
                     *log_probs = *rows;
                     simd.transpose(log_probs);
-                    for part in layout.choices.parts() {
-                        categorical::log_softmax_of(&mut log_probs[part.range.clone()]);
-                    }
+                    categorical::log_softmax_of(&mut log_probs[..n]);
                     categorical::probabilities_of(&log_probs[..n], probabilities);
                     *entropies = categorical::entropy_of(&log_probs[..n], probabilities);
                     *rows = *log_probs;
@@ -169,31 +167,20 @@ impl<S: Simd> HeadPass<'_, S> {
         if let Some(mask) = &mask {
             (0..streams.len()).for_each(|row| categorical::mask(&mut logits[self.row(row)], mask(row)));
         }
-        let (n, parts) = (self.layout.actions, self.layout.choices.parts());
+        let n = self.layout.actions;
         let drawn = actions.chunks_mut(16).zip(log_probs.chunks_mut(16));
         for ((rows, streams), (actions, log_probs)) in logits.as_chunks::<16>().0.chunks(16).zip(streams.chunks_mut(16)).zip(drawn) {
             let (mut columns, mut uniforms) = ([[0.0; 16]; 16], [0.0; 16]);
-            for (lane, row) in rows.iter().zip(&*streams).map(|(row, _)| row).enumerate() {
+            for (lane, (row, stream)) in rows.iter().zip(streams).enumerate() {
                 for (column, logit) in columns[..n].iter_mut().zip(row) {
                     column[lane] = *logit;
                 }
+                uniforms[lane] = stream.unit_f32();
             }
-            for (i, part) in parts.iter().enumerate() {
-                for (uniform, stream) in uniforms.iter_mut().zip(&mut *streams) {
-                    *uniform = stream.unit_f32();
-                }
-                let columns = &mut columns[part.range.clone()];
-                categorical::log_softmax_of(columns);
-                let (chosen, chosen_log_probs) = categorical::sample_of(columns, &uniforms);
-                if i == 0 {
-                    actions.copy_from_slice(&chosen[..actions.len()]);
-                    log_probs.copy_from_slice(&chosen_log_probs[..log_probs.len()]);
-                    continue;
-                }
-                let size = part.range.len() as u32;
-                actions.iter_mut().zip(chosen).for_each(|(action, chosen)| *action = *action * size + chosen);
-                log_probs.iter_mut().zip(chosen_log_probs).for_each(|(sum, log_prob)| *sum += log_prob);
-            }
+            categorical::log_softmax_of(&mut columns[..n]);
+            let (chosen, chosen_log_probs) = categorical::sample_of(&columns[..n], &uniforms);
+            actions.copy_from_slice(&chosen[..actions.len()]);
+            log_probs.copy_from_slice(&chosen_log_probs[..log_probs.len()]);
         }
     }
 
@@ -348,20 +335,8 @@ impl<S: Simd> HeadPass<'_, S> {
                 (chosen[i], d_log_probs[i], d_entropies[i]) = (actions[*index as usize], output.log_prob, output.entropy);
             }
             *square = [[0.0; 16]; 16];
-            let slopes = (&d_log_probs, &d_entropies);
-            if self.layout.choices.is_one() {
-                categorical::backward_of(&log_probs[..self.layout.actions], probabilities, &chosen, entropies, slopes, square);
-            } else {
-                for part in self.layout.choices.parts() {
-                    let (own, own_probabilities) = (&log_probs[part.range.clone()], &probabilities[part.range.clone()]);
-                    let mut values = [0; 16];
-                    for i in 0..16 {
-                        values[i] = part.value(chosen[i]);
-                    }
-                    let entropies = categorical::entropy_of(own, own_probabilities);
-                    categorical::backward_of(own, own_probabilities, &values, &entropies, slopes, &mut square[part.range.clone()]);
-                }
-            }
+            let n = self.layout.actions;
+            categorical::backward_of(&log_probs[..n], probabilities, &chosen, entropies, (&d_log_probs, &d_entropies), square);
             self.simd.transpose(square);
         }
     }

@@ -104,9 +104,9 @@ impl Layout {
         self.perceptron.layers[self.actor_head()].layer.inputs
     }
 
-    /// Whether the actor's last layer is narrow.
+    /// Whether the actor's last layer is narrow and a discrete action is one choice. Then rows are computed sixteen at a time.
     pub fn is_narrow(&self) -> bool {
-        self.perceptron.layers[self.actor_head()].layer.is_narrow()
+        self.choices.is_one() && self.perceptron.layers[self.actor_head()].layer.is_narrow()
     }
 
     /// Position of the first of the critic's own parameters. The parameters of trunk and actor precede it.
