@@ -59,7 +59,7 @@ with open("summary.csv", "w") as file:
         if not own:
             continue
         returns = [float(run["return"]) for run in own]
-        digits = 3 if max(returns) < 2 else 1
+        digits = 3 if "MiniGrid" in line["environment"] else 1
         minutes = statistics.median(float(run["seconds"]) for run in own) / 60
         numbers = [f"{number:.{digits}f}" for number in (statistics.median(returns), min(returns), max(returns))]
         published = [f"{float(line[key]):.{digits}f}" for key in ("published", "deviation")]
