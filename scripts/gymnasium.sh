@@ -71,14 +71,15 @@ for line in csv.DictReader(open("bridge.csv")):
     pairs[line["environment"]][line["program"]].append((float(line["rate"]), float(line["microseconds_of_processors_per_step"])))
 bridge = []
 with open("bridge-summary.csv", "w") as file:
-    file.write("environment,gradus,sync,async,to_sync,to_async,gradus_us,sync_us,async_us\n")
+    kinds = ("one", "two", "sync", "async")
+    file.write("environment,one,two,sync,async,one_to_sync,two_to_sync,one_to_async,one_us,two_us,sync_us,async_us\n")
     for environment, of in pairs.items():
         if "sync" not in of:
             continue
         rate, used = ({kind: [pair[i] for pair in all] for kind, all in of.items()} for i in (0, 1))
-        ratio = lambda kind: f"{statistics.median(a / b for a, b in zip(rate['gradus'], rate[kind])):.2f}"
-        kinds = ("gradus", "sync", "async")
-        row = [environment, *(f"{statistics.median(rate[kind]):.0f}" for kind in kinds), ratio("sync"), ratio("async"), *(f"{statistics.median(used[kind]):.0f}" for kind in kinds)]
+        ratio = lambda own, other: f"{statistics.median(a / b for a, b in zip(rate[own], rate[other])):.2f}"
+        ratios = [ratio(*pair) for pair in (("one", "sync"), ("two", "sync"), ("one", "async"))]
+        row = [environment, *(f"{statistics.median(rate[kind]):.0f}" for kind in kinds), *ratios, *(f"{statistics.median(used[kind]):.0f}" for kind in kinds)]
         file.write(",".join(row) + "\n")
         bridge.append("| " + " | ".join(row) + " |\n")
 page = open("README.md").read().split("\n| --- ")

@@ -1,16 +1,18 @@
 """Measures the way to environments of Gymnasium, `gym:`, beside Gymnasium's own vectors, in turn on the same cores.
 
     python benches/peers/gym_bridge.py [--rounds 5] [--seconds 3] [--to results/gymnasium/bridge.csv]
+    python benches/peers/gym_bridge.py --training 4 [--rounds 5] [--to results/gymnasium/training.csv]
 
-Run it with a Python that has `gymnasium[box2d,mujoco]`; stable-baselines3 for the last rows. GRADUS names the program. Rows: steps per second of 8
-environments with random actions, and processor time of all processes for each step, by Gradus (one worker process) and by SyncVectorEnv and
-AsyncVectorEnv; observations of 84 x 84 x 4 bytes in bytes per second. With `--training 4`: 65 536 steps of PPO on LunarLander beside the same workers
-that take the recorded actions (the example gym_replay, which must be built), and beside Stable-Baselines3.
+Run it with a Python that has `gymnasium[box2d,mujoco]`; stable-baselines3 for `--training`. GRADUS names the program. Rows: steps per second of 8
+environments with random actions, and processor time of all processes for each step, by Gradus with one worker process (`one`), by Gradus with two (`two`), by
+SyncVectorEnv and by AsyncVectorEnv; observations of 84 x 84 x 4 bytes in bytes per second. With `--training 4`: seconds for 65 536 steps of PPO on
+LunarLander, for the same workers that take the recorded actions (the example gym_replay, which must be built), and for Stable-Baselines3.
 """
 
 import argparse
 import csv
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -21,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WORLDS = ["CartPole-v1", "LunarLander-v3", "HalfCheetah-v5"]
 IMAGES = "tests.gym.worlds:Images-v0"
 ENVS = 8
+KINDS = ("one", "two", "sync", "async")
 
 
 def peer(kind, name, seconds):
@@ -55,15 +58,29 @@ def train_sb3(name, steps):
     print(f"{time.perf_counter() - begin:.3f}", flush=True)
 
 
-def training(updates):
+def training(updates, rounds, to):
     """Trains in turn with Gradus and Stable-Baselines3, and lets the workers of Gradus take the recorded actions."""
     example = os.environ.get("REPLAY", str(ROOT / "target/debug/examples/gym_replay"))
     steps = updates * 16 * 1024
-    output = subprocess.run([example, "gym:LunarLander-v3", str(updates), "9"], capture_output=True, text=True, check=True).stdout
-    print(output, end="")
-    command = [sys.executable, __file__, "--sb3", "LunarLander-v3", str(steps)]
-    seconds = [float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]) for _ in range(3)]
-    print(f"Stable-Baselines3: {seconds}, median {statistics.median(seconds):.2f} s")
+    rows = [("program", "round", "seconds")]
+    for round in range(1, rounds + 1):
+        # three lines: round, seconds of the training, seconds of the workers
+        output = subprocess.run([example, "gym:LunarLander-v3", str(updates), "3"], capture_output=True, text=True, check=True).stdout
+        for pair in re.findall(r"(?m)^[0-9]+, ([0-9.]+), ([0-9.]+)$", output):
+            rows += [(program, round, seconds) for program, seconds in zip(("gradus", "environment"), pair)]
+        command = [sys.executable, __file__, "--sb3", "LunarLander-v3", str(steps)]
+        rows.append(("sb3", round, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]))
+        print(*rows[-7:], sep="\n", flush=True)
+    of = lambda program: [float(row[2]) for row in rows[1:] if row[0] == program]
+    ratios = [a / b for a, b in zip(of("gradus"), of("environment"))]
+    print(f"medians: {', '.join(f'{program} {statistics.median(of(program)):.2f} s' for program in ('gradus', 'environment', 'sb3'))}; ratio {statistics.median(ratios):.2f}")
+    write(rows, to)
+
+
+def write(rows, to):
+    if to:
+        with open(to, "w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 def processor_seconds(session):
@@ -113,30 +130,28 @@ def main():
     gradus = os.environ.get("GRADUS", str(ROOT / "target/debug/gradus"))
     os.environ["GRADUS_PYTHON"] = sys.executable
     if arguments.training:
-        return training(arguments.training)
+        return training(arguments.training, arguments.rounds, arguments.to)
     rows = []
     say = lambda *row: (rows.append(row), print(",".join(map(str, row)), flush=True))
     say("what", "environment", "program", "round", "rate", "microseconds_of_processors_per_step")
     for round in range(1, arguments.rounds + 1):
         for name in WORLDS:
-            for kind in ("gradus", "sync", "async"):
-                own = [gradus, "bench", "env", f"gym:{name}", "--envs", str(ENVS)]
+            for kind in KINDS:
+                own = [gradus, "bench", "env", f"gym:{name}", "--envs", str(ENVS), "--threads", "2" if kind == "two" else "1"]
                 other = [sys.executable, __file__, "--peer", kind, name, "--seconds", str(arguments.seconds)]
-                rate, used = measured(own if kind == "gradus" else other, ROOT / "envs", 3.0)
+                rate, used = measured(own if kind in ("one", "two") else other, ROOT / "envs", 3.0)
                 say("steps/s", name, kind, round, f"{rate:.0f}", f"{1e6 * used / rate:.2f}")
         rate, used = measured([gradus, "bench", "env", f"gym:{IMAGES}", "--envs", str(ENVS)], ROOT / "envs", 3.0)
-        say("bytes/s", "84 x 84 x 4", "gradus", round, f"{rate * 84 * 84 * 4:.0f}", f"{1e6 * used / rate:.2f}")
+        say("bytes/s", "84 x 84 x 4", "one", round, f"{rate * 84 * 84 * 4:.0f}", f"{1e6 * used / rate:.2f}")
     print()
     for what, name in sorted({(row[0], row[1]) for row in rows[1:]}):
         of = lambda kind, i: [float(row[i]) for row in rows[1:] if row[:3] == (what, name, kind)]
-        kinds = [kind for kind in ("gradus", "sync", "async") if of(kind, 4)]
+        kinds = [kind for kind in KINDS if of(kind, 4)]
         print(what, name, *(f"{kind}: {statistics.median(of(kind, 4)):.4g} ({statistics.median(of(kind, 5)):.1f} us)" for kind in kinds), sep=", ")
-        for kind in kinds[1:]:
-            ratios = [a / b for a, b in zip(of("gradus", 4), of(kind, 4))]
-            print(f"  ratio to {kind}: median {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}")
-    if arguments.to:
-        with open(arguments.to, "w", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(rows)
+        for own, other in [(own, other) for own in kinds[:2] for other in kinds[2:]]:
+            ratios = [a / b for a, b in zip(of(own, 4), of(other, 4))]
+            print(f"  {own} / {other}: median {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}")
+    write(rows, arguments.to)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ use gradus_compare::statistics::{Bootstrap, Scores, interquartile_mean};
 fn main() -> Result<(), gradus::Error> {
     println!(
         "CartPole, random actions, one core, 4096 environments: {:.1} million steps/s",
-        measure::random_actions(&registry::find("cartpole")?, 4096, 15)? / 1e6
+        measure::random_actions(&registry::find("cartpole")?, 4096, 1, 15)? / 1e6
     );
     let config = Config::preset("ppo", "cartpole", Some("cleanrl"))?;
     let measured = threads::with_default(|| measure::roofline(&config, 15))?;

@@ -345,7 +345,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('busy', 'busy', [CompletionResultType]::ParameterValue, 'Steps per second of trainings on all cores, relative to one thread, on a busy machine: next to a process that uses a core, and with two and four trainings at once')
             [CompletionResult]::new('text', 'text', [CompletionResultType]::ParameterValue, 'Completion tokens per second of GRPO with a transformer, generation and update together')
             [CompletionResult]::new('device', 'device', [CompletionResultType]::ParameterValue, 'Steps per second of PPO on CartPole or GRPO on a text task, including rollouts and updates. The policy is on one device, and the environments are on the same device or on the host')
-            [CompletionResult]::new('env', 'env', [CompletionResultType]::ParameterValue, 'Steps per second of an environment with random actions, on one core')
+            [CompletionResult]::new('env', 'env', [CompletionResultType]::ParameterValue, 'Steps per second of an environment with random actions')
             [CompletionResult]::new('cartpole', 'cartpole', [CompletionResultType]::ParameterValue, 'Same as `env cartpole`')
             break
         }
@@ -439,6 +439,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         }
         'gradus;bench;env' {
             [CompletionResult]::new('--envs', '--envs', [CompletionResultType]::ParameterName, 'Number of environments in lockstep')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads, each with an equal share of the environments')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

@@ -318,13 +318,17 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__bench__subcmd__env)
-            opts="-h --envs --help"
+            opts="-h --envs --threads --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --envs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --threads)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -245,7 +245,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand bench; and not __fish_seen
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and not __fish_seen_subcommand_from solve roofline train growth seeds busy text device env cartpole" -f -a "busy" -d 'Steps per second of trainings on all cores, relative to one thread, on a busy machine: next to a process that uses a core, and with two and four trainings at once'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and not __fish_seen_subcommand_from solve roofline train growth seeds busy text device env cartpole" -f -a "text" -d 'Completion tokens per second of GRPO with a transformer, generation and update together'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and not __fish_seen_subcommand_from solve roofline train growth seeds busy text device env cartpole" -f -a "device" -d 'Steps per second of PPO on CartPole or GRPO on a text task, including rollouts and updates. The policy is on one device, and the environments are on the same device or on the host'
-complete -c gradus -n "__fish_gradus_using_subcommand bench; and not __fish_seen_subcommand_from solve roofline train growth seeds busy text device env cartpole" -f -a "env" -d 'Steps per second of an environment with random actions, on one core'
+complete -c gradus -n "__fish_gradus_using_subcommand bench; and not __fish_seen_subcommand_from solve roofline train growth seeds busy text device env cartpole" -f -a "env" -d 'Steps per second of an environment with random actions'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and not __fish_seen_subcommand_from solve roofline train growth seeds busy text device env cartpole" -f -a "cartpole" -d 'Same as `env cartpole`'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from solve" -l seeds -d 'Number of seeds N; the seeds are 1 to N' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from solve" -l preset -d 'Preset [default: default]' -r
@@ -304,6 +304,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_sub
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from device" -l threads -d 'Number of threads [default: all cores]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from device" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from env" -l envs -d 'Number of environments in lockstep' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from env" -l threads -d 'Number of threads, each with an equal share of the environments' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from env" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from cartpole" -l envs -d 'Number of environments in lockstep' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from cartpole" -s h -l help -d 'Print help'

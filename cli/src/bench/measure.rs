@@ -141,39 +141,50 @@ pub fn training(config: &Config, rounds: usize) -> Result<f64, Error> {
     Ok(median(rates))
 }
 
-/// Measures the steps per second of `envs` environments with random actions, on the calling thread. Returns the median of `rounds`
+/// Measures the steps per second of `envs` environments with random actions, shared among `threads` threads. Returns the median of `rounds`
 /// measurements.
 ///
 /// The time includes drawing the actions, autoreset, final observations and episode statistics.
-pub fn random_actions(world: &EnvSpec, envs: usize, rounds: usize) -> Result<f64, Error> {
+pub fn random_actions(world: &EnvSpec, envs: usize, threads: usize, rounds: usize) -> Result<f64, Error> {
     let bytes = VecEnv::bytes_per_env(world.env().observation_space().width()) as f64;
     gradus::memory::expect("--envs", envs, "of this environment", |envs| envs * bytes)?;
-    let mut vector = world.vec_env(0..envs, 1)?;
-    let space = vector.action_space();
-    let mut stream = Stream::new(1, Purpose::Action, 0);
-    let (mut words, mut actions, mut rows) = (Vec::new(), vec![0; envs], vec![0.0; envs * space.width()]);
+    let threads = threads.min(envs);
+    let mut vectors: Vec<_> = (0..threads)
+        .map(|i| Ok((world.vec_env(i * envs / threads..(i + 1) * envs / threads, 1)?, Stream::new(1, Purpose::Action, i as u64))))
+        .collect::<Result<_, Error>>()?;
     let mut rates = Vec::new();
     for _ in 0..rounds {
-        let (began, mut steps) = (Instant::now(), 0);
-        while began.elapsed().as_secs_f64() < 0.2 {
-            for _ in 0..16 {
-                let actions = match &space {
-                    Space::Discrete(_) | Space::MultiDiscrete(_) => {
-                        draw_discrete(space.elements().unwrap_or(1), &mut stream, &mut words, &mut actions);
-                        Actions::Discrete(&actions)
-                    }
-                    space => {
-                        draw_rows(space, &mut stream, &mut words, &mut rows);
-                        Actions::Continuous { rows: &rows, width: space.width() }
-                    }
-                };
-                vector.step(actions)?;
-                steps += envs;
-            }
-        }
-        rates.push(steps as f64 / began.elapsed().as_secs_f64());
+        let shares: Vec<_> = std::thread::scope(|scope| {
+            let started: Vec<_> = vectors.iter_mut().map(|(vector, stream)| scope.spawn(|| random_steps(vector, stream))).collect();
+            started.into_iter().map(|thread| thread.join().expect("a thread that does not panic")).collect()
+        });
+        rates.push(shares.into_iter().sum::<Result<f64, Error>>()?);
     }
     Ok(median(rates))
+}
+
+/// Steps environments with random actions for a fifth of a second. Returns the steps per second.
+fn random_steps(vector: &mut VecEnv, stream: &mut Stream) -> Result<f64, Error> {
+    let (space, envs) = (vector.action_space(), vector.len());
+    let (mut words, mut actions, mut rows) = (Vec::new(), vec![0; envs], vec![0.0; envs * space.width()]);
+    let (began, mut steps) = (Instant::now(), 0);
+    while began.elapsed().as_secs_f64() < 0.2 {
+        for _ in 0..16 {
+            let actions = match &space {
+                Space::Discrete(_) | Space::MultiDiscrete(_) => {
+                    draw_discrete(space.elements().unwrap_or(1), stream, &mut words, &mut actions);
+                    Actions::Discrete(&actions)
+                }
+                space => {
+                    draw_rows(space, stream, &mut words, &mut rows);
+                    Actions::Continuous { rows: &rows, width: space.width() }
+                }
+            };
+            vector.step(actions)?;
+            steps += envs;
+        }
+    }
+    Ok(steps as f64 / began.elapsed().as_secs_f64())
 }
 
 /// Draws random actions below `n`. If n = 2, a 32-bit word gives 32 actions. Otherwise it gives one action, with a bias of at most

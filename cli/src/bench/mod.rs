@@ -135,13 +135,16 @@ pub(crate) enum Bench {
     /// Steps per second of PPO on CartPole or GRPO on a text task, including rollouts and updates. The policy is on one device, and the
     /// environments are on the same device or on the host.
     Device(OnDevice),
-    /// Steps per second of an environment with random actions, on one core.
+    /// Steps per second of an environment with random actions.
     Env {
         /// Environment.
         env: String,
         /// Number of environments in lockstep.
         #[arg(long, default_value = "4096", allow_hyphen_values = true)]
         envs: String,
+        /// Number of threads, each with an equal share of the environments.
+        #[arg(long, default_value = "1", allow_hyphen_values = true)]
+        threads: String,
     },
     /// Same as `env cartpole`.
     Cartpole {
@@ -268,8 +271,8 @@ pub(crate) fn run(bench: Bench) -> Result<u8, Error> {
         }
         Bench::Text(arguments) => text(&arguments),
         Bench::Device(arguments) => on_device(&arguments),
-        Bench::Env { env, envs } => random_actions(&env, &envs),
-        Bench::Cartpole { envs } => random_actions("cartpole", &envs),
+        Bench::Env { env, envs, threads } => random_actions(&env, &envs, &threads),
+        Bench::Cartpole { envs } => random_actions("cartpole", &envs, "1"),
     }
 }
 
@@ -457,9 +460,11 @@ fn on_device(arguments: &OnDevice) -> Result<u8, Error> {
     })?
 }
 
-fn random_actions(name: &str, envs: &str) -> Result<u8, Error> {
+fn random_actions(name: &str, envs: &str, threads: &str) -> Result<u8, Error> {
     let (world, envs) = (registry::find(name)?, number_within("--envs", envs, 1, MOST as u64)? as usize);
-    let rate = measure::random_actions(&world, envs, 15)?;
-    say(format!("{}, random actions, {envs} environments, one core: {:.4} million steps/s", world.title(), rate / 1e6));
+    let threads = (number_within("--threads", threads, 1, 256)? as usize).min(envs);
+    let rate = measure::random_actions(&world, envs, threads, 15)?;
+    let cores = if threads == 1 { "one core".into() } else { format!("{threads} threads") };
+    say(format!("{}, random actions, {envs} environments, {cores}: {:.4} million steps/s", world.title(), rate / 1e6));
     Ok(0)
 }
