@@ -5,22 +5,13 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders of the code that determines a run's numbers. If this crate is built outside the workspace, the folders of the other crates are
+/// Folders and files of the code that determines a run's numbers. If this crate is built outside the workspace, the folders of the other crates are
 /// missing. The version of this crate then determines the versions of the other crates (`=` in Cargo.toml).
-const CODE: [&str; 7] = ["agents/src", "base/src", "compare/src", "envs/src", "nets/src", "rollouts/src", "src"];
+const CODE: [&str; 7] = ["agents/src", "base/src", "compare/src/run.rs", "envs/src", "nets/src", "rollouts/src", "src"];
 
 /// Files and folders that show, draw or analyse numbers but do not determine the numbers of a run. All other code in [`CODE`],
 /// except tests, is hashed.
-const NOT_CODE: [&str; 25] = [
-    "compare/src/analysis.rs",
-    "compare/src/figures.rs",
-    "compare/src/file.rs",
-    "compare/src/folder.rs",
-    "compare/src/machine.rs",
-    "compare/src/lib.rs",
-    "compare/src/policies.rs",
-    "compare/src/report.rs",
-    "compare/src/summary.rs",
+const NOT_CODE: [&str; 14] = [
     "src/config/presets.rs",
     "src/draw",
     "src/draw.rs",
@@ -31,12 +22,10 @@ const NOT_CODE: [&str; 25] = [
     "src/policy.rs",
     "src/program.rs",
     "src/run/curves.rs",
-    "compare/src/runs.rs",
     "src/run/progress",
     "src/run/progress.rs",
     "src/run/tensorboard.rs",
     "src/run/verify.rs",
-    "compare/src/verify.rs",
 ];
 
 fn main() {
@@ -55,9 +44,13 @@ fn main() {
 /// ignored.
 fn code() -> u64 {
     let mut files = Vec::new();
-    for folder in CODE.iter().map(Path::new).filter(|folder| folder.is_dir()) {
-        println!("cargo:rerun-if-changed={}", folder.display());
-        collect(folder, &mut files);
+    for path in CODE.iter().map(Path::new).filter(|path| path.exists()) {
+        println!("cargo:rerun-if-changed={}", path.display());
+        if path.is_dir() {
+            collect(path, &mut files);
+        } else {
+            files.push(path.into());
+        }
     }
     files.sort();
     let mut hash = 0xcbf2_9ce4_8422_2325; // FNV-1a

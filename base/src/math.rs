@@ -131,6 +131,16 @@ pub fn pow(x: f64, y: f64) -> f64 {
     libm::pow(x, y)
 }
 
+/// The natural logarithm of an f64, computed in software: the same on every platform.
+pub fn ln_f64(x: f64) -> f64 {
+    libm::log(x)
+}
+
+/// e^x of an f64, computed in software: the same on every platform.
+pub fn exp_f64(x: f64) -> f64 {
+    libm::exp(x)
+}
+
 /// x^n by repeated squaring, with the same roundings on every platform, which the standard library's `powi` does not promise.
 ///
 /// ```

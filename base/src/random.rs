@@ -37,6 +37,8 @@ pub enum Purpose {
     Duration = 11,
     /// The noise of an update, one stream per update.
     Noise = 12,
+    /// The settings that a study varies, one stream per point.
+    Design = 13,
 }
 
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];

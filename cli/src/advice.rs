@@ -24,7 +24,7 @@ const OPTIONS: [(&[&str], &str); 12] = [
 ];
 
 /// Commands of other programs, and what they are called here.
-const COMMANDS: [(&[&str], &str); 11] = [
+const COMMANDS: [(&[&str], &str); 12] = [
     (&["resume", "continue"], "train --resume DIR"),
     (&["record-video", "gif"], "play DIR --gif FILE"),
     (&["init", "create"], "new"),
@@ -33,7 +33,8 @@ const COMMANDS: [(&[&str], &str); 11] = [
     (&["learn", "fit", "run", "start"], "train"),
     (&["evaluate", "test", "score"], "eval"),
     (&["render", "enjoy", "show", "view", "record"], "play"),
-    (&["benchmark", "sweep"], "compare"),
+    (&["benchmark"], "compare"),
+    (&["grid", "grid-search", "search"], "sweep"),
     (&["version"], "--version"),
     (&["ls"], "list"),
 ];
@@ -111,8 +112,8 @@ fn world_of(agent: &str) -> &'static str {
 /// Returns what to type instead of an unknown option of `train`, or of a command that takes settings.
 fn of_option(option: &str, words: &[String], has_tip: bool) -> Option<String> {
     let first = words.first().map_or("", String::as_str);
-    if first == "compare" && matches!(option, "seed" | "seeds" | "steps" | "timesteps" | "agent" | "env" | "set") {
-        return Some("agents, environments, steps and seeds of a comparison are in its file".into());
+    if matches!(first, "compare" | "sweep") && matches!(option, "seed" | "seeds" | "steps" | "timesteps" | "agent" | "env" | "set") {
+        return Some("agents, environments, steps and seeds are in the file".into());
     }
     match (first, option) {
         ("eval" | "play", "deterministic" | "greedy") => {

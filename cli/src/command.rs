@@ -9,8 +9,8 @@ use gradus::{Error, one_line, program_name};
 
 use crate::output::{complain, say, warn, written};
 use crate::{
-    advice, bandit, bench, check, compare, course, doctor, eval, explain, export, guide, inspect, list, new, pages, play, plot, probe,
-    reproduce, reward_model, sample, sft, signals, train, values, verify,
+    advice, bandit, bench, check, course, doctor, eval, explain, export, guide, inspect, list, new, pages, play, plot, probe, reproduce,
+    reward_model, sample, sft, signals, study, train, values, verify,
 };
 
 /// Reinforcement learning to teach with and to publish from: environments, agents and honest comparisons, in Rust.
@@ -49,7 +49,9 @@ enum Command {
     /// Complete a prompt and show every token's log-probability, entropy, value and advantage.
     Sample(sample::Sample),
     /// Compare agents on environments over several seeds, and write tables, figures and a report.
-    Compare(compare::Compare),
+    Compare(study::Compare),
+    /// Vary settings of agents, and draw what they do: response curves, effects, and a report.
+    Sweep(study::Sweeping),
     /// Draw the learning curves or other metrics of run folders, or the figures of a comparison from its results.csv, except its sheet of episodes. Runs that differ only
     /// in their seed are drawn as one line with a band.
     Plot(plot::Draw),
@@ -100,8 +102,9 @@ enum Command {
 }
 
 /// The commands as `--help` lists them, in groups.
-const GROUPS: [(&str, &[&str]); 5] = [
-    ("Train and use", &["train", "eval", "play", "plot", "compare", "export"]),
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Train and use", &["train", "eval", "play", "plot", "export"]),
+    ("Many runs", &["compare", "sweep"]),
     ("Look and diagnose", &["explain", "probe", "values", "check", "verify"]),
     ("Text", &["sample", "inspect", "sft", "reward-model"]),
     ("Textbook", &["bandit", "reproduce", "course"]),
@@ -155,7 +158,10 @@ pub(crate) fn main(prepared: Result<(), Error>, presets: Result<(), Error>) -> E
     }
     gradus::program(|| {
         prepared?;
-        let reads_presets = matches!(arguments.command, Command::Train(_) | Command::Compare(_) | Command::List { .. } | Command::Bench(_));
+        let reads_presets = matches!(
+            arguments.command,
+            Command::Train(_) | Command::Compare(_) | Command::Sweep(_) | Command::List { .. } | Command::Bench(_)
+        );
         match presets {
             Err(error) if !reads_presets => warn(&error.to_string()),
             result => result?,
@@ -179,7 +185,8 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::RewardModel(arguments) => reward_model::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
-        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Compare(arguments) => study::run_comparison(&arguments),
+        Command::Sweep(arguments) => study::run_sweep(&arguments),
         Command::Bandit(arguments) => bandit::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Course(arguments) => course::run(&arguments),

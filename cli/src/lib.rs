@@ -19,7 +19,6 @@ mod bandit;
 pub mod bench;
 mod check;
 mod command;
-mod compare;
 mod course;
 mod doctor;
 mod end;
@@ -44,6 +43,7 @@ mod sft;
 #[cfg(feature = "shell")]
 mod shell;
 mod signals;
+mod study;
 mod train;
 mod values;
 mod verify;

@@ -1,5 +1,7 @@
 //! The figures of a comparison.
 
+use std::borrow::Cow;
+
 use gradus::envs::registry;
 
 use super::Statistic;
@@ -10,7 +12,7 @@ use gradus_statistics::Estimate;
 
 /// A figure with its file name and caption.
 pub(super) struct Named {
-    pub(super) name: &'static str,
+    pub(super) name: Cow<'static, str>,
     pub(super) figure: Figure,
     /// Caption below the figure in the report.
     pub(super) caption: String,
@@ -106,7 +108,7 @@ impl Analysis<'_> {
         figures.extend(self.aggregates());
         figures.extend(self.profiles());
         figures.extend(self.improvement());
-        debug_assert!(figures.iter().all(|figure| METRICS.contains(&figure.name)), "only figures in METRICS are removed when outdated");
+        debug_assert!(figures.iter().all(|figure| METRICS.contains(&&*figure.name)), "only figures in METRICS are removed when outdated");
         figures
     }
 
@@ -170,7 +172,7 @@ impl Analysis<'_> {
         let banded =
             if seconds && self.table.agents.len() > BANDS { format!("{} of {}", self.statistic_name(), self.runs()) } else { self.note() };
         let note = format!("{banded}{}", if has_threshold { broken } else { "" });
-        Named { name, caption: caption.into(), figure: Figure { title: heading, note, columns, panels } }
+        Named { name: name.into(), caption: caption.into(), figure: Figure { title: heading, note, columns, panels } }
     }
 
     fn overall_efficiency(&self) -> Option<Named> {
@@ -185,7 +187,11 @@ impl Analysis<'_> {
         let title = "Normalised score over all environments".into();
         let caption = "One curve per agent over all environments: returns are normalised to the ranges in the file and aggregated. Steps \
                        and seconds are means over the environments.";
-        Some(Named { name: "aggregate_efficiency", caption: caption.into(), figure: Figure { title, note, columns: panels.len(), panels } })
+        Some(Named {
+            name: "aggregate_efficiency".into(),
+            caption: caption.into(),
+            figure: Figure { title, note, columns: panels.len(), panels },
+        })
     }
 
     /// Returns a panel of one statistic; `all` is the range of all evaluations.
@@ -267,7 +273,7 @@ impl Analysis<'_> {
             "Greedy evaluations {}; no best checkpoint was selected. Every axis spans at least a fifth of the range of returns during training.",
             self.moments()
         );
-        Named { name: "final_scores", caption, figure }
+        Named { name: "final_scores".into(), caption, figure }
     }
 
     /// Returns the returns of an agent's runs in the only environment at the moment that the tables show.
@@ -305,7 +311,7 @@ impl Analysis<'_> {
         let figure = Figure { title: "Normalised scores over all environments".into(), note, columns, panels };
         let caption = "The statistics of Agarwal et al. (2021). Median: median of the environments' mean scores. Optimality gap: mean \
                        amount by which scores fall short of 1; scores above 1 count as 1.";
-        Some(Named { name: "aggregate_scores", caption: caption.into(), figure })
+        Some(Named { name: "aggregate_scores".into(), caption: caption.into(), figure })
     }
 
     fn profiles(&self) -> Option<Named> {
@@ -344,7 +350,7 @@ impl Analysis<'_> {
         let note = format!("{of_what}{environments}, {}, 95 % stratified bootstrap intervals", self.runs());
         let figure = Figure { title: "Performance profile".into(), note, columns, panels };
         let caption = "Higher is better at every τ. If one curve lies above another everywhere, its agent is stochastically dominant.";
-        Some(Named { name: "performance_profile", caption: caption.into(), figure })
+        Some(Named { name: "performance_profile".into(), caption: caption.into(), figure })
     }
 
     fn improvement(&self) -> Option<Named> {
@@ -391,7 +397,7 @@ impl Analysis<'_> {
         let figure = Figure { title: "Probability of improvement".into(), note, ..Figure::of(chart) };
         let caption = "Mann and Whitney's U divided by the number of pairs of runs, with ties counted as one half, averaged over the environments. If \
                        an interval contains 0.5, the order of the two is undecided.";
-        Some(Named { name: "probability_of_improvement", caption: caption.into(), figure })
+        Some(Named { name: "probability_of_improvement".into(), caption: caption.into(), figure })
     }
 }
 

@@ -69,38 +69,39 @@ pub struct Comparison {
     pub agents: Vec<Contender>,
 }
 
+/// The contents of a comparison file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+pub(super) struct File {
     /// Format number, checked before the file is parsed.
     #[serde(default, rename = "format")]
-    _format: Option<i64>,
-    name: Option<String>,
-    environments: Vec<String>,
-    seeds: Value,
-    steps: Value,
+    pub(super) _format: Option<i64>,
+    pub(super) name: Option<String>,
+    pub(super) environments: Vec<String>,
+    pub(super) seeds: Value,
+    pub(super) steps: Value,
     #[serde(default = "twenty")]
-    evaluations: i64,
+    pub(super) evaluations: i64,
     #[serde(default = "twenty")]
-    evaluation_episodes: i64,
+    pub(super) evaluation_episodes: i64,
     #[serde(default)]
-    statistic: Statistic,
+    pub(super) statistic: Statistic,
     #[serde(default)]
-    score: BTreeMap<String, [f64; 2]>,
+    pub(super) score: BTreeMap<String, [f64; 2]>,
     #[serde(default)]
-    fall: BTreeMap<String, f64>,
+    pub(super) fall: BTreeMap<String, f64>,
     #[serde(default)]
-    task_bootstrap: bool,
+    pub(super) task_bootstrap: bool,
     #[serde(default)]
-    x: Steps,
-    finding: Option<String>,
-    agents: Vec<Entry>,
+    pub(super) x: Steps,
+    pub(super) finding: Option<String>,
+    pub(super) agents: Vec<Entry>,
 }
 
 /// The axis of steps of the curves.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Steps {
+pub(super) enum Steps {
     #[default]
     Linear,
     Log,
@@ -110,26 +111,31 @@ fn twenty() -> i64 {
     20
 }
 
-#[derive(Deserialize)]
+/// An agent of a comparison file.
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
-    name: Option<String>,
-    agent: String,
-    preset: Option<String>,
-    steps: Option<Value>,
-    only: Option<Vec<String>>,
+pub(super) struct Entry {
+    pub(super) name: Option<String>,
+    pub(super) agent: String,
+    pub(super) preset: Option<String>,
+    pub(super) steps: Option<Value>,
+    pub(super) only: Option<Vec<String>>,
     #[serde(default)]
-    settings: Table,
+    pub(super) settings: Table,
     #[serde(default)]
-    environments: BTreeMap<String, Override>,
+    pub(super) environments: BTreeMap<String, Override>,
+    /// Settings of one point of a study, applied last.
+    #[serde(skip)]
+    pub(super) varied: Table,
 }
 
+/// What an agent has in one environment only.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Override {
-    preset: Option<String>,
+pub(super) struct Override {
+    pub(super) preset: Option<String>,
     #[serde(default)]
-    settings: Table,
+    pub(super) settings: Table,
 }
 
 /// Settings that a comparison sets for all its runs.
@@ -175,6 +181,11 @@ impl Comparison {
         if inputs::resolve(&mut table, dir) {
             file = table.try_into().map_err(|error: toml::de::Error| toml_problem(text, &error))?;
         }
+        Self::build(file, text, (stem, dir), tries_out)
+    }
+
+    /// Builds a comparison from the contents of its file, whose text is `text`. `stem` is the comparison's name if the file has none, and `dir` the folder of the file.
+    pub(super) fn build(file: File, text: &str, (stem, dir): (&str, &Path), tries_out: bool) -> Result<Self, String> {
         let environments = environments(&file.environments)?;
         let score: BTreeMap<_, _> = file
             .score
@@ -323,7 +334,8 @@ impl Comparison {
             let config = Config::preset(&entry.agent, environment, over.preset.as_deref().or(entry.preset.as_deref()))?;
             // ignores a preset's steps and early stopping, because all runs of an agent on an environment have the same number of steps
             let config = Config { steps, seed: self.seeds[0], evaluate_every: 0, stop_at: f64::INFINITY, ..config };
-            let config = with_settings(with_settings(config, &entry.settings)?, &over.settings)?;
+            let layers = [&entry.settings, &over.settings, &entry.varied];
+            let config = layers.into_iter().try_fold(config, with_settings)?;
             // finds invalid combinations of settings before the first run
             if tries_out {
                 Trainer::new(config.clone())?;
@@ -358,11 +370,11 @@ fn with_settings(config: Config, settings: &Table) -> Result<Config, Error> {
     short.into_iter().try_fold(config, |config, (key, value)| config.with_named(&key, value))
 }
 
-fn unless(holds: bool, what: &str, expected: &str, got: impl Display) -> Result<(), String> {
+pub(super) fn unless(holds: bool, what: &str, expected: &str, got: impl Display) -> Result<(), String> {
     if holds { Ok(()) } else { Err(format!("{what}: expected {expected}, got {got}")) }
 }
 
-fn within(what: &str, number: i64, least: u64, most: u64) -> Result<u64, String> {
+pub(super) fn within(what: &str, number: i64, least: u64, most: u64) -> Result<u64, String> {
     let fits = u64::try_from(number).ok().filter(|number| (least..=most).contains(number));
     fits.ok_or_else(|| format!("{what}: expected {least} to {most}, got {number}"))
 }
@@ -412,7 +424,7 @@ fn count_of_steps(what: &str, value: &Value) -> Result<u64, String> {
 }
 
 /// Formats the parser's error in one line, with the line number and the nearest valid key.
-fn toml_problem(text: &str, error: &toml::de::Error) -> String {
+pub(super) fn toml_problem(text: &str, error: &toml::de::Error) -> String {
     let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
     let place = line.map_or_else(String::new, |line| format!("line {line}: "));
     let message = error.message().replace('\n', " ");

@@ -1,37 +1,84 @@
-//! The folder of a comparison: which study it belongs to, and which of its files are outdated.
+//! The folder of a study: which one it belongs to, and which of its files are outdated.
 
 use std::fs;
 use std::path::Path;
 
 use hmac_sha256::Hash;
 
+use super::claim::Claims;
 use super::figures::METRICS;
 use super::policies::published;
 use super::run::{Unusable, read_run};
 use super::{Comparison, PROBLEMS, RESULTS, TIMING};
 use gradus::Error;
 use gradus::figure::Format;
-use gradus::files::{Entry, entries, exists, hexadecimal, read, read_to_string, remove_leftovers, try_lock};
+use gradus::files::{Entry, entries, exists, hexadecimal, read, read_to_string, remove_leftovers};
 use gradus::run::verify::Checked;
 use gradus::run::verify::tensors;
-use gradus::saved::{COMPARISON, CONFIG, POLICIES};
+use gradus::saved::{COMPARISON, CONFIG, POLICIES, SWEEP};
 
-/// Names of all files that a comparison may write, except those in `runs`.
-fn outputs() -> impl Iterator<Item = String> {
-    let figures = METRICS.iter().flat_map(|name| Format::ALL.map(|format| format!("{name}.{}", format.ending())));
-    TABLES.into_iter().chain([SUMS, "report.html"]).map(String::from).chain(figures)
+/// A kind of study, by the files that it writes besides `runs` and `policies`.
+pub(super) struct Kind {
+    /// What messages call it.
+    pub(super) what: &'static str,
+    /// The file that identifies the study.
+    pub(super) file: &'static str,
+    /// The tables, whose hashes are in [`SUMS`].
+    tables: &'static [&'static str],
+    /// Names of figures without extension. If there are several of a name, the others have a number at the end, such as `response-2`.
+    figures: &'static [&'static str],
 }
 
-/// The files whose hashes are in [`SUMS`].
-const TABLES: [&str; 7] = [COMPARISON, RESULTS, PROBLEMS, "summary.csv", "summary.md", "summary.tex", TIMING];
+/// Comparisons.
+pub(super) const COMPARISONS: Kind = Kind {
+    what: "comparison",
+    file: COMPARISON,
+    tables: &[RESULTS, PROBLEMS, "summary.csv", "summary.md", "summary.tex", TIMING],
+    figures: &METRICS,
+};
+
+/// Sweeps.
+pub(super) const SWEEPS: Kind = Kind {
+    what: "sweep",
+    file: SWEEP,
+    tables: &[RESULTS, "points.csv", "responses.csv", "effects.csv", "summary.md", TIMING],
+    figures: &["response", "choices", "effects", "heat", "coordinates"],
+};
+
+/// All kinds.
+const KINDS: [Kind; 2] = [COMPARISONS, SWEEPS];
+
+impl Kind {
+    /// Whether a study of this kind writes a file of this name.
+    fn owns(&self, name: &str) -> bool {
+        let is_figure = |stem: &str, ending: &str| {
+            let plain = stem.rsplit_once('-').filter(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()));
+            let plain = plain.map_or(stem, |(plain, _)| plain);
+            Format::ALL.iter().any(|format| format.ending() == ending) && self.figures.contains(&plain)
+        };
+        let other = [self.file, SUMS, "report.html"];
+        self.tables.contains(&name) || other.contains(&name) || name.rsplit_once('.').is_some_and(|(stem, ending)| is_figure(stem, ending))
+    }
+
+    /// The names of its files in the folder.
+    fn outputs(&self, dir: &Path) -> Vec<String> {
+        let all = entries(dir).unwrap_or_default();
+        all.into_iter().map(|entry| entry.name).filter(|name| self.owns(name)).collect()
+    }
+
+    /// The file of the study and the tables.
+    fn with_hash(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.file).chain(self.tables.iter().copied())
+    }
+}
 
 /// The file with the SHA-256 of the tables, in the format of the command `sha256sum`.
 pub(super) const SUMS: &str = "SHA256SUMS";
 
 /// Returns the text of [`SUMS`] for the tables in the folder.
-pub(super) fn sums(dir: &Path) -> Result<String, Error> {
+pub(super) fn sums(kind: &Kind, dir: &Path) -> Result<String, Error> {
     let mut sums = String::new();
-    for name in TABLES {
+    for name in kind.with_hash() {
         if exists(&dir.join(name))? {
             sums += &format!("{}  {name}\n", hexadecimal(&Hash::hash(&read(&dir.join(name))?)));
         }
@@ -39,13 +86,16 @@ pub(super) fn sums(dir: &Path) -> Result<String, Error> {
     Ok(sums)
 }
 
-/// Checks the tables and the stored runs of the comparison in the folder.
+/// Checks the tables and the stored runs of the study in the folder.
 pub(crate) fn verify(dir: &Path) -> Result<Vec<Checked>, Error> {
     let (sums, runs) = (dir.join(SUMS), dir.join("runs"));
     let has_sums = exists(&sums)?;
-    if !exists(&dir.join(COMPARISON))? && !has_sums {
-        let expected = format!("a run folder (with {CONFIG}) or a comparison (with {COMPARISON})");
-        let got = if runs.is_dir() { "a comparison that has not ended" } else { "neither" };
+    let kind = KINDS.iter().find(|kind| dir.join(kind.file).exists());
+    let is_known = |name: &str| KINDS.iter().any(|kind| kind.with_hash().any(|own| own == name));
+    if kind.is_none() && !has_sums {
+        let kinds: Vec<String> = KINDS.iter().map(|kind| format!("a {} (with {})", kind.what, kind.file)).collect();
+        let expected = format!("a run folder (with {CONFIG}) or {}", kinds.join(" or "));
+        let got = if runs.is_dir() { "a study that has not ended" } else { "none of them" };
         return Err(Error::folder(dir, format!("expected {expected}, got {got}")));
     }
     let known = if has_sums { read_to_string(&sums)? } else { String::new() };
@@ -53,15 +103,16 @@ pub(crate) fn verify(dir: &Path) -> Result<Vec<Checked>, Error> {
     for line in known.lines() {
         let (hash, name) = line.split_once("  ").unwrap_or_default();
         let path = dir.join(name);
-        all.push(match TABLES.contains(&name).then(|| read(&path)) {
+        all.push(match is_known(name).then(|| read(&path)) {
             None => Checked::damaged(format!("{}: damaged: expected a hash and the name of a table, got `{line}`", sums.display())),
             Some(Ok(bytes)) if hexadecimal(&Hash::hash(&bytes)) == hash => Checked::intact(&path, ""),
             Some(Ok(_)) => Checked::damaged(format!("{}: damaged: its SHA-256 is not the one in {SUMS}", path.display())),
             Some(Err(error)) => Checked::damaged(error),
         });
     }
-    let is_known = |name: &str| known.lines().any(|line| line.ends_with(&format!("  {name}")));
-    let unknown = TABLES.iter().filter(|name| !is_known(name)).map(|name| dir.join(name)).filter(|path| path.exists());
+    let has_hash = |name: &str| known.lines().any(|line| line.ends_with(&format!("  {name}")));
+    let tables = kind.unwrap_or(&COMPARISONS).with_hash();
+    let unknown = tables.filter(|name| !has_hash(name)).map(|name| dir.join(name)).filter(|path| path.exists());
     all.extend(unknown.map(|path| Checked::unknown(&path)));
     for name in published(dir)? {
         let path = dir.join(POLICIES).join(name);
@@ -89,15 +140,15 @@ fn of_run(path: &Path) -> Checked {
     }
 }
 
-/// Returns the text for `comparison.toml`: the text of the comparison file, with the comparison's name added if the text has none.
+/// Returns the text for the file of the study: the text of its file, with its name added if the text has none.
 pub(super) fn named(comparison: &Comparison) -> String {
     let has_name = toml::from_str::<toml::Table>(&comparison.text).is_ok_and(|table| table.contains_key("name"));
     if has_name { comparison.text.clone() } else { format!("name = {}\n{}", toml::Value::from(comparison.name.as_str()), comparison.text) }
 }
 
-/// Checks that `comparison` may be written into the folder `dir`. It may if the folder is missing. Otherwise the folder must not have a
+/// Checks that a study may be written into the folder `dir`. It may if the folder is missing. Otherwise the folder must not have a
 /// `config.toml` of a training run, and it must belong to the same study or have no file that would be overwritten.
-pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
+pub(super) fn check(kind: &Kind, dir: &Path, comparison: &Comparison) -> Result<(), Error> {
     let expected =
         |got: String| Err(Error::folder(dir, format!("expected a new folder or the folder of \"{}\", got {got}", comparison.name)));
     if dir.exists() && !dir.is_dir() {
@@ -106,10 +157,13 @@ pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
     if dir.join("config.toml").exists() {
         return expected("a run folder (with config.toml)".into());
     }
-    let path = dir.join(COMPARISON);
+    if let Some(other) = KINDS.iter().find(|other| other.file != kind.file && dir.join(other.file).exists()) {
+        return expected(format!("the folder of a {} (with {})", other.what, other.file));
+    }
+    let path = dir.join(kind.file);
     if !exists(&path)? {
-        return match outputs().find(|name| dir.join(name).exists()) {
-            Some(name) => expected(format!("a folder with {name} and no {COMPARISON}")),
+        return match kind.outputs(dir).first() {
+            Some(name) => expected(format!("a folder with {name} and no {}", kind.file)),
             None => Ok(()),
         };
     }
@@ -118,9 +172,11 @@ pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
         return Ok(());
     }
     let Ok(table) = toml::from_str::<toml::Table>(&text) else {
-        return Err(Error::folder(&path, "expected a comparison file, got invalid TOML; remove it or choose another folder"));
+        let expected = format!("expected the file of a {}, got invalid TOML; remove it or choose another folder", kind.what);
+        return Err(Error::folder(&path, expected));
     };
-    let name = table.get("name").and_then(|name| name.as_str()).unwrap_or("a comparison without a name");
+    let unnamed = format!("a {} without a name", kind.what);
+    let name = table.get("name").and_then(|name| name.as_str()).unwrap_or(&unnamed);
     if name != comparison.name {
         return expected(format!("the folder of \"{name}\""));
     }
@@ -133,34 +189,30 @@ pub(super) fn check(dir: &Path, comparison: &Comparison) -> Result<(), Error> {
     let (old, new) = (environments(&table), environments(&comparison.text.parse().unwrap_or_default()));
     match old.iter().any(|name| new.contains(name)) {
         true => Ok(()),
-        false => expected(format!("the folder of another comparison of that name on {}", old.join(", "))),
+        false => expected(format!("the folder of another {} of that name on {}", kind.what, old.join(", "))),
     }
 }
 
 /// Returns the formats in which figures are drawn: the usual ones, and those of the figures that are already in the folder.
-pub(super) fn formats(dir: &Path) -> Vec<Format> {
-    let is_there = |format: &Format| METRICS.iter().any(|name| dir.join(format!("{name}.{}", format.ending())).exists());
+pub(super) fn formats(kind: &Kind, dir: &Path) -> Vec<Format> {
+    let there = kind.outputs(dir);
+    let is_there = |format: &Format| there.iter().any(|name| name.ends_with(&format!(".{}", format.ending())));
     Format::ALL.into_iter().filter(|format| Format::USUAL.contains(format) || is_there(format)).collect()
 }
 
-/// Removes the outputs of an earlier version of the study, except `comparison.toml` and the runs.
-pub(super) fn remove_outputs(dir: &Path) -> Result<(), Error> {
-    for path in outputs().filter(|name| name != COMPARISON).map(|name| dir.join(name)).filter(|path| path.exists()) {
+/// Removes the outputs of an earlier version of the study, except its file and the runs.
+pub(super) fn remove_outputs(kind: &Kind, dir: &Path) -> Result<(), Error> {
+    for path in kind.outputs(dir).iter().filter(|name| *name != kind.file).map(|name| dir.join(name)) {
         fs::remove_file(&path).map_err(Error::io("remove", &path))?;
     }
     Ok(())
 }
 
 /// Removes the temporary files that killed processes left behind.
-pub(super) fn remove_unfinished(dir: &Path, runs: &Path) {
-    remove_leftovers(dir, |name| outputs().any(|own| own == name));
+pub(super) fn remove_unfinished(kind: &Kind, dir: &Path, runs: &Path) {
+    Claims::new(runs).remove_left();
+    remove_leftovers(dir, |name| kind.owns(name));
     let endings = ["csv", "timing", "problems", "state", "safetensors"];
-    // the locks of runs that killed processes were making
-    for Entry { path, .. } in entries(runs).unwrap_or_default() {
-        if path.extension().is_some_and(|ending| ending == "lock") && matches!(try_lock(&path), Ok(Some(_))) {
-            let _ = fs::remove_file(&path);
-        }
-    }
     remove_leftovers(runs, |name| name.split_once('.').is_some_and(|(_, ending)| endings.contains(&ending)));
 }
 
@@ -180,10 +232,10 @@ mod tests {
     fn a_folder_belongs_to_one_study() {
         let (files, dir) = (gradus_testing::tempdir().unwrap(), gradus_testing::tempdir().unwrap());
         let (dir, mine) = (dir.path(), comparison(files.path(), "mine", FILE));
-        let problem = |comparison: &Comparison| check(dir, comparison).unwrap_err().to_string();
-        assert!(check(&dir.join("new"), &mine).is_ok() && check(dir, &mine).is_ok());
+        let problem = |comparison: &Comparison| check(&COMPARISONS, dir, comparison).unwrap_err().to_string();
+        assert!(check(&COMPARISONS, &dir.join("new"), &mine).is_ok() && check(&COMPARISONS, dir, &mine).is_ok());
         fs::write(dir.join("README.md"), "notes").unwrap();
-        assert!(check(dir, &mine).is_ok(), "other files may exist");
+        assert!(check(&COMPARISONS, dir, &mine).is_ok(), "other files may exist");
         fs::write(dir.join("timing.csv"), "").unwrap();
         assert!(
             problem(&mine)
@@ -191,19 +243,19 @@ mod tests {
         );
         // a comparison without a name is named after its file
         fs::write(dir.join(COMPARISON), named(&mine)).unwrap();
-        assert!(check(dir, &mine).is_ok());
+        assert!(check(&COMPARISONS, dir, &mine).is_ok());
         assert!(
-            check(dir, &comparison(files.path(), "mine", &FILE.replace("seeds = 1", "seeds = 2"))).is_ok(),
+            check(&COMPARISONS, dir, &comparison(files.path(), "mine", &FILE.replace("seeds = 1", "seeds = 2"))).is_ok(),
             "a changed version of the same study"
         );
         assert!(problem(&comparison(files.path(), "other", FILE)).ends_with("the folder of \"other\", got the folder of \"mine\""));
         let elsewhere = comparison(files.path(), "mine", &FILE.replace("cartpole", "acrobot"));
         assert!(problem(&elsewhere).ends_with("got the folder of another comparison of that name on cartpole"));
         fs::write(dir.join(COMPARISON), "name = ").unwrap();
-        assert!(problem(&mine).contains("comparison.toml: expected a comparison file, got invalid TOML"));
+        assert!(problem(&mine).contains("comparison.toml: expected the file of a comparison, got invalid TOML"));
         fs::write(dir.join("config.toml"), "").unwrap();
         assert!(problem(&mine).ends_with("got a run folder (with config.toml)"));
-        assert!(check(&dir.join("README.md"), &mine).unwrap_err().to_string().ends_with("got a file"));
+        assert!(check(&COMPARISONS, &dir.join("README.md"), &mine).unwrap_err().to_string().ends_with("got a file"));
     }
 
     #[test]
@@ -212,7 +264,7 @@ mod tests {
         for name in ["results.csv", "aggregate_scores.png", "report.html", "README.md", "returns.csv", "study.toml"] {
             fs::write(dir.path().join(name), "").unwrap();
         }
-        remove_outputs(dir.path()).unwrap();
+        remove_outputs(&COMPARISONS, dir.path()).unwrap();
         let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, ["README.md", "returns.csv", "study.toml"]);
@@ -221,6 +273,6 @@ mod tests {
         let mine = comparison(files.path(), "mine", FILE);
         fs::write(dir.join(COMPARISON), named(&mine)).unwrap();
         fs::create_dir(dir.join("timing.csv")).unwrap();
-        assert!(remove_outputs(dir).is_err() && check(dir, &mine).is_ok());
+        assert!(remove_outputs(&COMPARISONS, dir).is_err() && check(&COMPARISONS, dir, &mine).is_ok());
     }
 }

@@ -59,6 +59,7 @@
 //! for the report, the files with times, their hash and the figures over seconds, all files are reproducible byte for byte.
 
 mod analysis;
+mod claim;
 mod code;
 mod figures;
 mod file;
@@ -67,40 +68,40 @@ mod machine;
 mod policies;
 mod report;
 mod run;
+mod runner;
 pub mod runs;
 mod summary;
+mod sweep;
 mod verify;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use gradus_base::panics;
 use gradus_base::threads;
 
 pub use code::Code;
 pub use file::{Comparison, Contender, Statistic};
 pub use gradus_statistics as statistics;
+pub use sweep::{Sweep, sweep};
 pub use verify::{Checked, Verdict, verify};
 
 use analysis::{Analysis, Parts, Wanted};
 use code::Inputs;
 use figures::Named;
+use folder::COMPARISONS;
 use gradus::figure::{self, Format};
 use gradus::files::{self, exists, read_named_to_string, read_to_string, replace};
-use gradus::memory;
 use gradus::run::with_steps;
 use gradus::saved::COMPARISON;
 use gradus::{Config, Error, Show};
 use gradus_statistics::csv::{push_row, quoted};
 use gradus_statistics::table::Table;
 use report::Facts;
-use run::{CHECKPOINT, Job, Outcome, Stored};
-use summary::short;
+use run::{Job, Outcome};
+use runner::{Lines, Making};
 
 const RESULTS: &str = "results.csv";
 const TIMING: &str = "timing.csv";
@@ -127,27 +128,9 @@ pub struct Execution<'a> {
 ///
 /// If a run fails, the other runs are still made and kept, and the first error is returned.
 pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: impl Fn(&str) + Sync) -> Result<Vec<PathBuf>, Error> {
-    let Execution { jobs, command, code, stop, show } = execution;
-    folder::check(dir, comparison)?;
-    let all = jobs_of(comparison, code)?;
+    let Execution { jobs, command, show, .. } = execution;
     let runs = dir.join("runs");
-    fs::create_dir_all(&runs).map_err(Error::io("create", &runs))?;
-    let busy = "another process is comparing in this folder";
-    // a second process makes some of the runs
-    let first = match files::lock(dir, busy) {
-        Err(Error::Folder { problem, .. }) if problem == busy => {
-            say(&format!("{busy}: the runs are shared"));
-            None
-        }
-        lock => Some(lock?),
-    };
-    folder::remove_unfinished(dir, &runs);
-
-    let (outcomes, failure) = train(&all, &runs, (jobs, stop), &say)?;
-    let _lock = match first {
-        Some(lock) => lock,
-        None => last_lock(dir, stop)?,
-    };
+    let Made { jobs: all, outcomes, failure, _lock } = make_runs(&COMPARISONS, comparison, dir, &execution, Lines::Each, &say)?;
     // an agent with a run that failed has no results, the others have theirs
     let is_whole = |agent: &str| all.iter().zip(&outcomes).all(|(job, outcome)| job.agent != agent || outcome.is_some());
     let (whole, failed): (Vec<Contender>, Vec<Contender>) = comparison.agents.iter().cloned().partition(|agent| is_whole(&agent.name));
@@ -164,14 +147,15 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     let comparison = &Comparison { agents: whole, ..comparison.clone() };
     // writes the file that identifies the study before the other outputs
     write(&dir.join(COMPARISON), &folder::named(comparison))?;
-    let formats = folder::formats(dir);
-    folder::remove_outputs(dir)?;
+    let formats = folder::formats(&COMPARISONS, dir);
+    folder::remove_outputs(&COMPARISONS, dir)?;
     let without = policies::publish(dir, &runs, &all)?;
     if without > 0 {
         say(&format!("{without} of {} kept runs have no policy, because an older version made them", all.len()));
     }
-    write(&dir.join(RESULTS), &results_csv(comparison, &all, &outcomes))?;
-    write(&dir.join(TIMING), &timing_csv(&all, &outcomes))?;
+    let pairs: Vec<(&Job, &Outcome)> = all.iter().zip(&outcomes).collect();
+    write(&dir.join(RESULTS), &results_csv(comparison, &pairs))?;
+    write(&dir.join(TIMING), &timing_csv(&pairs))?;
     let problems = problems_csv(&all, &outcomes);
     problems.map_or(Ok(()), |text| write(&dir.join(PROBLEMS), &text))?;
 
@@ -195,12 +179,53 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
     };
     let (files, page) = threads::with(jobs, || with_steps(show, analyse))?;
     write(&dir.join("report.html"), &page)?;
-    write(&dir.join(folder::SUMS), &folder::sums(dir)?)?;
+    write(&dir.join(folder::SUMS), &folder::sums(&COMPARISONS, dir)?)?;
     let tables = [RESULTS, TIMING, "summary.csv", "summary.md", "summary.tex"].map(|name| dir.join(name));
     if let Some(failure) = failure {
         return Err(Error::folder(&runs, format!("{failure}; the tables and figures leave out {}", left_out.join(", "))));
     }
     Ok(tables.into_iter().chain(files).chain([dir.join("report.html")]).collect())
+}
+
+/// The runs of a study, and the lock of its folder.
+struct Made<'a> {
+    jobs: Vec<Job<'a>>,
+    /// `None` for a run that failed.
+    outcomes: Vec<Option<Outcome>>,
+    /// What failed.
+    failure: Option<String>,
+    _lock: File,
+}
+
+/// Makes the missing runs of a study in its folder, and shares them with other processes that do the same.
+fn make_runs<'a>(
+    kind: &folder::Kind,
+    comparison: &'a Comparison,
+    dir: &Path,
+    &Execution { jobs: workers, code, stop, .. }: &Execution,
+    lines: Lines,
+    say: &(impl Fn(&str) + Sync),
+) -> Result<Made<'a>, Error> {
+    folder::check(kind, dir, comparison)?;
+    let jobs = jobs_of(comparison, code)?;
+    let runs = dir.join("runs");
+    fs::create_dir_all(&runs).map_err(Error::io("create", &runs))?;
+    let busy = "another process is working in this folder";
+    // a second process makes some of the runs
+    let first = match files::lock(dir, busy) {
+        Err(Error::Folder { problem, .. }) if problem == busy => {
+            say(&format!("{busy}: the runs are shared"));
+            None
+        }
+        lock => Some(lock?),
+    };
+    folder::remove_unfinished(kind, dir, &runs);
+    let (outcomes, failure) = runner::make(&jobs, &runs, Making { workers, stop, lines }, say)?;
+    let lock = match first {
+        Some(lock) => lock,
+        None => last_lock(dir, stop)?,
+    };
+    Ok(Made { jobs, outcomes, failure, _lock: lock })
 }
 
 /// Returns the path of the table of results in a comparison's folder, or `None` if `dir` is no such folder.
@@ -297,112 +322,14 @@ fn jobs_of(comparison: &Comparison, code: Code) -> Result<Vec<Job<'_>>, Error> {
     Ok(all)
 }
 
-/// Makes every run whose stored result is missing or outdated. Returns the outcomes of all runs in the order of `all`, `None` for those that failed, and what failed.
-fn train(
-    all: &[Job],
-    runs: &Path,
-    (jobs, stop): (usize, &AtomicBool),
-    say: &(impl Fn(&str) + Sync),
-) -> Result<(Vec<Option<Outcome>>, Option<String>), Error> {
-    let missing: Vec<&Config> = all.iter().filter(|job| !matches!(job.stored(runs), Stored::Kept(_))).map(|job| &job.config).collect();
-    memory::check_jobs(jobs.min(missing.len()), &missing)?;
-    let (waiting, done) = (Mutex::new((0..all.len()).collect::<VecDeque<usize>>()), AtomicUsize::new(0));
-    let results = Mutex::new(BTreeMap::new());
-    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-    let work = || {
-        while !stop.load(Ordering::Relaxed)
-            && let Some(number) = next()
-        {
-            let job = &all[number];
-            let mut stored = job.stored(runs);
-            // a run that another process is making comes last
-            let lock = runs.join(format!("{}.lock", job.key()));
-            let is_kept = matches!(stored, Stored::Kept(_));
-            let locked = if is_kept { Ok(None) } else { files::try_lock(&lock) };
-            if !is_kept && matches!(locked, Ok(None)) {
-                waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(number);
-                thread::sleep(PAUSE);
-                continue;
-            }
-            // without a lock a run may be made twice, with the same result
-            let held = locked.unwrap_or_default();
-            // it may have been made in between
-            if held.is_some() {
-                stored = job.stored(runs);
-            }
-            let (result, how) = match &stored {
-                Stored::Kept(outcome) => (Ok(outcome.clone()), "kept from before".to_owned()),
-                Stored::Outdated(_) | Stored::Nothing => {
-                    let result =
-                        panics::catch(|| threads::with(1, || job.run(runs, CHECKPOINT, stop))).unwrap_or_else(|panic| Err(panic.into()));
-                    let seconds = result.as_ref().ok().and_then(|run: &Outcome| run.evaluated.last()).map_or(0.0, |last| last.seconds);
-                    (result, format!("{seconds:.1} s"))
-                }
-            };
-            let why = if let Stored::Outdated(why) = &stored { format!(", made again: {why}") } else { String::new() };
-            let what = match result.as_ref().map(|run| run.evaluated.last()) {
-                Ok(Some(last)) => format!("return {}, {how}{why}", short(last.mean)),
-                Ok(None) => "nothing".into(),
-                Err(Error::Stopped(place)) => format!("stopped {place}"),
-                Err(error) => format!("failed: {error}"),
-            };
-            if held.is_some() {
-                let _ = fs::remove_file(&lock);
-            }
-            drop(held);
-            let (count, digits) = (1 + done.fetch_add(1, Ordering::Relaxed), all.len().to_string().len());
-            say(&format!("[{count:>digits$}/{}] {}: {what}", all.len(), name(job)));
-            results.lock().unwrap_or_else(PoisonError::into_inner).insert(number, (result, stored));
-        }
-    };
-    thread::scope(|scope| {
-        // if the system refuses a thread, fewer threads do the same work
-        (1..jobs.min(all.len())).for_each(|_| drop(thread::Builder::new().spawn_scoped(scope, work)));
-        work();
-    });
-    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let (mut outcomes, mut failed) = (Vec::new(), Vec::new());
-    let (mut kept, mut outdated) = (0, BTreeMap::<String, usize>::new());
-    for ((result, stored), job) in results.into_values().zip(all) {
-        match stored {
-            Stored::Kept(_) => kept += 1,
-            Stored::Outdated(why) => *outdated.entry(why).or_default() += 1,
-            Stored::Nothing => {}
-        }
-        match result {
-            Ok(run) => outcomes.push(Some(run)),
-            Err(Error::Stopped(_)) => {}
-            Err(error) => {
-                failed.push(format!("{}: {error}", name(job)));
-                outcomes.push(None);
-            }
-        }
-    }
-    if stop.load(Ordering::Relaxed) && outcomes.len() < all.len() {
-        return Err(Error::Stopped(format!("after {} of {} runs", outcomes.len(), all.len())));
-    }
-    let again: String = outdated.iter().map(|(why, runs)| format!(", {runs} of them again because {why}")).collect();
-    let made = all.len() - kept - failed.len();
-    let without = if failed.is_empty() { String::new() } else { format!(", {} failed", failed.len()) };
-    say(&format!("{} runs: {kept} kept (same settings, code and files), {made} made{again}{without}", all.len()));
-    let problem = failed
-        .first()
-        .map(|first| format!("{} of {} runs failed, the others are kept; the first failure: {first}", failed.len(), all.len()));
-    Ok((outcomes, problem))
-}
-
-fn name(job: &Job) -> String {
-    format!("{} on {}, seed {}", job.agent, job.environment(), job.config.seed)
-}
-
 fn owner(job: &Job) -> [String; 3] {
     [quoted(job.agent), quoted(&job.environment()), job.config.seed.to_string()]
 }
 
-fn results_csv(comparison: &Comparison, all: &[Job], outcomes: &[Outcome]) -> String {
+fn results_csv(comparison: &Comparison, runs: &[(&Job, &Outcome)]) -> String {
     let scored = !comparison.score.is_empty();
     let mut text = format!("agent,env,seed,step,return,{}std,min,max,length\n", if scored { "score," } else { "" });
-    for (job, run) in all.iter().zip(outcomes) {
+    for (job, run) in runs {
         for at in &run.evaluated {
             let score = comparison.score.get(&job.environment()).map(|[low, high]| ((at.mean - low) / (high - low)).to_string());
             let before = [at.step.to_string(), at.mean.to_string()].into_iter().chain(score);
@@ -424,9 +351,9 @@ fn problems_csv(all: &[Job], outcomes: &[Outcome]) -> Option<String> {
     outcomes.iter().any(|run| !run.problems.is_empty()).then_some(text)
 }
 
-fn timing_csv(all: &[Job], outcomes: &[Outcome]) -> String {
+fn timing_csv(runs: &[(&Job, &Outcome)]) -> String {
     let mut text = String::from("agent,env,seed,step,seconds\n");
-    for (job, run) in all.iter().zip(outcomes) {
+    for (job, run) in runs {
         for at in &run.evaluated {
             let numbers = [at.step.to_string(), at.seconds.to_string()];
             push_row(&mut text, &owner(job).into_iter().chain(numbers).collect::<Vec<_>>());

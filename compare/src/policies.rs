@@ -110,7 +110,7 @@ pub(super) fn sheet(comparison: &Comparison, runs: &Path, all: &[Job], outcomes:
     let caption = "Moments of one episode per agent, at equal distances from its start to its end. One episode is not an estimate: the figures above are."
         .to_owned();
     let figure = Figure { title: "Episodes of the final policies".into(), note, columns: 1, panels };
-    (!figure.panels.is_empty()).then_some(Named { name: "episodes", caption, figure })
+    (!figure.panels.is_empty()).then_some(Named { name: "episodes".into(), caption, figure })
 }
 
 /// Plays the episode that `gradus play` shows.

@@ -39,7 +39,7 @@ pre { background: #f6f6f4; padding: 0.8rem; overflow-x: auto; font-size: 0.85rem
 ";
 
 /// Escapes text for HTML.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -53,14 +53,24 @@ pub(super) struct Facts<'a> {
     pub(super) seconds: f64,
 }
 
-/// Returns the page.
+/// Returns the page of a comparison.
 pub(super) fn html(facts: &Facts, analysis: &Analysis, figures: &[Named], name: &Path) -> Result<String, Error> {
-    let title = escape(&facts.comparison.name);
+    let body = numbers(analysis) + &settings(facts);
+    page(&facts.comparison.name, &about(facts), (figures, name), &body)
+}
+
+/// Returns a page with a title, facts, figures and what follows them. Error messages call the page `name`.
+pub(super) fn page(title: &str, facts: &[(&str, String)], (figures, name): (&[Named], &Path), body: &str) -> Result<String, Error> {
+    let title = escape(title);
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, \
          initial-scale=1\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
     );
-    page.push_str(&about(facts));
+    let row = |(name, text): &(&str, String)| {
+        let text = if *name == "command" { format!("<code>{}</code>", escape(text)) } else { escape(text) };
+        format!("<tr><th>{name}</th><td>{text}</td></tr>\n")
+    };
+    page.push_str(&format!("<table class=\"facts\">\n{}</table>\n", facts.iter().map(row).collect::<String>()));
     page.push_str("<h2>Figures</h2>\n");
     for Named { figure, caption, .. } in figures {
         let label = escape(&figure.title);
@@ -72,10 +82,20 @@ pub(super) fn html(facts: &Facts, analysis: &Analysis, figures: &[Named], name: 
         write!(page, "<figure>\n<div class=\"wide\">\n{svg}</div>\n<figcaption>{}</figcaption>\n</figure>\n", escape(caption))
             .expect("writing to a string does not fail");
     }
-    page.push_str(&numbers(analysis));
-    page.push_str(&settings(facts));
+    page.push_str(body);
     page.push_str("</body>\n</html>\n");
     Ok(page)
+}
+
+/// The facts that every report has at its end.
+pub(super) fn circumstances(command: &str, (seconds, jobs, cores): (f64, usize, usize)) -> Vec<(&'static str, String)> {
+    vec![
+        ("training", format!("{seconds:.0} s in total, one core per run, {jobs} runs at a time")),
+        ("command", command.to_owned()),
+        ("version", format!("gradus {}", env!("CARGO_PKG_VERSION"))),
+        ("machine", format!("{}, {cores} cores, {}", machine::processor(), machine::system())),
+        ("date", machine::now()),
+    ]
 }
 
 pub(super) fn numbers(analysis: &Analysis) -> String {
@@ -83,7 +103,7 @@ pub(super) fn numbers(analysis: &Analysis) -> String {
     analysis.sheets().iter().fold(head, |page, sheet| page + &table(sheet))
 }
 
-fn about(facts: &Facts) -> String {
+fn about(facts: &Facts) -> Vec<(&'static str, String)> {
     let Comparison { agents, environments, seeds, episodes, .. } = facts.comparison;
     let all_evaluations = || {
         let of = |(at, config): (&usize, &Config)| facts.comparison.evaluations_of(*at, config.steps);
@@ -99,22 +119,11 @@ fn about(facts: &Facts) -> String {
     let evaluations = if least < most { format!("{least} to {evaluations}") } else { evaluations };
     let equals = if is_whole { " =" } else { ", not every agent in every environment:" };
     let what = format!("{agents} x {environments} x {seeds}{equals} {all}; {evaluations} of {episodes} each, and one before training");
-    let rows = [
-        ("compared", what),
-        ("training", format!("{:.0} s in total, one core per run, {} runs at a time", facts.seconds, facts.jobs)),
-        ("command", facts.command.to_owned()),
-        ("version", format!("gradus {}", env!("CARGO_PKG_VERSION"))),
-        ("machine", format!("{}, {} cores, {}", machine::processor(), facts.cores, machine::system())),
-        ("date", machine::now()),
-    ];
-    let row = |(name, text): &(&str, String)| {
-        let text = if *name == "command" { format!("<code>{}</code>", escape(text)) } else { escape(text) };
-        format!("<tr><th>{name}</th><td>{text}</td></tr>\n")
-    };
-    format!("<table class=\"facts\">\n{}</table>\n", rows.iter().map(row).collect::<String>())
+    let more = circumstances(facts.command, (facts.seconds, facts.jobs, facts.cores));
+    std::iter::once(("compared", what)).chain(more).collect()
 }
 
-fn table(Sheet { heading, note, columns, rows }: &Sheet) -> String {
+pub(super) fn table(Sheet { heading, note, columns, rows }: &Sheet) -> String {
     let cells = |tag: &str, cells: &[String]| {
         let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
         format!("<tr>{cells}</tr>\n")

@@ -20,6 +20,17 @@ pub(super) struct Sheet {
     pub(super) rows: Vec<Vec<String>>,
 }
 
+impl Sheet {
+    /// Returns the table in Markdown, with its heading and its note.
+    pub(super) fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.iter().map(|cell| markdown(cell)).collect::<Vec<_>>().join(" | "));
+        let rule = format!("|{}\n", " --- |".repeat(self.columns.len()));
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        let note = if self.note.is_empty() { String::new() } else { format!("{}\n\n", self.note) };
+        format!("\n## {}\n\n{note}{}{rule}{rows}", markdown(&self.heading), line(&self.columns))
+    }
+}
+
 /// Half the width of the interval within which a probability of improvement is that of a tie.
 const TIE: f64 = 0.1;
 
@@ -377,13 +388,7 @@ impl Analysis<'_> {
     /// Returns `summary.md`.
     pub(super) fn summary_md(&self, name: &str) -> String {
         let mut text = format!("# {}\n\nBrackets: 95 % stratified bootstrap intervals.\n", markdown(name));
-        for Sheet { heading, note, columns, rows } in self.sheets() {
-            let line = |cells: &[String]| format!("| {} |\n", cells.iter().map(|cell| markdown(cell)).collect::<Vec<_>>().join(" | "));
-            let rule = format!("|{}\n", " --- |".repeat(columns.len()));
-            let rows: String = rows.iter().map(|row| line(row)).collect();
-            let note = if note.is_empty() { note } else { format!("{note}\n\n") };
-            write!(text, "\n## {}\n\n{note}{}{rule}{rows}", markdown(&heading), line(&columns)).expect("writing to a string does not fail");
-        }
+        self.sheets().iter().for_each(|sheet| text += &sheet.markdown());
         text
     }
 
@@ -449,7 +454,7 @@ impl Analysis<'_> {
 }
 
 /// Returns a text that Markdown shows as it is, in a line or in a cell: no emphasis, code, link, tag or further cell.
-fn markdown(text: &str) -> String {
+pub(super) fn markdown(text: &str) -> String {
     let mut escaped = String::new();
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {

@@ -10,7 +10,7 @@ use super::frame::{Margins, Rect, extremes, left_of};
 use super::style::{AXIS_EM, FRAME, SLACK, TEXT, TICK_EM, WHITE};
 
 /// Colours from low to high values: light to dark, so that the figure can be read without colour.
-const SHADES: [[f64; 3]; 3] = [[247.0, 251.0, 255.0], [107.0, 174.0, 214.0], [8.0, 48.0, 107.0]];
+pub(super) const SHADES: [[f64; 3]; 3] = [[247.0, 251.0, 255.0], [107.0, 174.0, 214.0], [8.0, 48.0, 107.0]];
 const BLANK: RGBColor = RGBColor(205, 205, 205);
 /// Colours from low to high values around a middle: orange, white, blue.
 const AROUND: [[f64; 3]; 3] = [[213.0, 94.0, 0.0], [255.0, 255.0, 255.0], [0.0, 114.0, 178.0]];
@@ -201,7 +201,7 @@ fn shortened(name: &str) -> String {
     fonts::shorten(name, TICK_EM, 260.0)
 }
 
-fn shade(part: f64, shades: [[f64; 3]; 3]) -> RGBColor {
+pub(super) fn shade(part: f64, shades: [[f64; 3]; 3]) -> RGBColor {
     let place = part.clamp(0.0, 1.0) * (shades.len() - 1) as f64;
     let from = (place as usize).min(shades.len() - 2);
     let mix = |channel: usize| {

@@ -1,7 +1,7 @@
 //! Figures for lectures and papers, as SVG, PNG and PDF.
 //!
 //! A [`Figure`] has a title, a note and panels; a panel has a title and a [`Chart`]: [`Lines`], [`Intervals`], [`Violins`], a
-//! [`Grid`] or [`Episodes`]. Series of the same name look the same in every panel and appear once in the legend above the panels.
+//! [`Grid`], [`Coordinates`] or [`Episodes`]. Series of the same name look the same in every panel and appear once in the legend above the panels.
 //!
 //! ```
 //! use gradus::figure::{Chart, Figure, Lines, Panel, Scale, Series, Threshold, write};
@@ -35,6 +35,7 @@
 
 mod axis;
 mod brush;
+mod coordinates;
 mod episodes;
 mod frame;
 mod grid;
@@ -50,6 +51,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use axis::Scale;
+pub use coordinates::{Coordinate, Coordinates};
 pub use episodes::{Episode, Episodes};
 pub use gradus_drawing::fonts::missing_letters;
 pub use grid::{Arrow, Cell, Grid};
@@ -75,6 +77,8 @@ pub enum Chart {
     Violins(Violins),
     /// Cells with shades and arrows.
     Grid(Grid),
+    /// Lines across vertical axes.
+    Coordinates(Coordinates),
     /// Moments of episodes side by side.
     Episodes(Episodes),
 }
@@ -240,6 +244,7 @@ fn check(figure: &Figure, path: &Path) -> Result<(), FigureError> {
             Chart::Intervals(intervals) => (owned(intervals.numbers()), intervals.reference.into_iter().collect()),
             Chart::Violins(violins) => (owned(violins.numbers()), violins.reference.into_iter().collect()),
             Chart::Grid(grid) => (owned(grid.numbers()), Vec::new()),
+            Chart::Coordinates(coordinates) => (owned(coordinates.numbers()), Vec::new()),
             Chart::Episodes(_) => (Vec::new(), Vec::new()),
         };
         if let Some(threshold) = lines.into_iter().find(|threshold| !usable(*threshold)) {

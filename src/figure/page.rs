@@ -184,6 +184,7 @@ impl<'a> Page<'a> {
                 Chart::Intervals(intervals) => intervals.draw(*rect, looks, *named, brush)?,
                 Chart::Violins(violins) => violins.draw(*rect, looks, brush)?,
                 Chart::Grid(grid) => grid.draw(*rect, brush)?,
+                Chart::Coordinates(coordinates) => coordinates.draw(*rect, brush)?,
                 Chart::Episodes(episodes) => episodes.draw(*rect, brush)?,
             }
         }
@@ -227,7 +228,7 @@ impl Chart {
         match self {
             Chart::Lines(lines) => lines.series.iter().map(|series| series.label.as_str()).collect(),
             Chart::Intervals(intervals) => intervals.rows.iter().map(|row| row.label.as_str()).collect(),
-            Chart::Violins(_) | Chart::Grid(_) | Chart::Episodes(_) => Vec::new(),
+            Chart::Violins(_) | Chart::Grid(_) | Chart::Coordinates(_) | Chart::Episodes(_) => Vec::new(),
         }
     }
 
@@ -249,7 +250,7 @@ impl Chart {
                 intervals.rows.iter().map(|row| look(if intervals.plain { 0 } else { place(&row.label) })).collect()
             }
             Chart::Violins(violins) => (0..violins.violins.len()).map(look).collect(),
-            Chart::Grid(_) | Chart::Episodes(_) => Vec::new(),
+            Chart::Grid(_) | Chart::Coordinates(_) | Chart::Episodes(_) => Vec::new(),
         }
     }
 
@@ -259,6 +260,7 @@ impl Chart {
             Chart::Intervals(intervals) => intervals.margins(named),
             Chart::Violins(violins) => violins.margins(size),
             Chart::Grid(grid) => grid.margins(size[0]),
+            Chart::Coordinates(coordinates) => coordinates.margins(),
             Chart::Episodes(episodes) => episodes.margins(),
         }
     }
@@ -274,7 +276,7 @@ impl Chart {
     /// Returns the height of the chart at this width, or `None` if it can have any height.
     fn height(&self, width: f64) -> Option<f64> {
         match self {
-            Chart::Lines(_) | Chart::Violins(_) => None,
+            Chart::Lines(_) | Chart::Violins(_) | Chart::Coordinates(_) => None,
             Chart::Intervals(intervals) => Some(intervals.height()),
             Chart::Grid(grid) => Some(grid.size(width)[1]),
             Chart::Episodes(episodes) => Some(episodes.height(width)),

@@ -17,6 +17,8 @@ pub(crate) const BEST: &str = "best_policy.safetensors";
 pub const EXAMPLES_FILE: &str = "rankings.safetensors";
 /// The file that identifies the folder of a comparison.
 pub const COMPARISON: &str = "comparison.toml";
+/// The file that identifies the folder of a sweep.
+pub const SWEEP: &str = "sweep.toml";
 /// The folder of a comparison with its runs' policies.
 pub const POLICIES: &str = "policies";
 /// The measurements of every iteration of a run.

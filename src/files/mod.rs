@@ -342,7 +342,7 @@ fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, Error> {
 }
 
 /// Returns an error if there is something other than a file at `path`; nothing at all is no error.
-pub(crate) fn expect_file(path: &Path) -> Result<(), Error> {
+pub fn expect_file(path: &Path) -> Result<(), Error> {
     match fs::metadata(path) {
         Ok(data) if data.is_dir() => Err(Error::folder(path, "expected a file, got a folder")),
         Ok(data) if !data.is_file() => Err(Error::folder(path, "expected a file, got a pipe, a socket or a device")),

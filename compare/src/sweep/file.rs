@@ -1,0 +1,157 @@
+//! Reads the file of a sweep, and expands it to a comparison with an agent for each point.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::space::{Settings, Space, short_keys, shown};
+use super::{Design, Measure, Point, Sweep, Varied};
+use crate::file::{self, Comparison, Entry, Override, Statistic, toml_problem, unless, within};
+use gradus::Error;
+use gradus::config::inputs;
+use gradus::files::{format, read_named_to_string};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default, rename = "format")]
+    _format: Option<i64>,
+    name: Option<String>,
+    environments: Vec<String>,
+    seeds: Value,
+    steps: Value,
+    #[serde(default = "one")]
+    evaluations: i64,
+    #[serde(default = "twenty")]
+    evaluation_episodes: i64,
+    #[serde(default)]
+    statistic: Statistic,
+    #[serde(default)]
+    score: BTreeMap<String, [f64; 2]>,
+    #[serde(default)]
+    design: Design,
+    samples: Option<i64>,
+    sampling_seed: Option<i64>,
+    #[serde(default)]
+    measure: Measure,
+    agents: Vec<Agent>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Agent {
+    name: Option<String>,
+    agent: String,
+    preset: Option<String>,
+    steps: Option<Value>,
+    only: Option<Vec<String>>,
+    #[serde(default)]
+    settings: Table,
+    #[serde(default)]
+    environments: BTreeMap<String, Override>,
+    space: Table,
+}
+
+fn one() -> i64 {
+    1
+}
+
+fn twenty() -> i64 {
+    20
+}
+
+impl Sweep {
+    /// Reads the file of a sweep and builds the agent of every point once, to find invalid settings. Error messages name the file and the line or key.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        Self::read_as(path, true)
+    }
+
+    pub(crate) fn read_as(path: &Path, tries_out: bool) -> Result<Self, Error> {
+        let text = read_named_to_string(path)?;
+        let stem = path.file_stem().map_or_else(|| "sweep".into(), |stem| stem.to_string_lossy().into_owned());
+        let dir = path.parent().unwrap_or(Path::new(""));
+        Self::parse(&text, (&stem, dir), tries_out).map_err(|problem| Error::folder(path, problem))
+    }
+
+    fn parse(text: &str, (stem, dir): (&str, &Path), tries_out: bool) -> Result<Self, String> {
+        let mut table = toml::from_str::<Table>(text).unwrap_or_default();
+        if table.contains_key("agent") && !table.contains_key("agents") {
+            return Err("expected a sweep, with `environments` and `[[agents]]`, got the settings of a run".into());
+        }
+        format::check(table.get("format").and_then(Value::as_integer), format::COMPARISON)?;
+        let mut file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
+        if inputs::resolve(&mut table, dir) {
+            file = table.try_into().map_err(|error: toml::de::Error| toml_problem(text, &error))?;
+        }
+        let File { design, measure, .. } = file;
+        let samples = match (design, file.samples) {
+            (Design::Random, None) => return Err("samples: expected the number of points of a random design, got none".into()),
+            (Design::Random, Some(count)) => within("samples", count, 1, 100_000)? as usize,
+            (_, Some(count)) => return Err(format!("samples: expected none unless `design = \"random\"`, got {count}")),
+            (_, None) => 0,
+        };
+        let sampling_seed = within("sampling_seed", file.sampling_seed.unwrap_or(1), 0, u64::MAX)?;
+        unless(file.sampling_seed.is_none() || design == Design::Random, "sampling_seed", "none unless `design = \"random\"`", "one")?;
+        unless(!file.agents.is_empty(), "agents", "at least one", "none")?;
+        let (mut agents, mut points, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+        let several = file.agents.len() > 1;
+        for agent in file.agents {
+            let name = agent.name.clone().unwrap_or_else(|| agent.agent.clone());
+            let within = |problem: String| format!("agent \"{name}\": {problem}");
+            unless(agents.iter().all(|other: &Varied| other.name != name), "agents", "names that differ", format!("\"{name}\" twice"))?;
+            let space = Space::parse(&agent.space).map_err(within)?;
+            let chosen = match design {
+                Design::Grid => space.grid(),
+                Design::OneAtATime => space.one_at_a_time(),
+                Design::Random => Ok(space.samples(samples, sampling_seed)),
+            };
+            let keys: Vec<&str> = space.0.iter().map(|dimension| dimension.key.as_str()).collect();
+            let short = short_keys(&keys);
+            let titled = |settings: &Settings| {
+                let short = |key: &str| keys.iter().position(|other| *other == key).map_or("", |place| short[place]);
+                let words: Vec<String> = settings.iter().map(|(key, value)| format!("{}={}", short(key), shown(value))).collect();
+                if several { format!("{name} {}", words.join(" ")) } else { words.join(" ") }
+            };
+            let mut known: Vec<Settings> = Vec::new();
+            for settings in chosen.map_err(within)? {
+                // a small space may be sampled twice at the same point
+                if known.contains(&settings) {
+                    continue;
+                }
+                known.push(settings.clone());
+                entries.push(Entry {
+                    name: Some(titled(&settings)),
+                    agent: agent.agent.clone(),
+                    preset: agent.preset.clone(),
+                    steps: agent.steps.clone(),
+                    only: agent.only.clone(),
+                    settings: agent.settings.clone(),
+                    environments: agent.environments.clone(),
+                    varied: settings.iter().cloned().collect(),
+                });
+                points.push(Point { agent: agents.len(), settings });
+            }
+            agents.push(Varied { name, space });
+        }
+        let comparison = file::File {
+            _format: None,
+            name: file.name,
+            environments: file.environments,
+            seeds: file.seeds,
+            steps: file.steps,
+            evaluations: file.evaluations,
+            evaluation_episodes: file.evaluation_episodes,
+            statistic: file.statistic,
+            score: file.score,
+            fall: BTreeMap::new(),
+            task_bootstrap: false,
+            x: file::Steps::Linear,
+            finding: None,
+            agents: entries,
+        };
+        let comparison = Comparison::build(comparison, text, (stem, dir), tries_out)?;
+        Ok(Self { comparison, design, measure, agents, points })
+    }
+}
