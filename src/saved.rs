@@ -12,7 +12,7 @@ use gradus_rollouts::Normaliser;
 
 use crate::files::folder::no_run;
 pub(crate) use crate::files::folder::{BEST, POLICY, STATE, policy_path};
-pub use crate::files::folder::{COMPARISON, CONFIG, EXAMPLES_FILE, POLICIES, SWEEP};
+pub use crate::files::folder::{COMPARISON, CONFIG, EXAMPLES_FILE, POLICIES, SWEEP, TUNING};
 use crate::files::{exists, read, read_named, read_to_string};
 use crate::run::gym;
 use crate::{Config, Error, memory};

@@ -52,6 +52,8 @@ enum Command {
     Compare(study::Compare),
     /// Vary settings of agents, and draw what they do: response curves, effects, and a report.
     Sweep(study::Sweeping),
+    /// Search for good settings of an agent, and test them with fresh seeds.
+    Tune(study::Tune),
     /// Draw the learning curves or other metrics of run folders, or the figures of a comparison from its results.csv, except its sheet of episodes. Runs that differ only
     /// in their seed are drawn as one line with a band.
     Plot(plot::Draw),
@@ -104,7 +106,7 @@ enum Command {
 /// The commands as `--help` lists them, in groups.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Train and use", &["train", "eval", "play", "plot", "export"]),
-    ("Many runs", &["compare", "sweep"]),
+    ("Many runs", &["compare", "sweep", "tune"]),
     ("Look and diagnose", &["explain", "probe", "values", "check", "verify"]),
     ("Text", &["sample", "inspect", "sft", "reward-model"]),
     ("Textbook", &["bandit", "reproduce", "course"]),
@@ -160,7 +162,7 @@ pub(crate) fn main(prepared: Result<(), Error>, presets: Result<(), Error>) -> E
         prepared?;
         let reads_presets = matches!(
             arguments.command,
-            Command::Train(_) | Command::Compare(_) | Command::Sweep(_) | Command::List { .. } | Command::Bench(_)
+            Command::Train(_) | Command::Compare(_) | Command::Sweep(_) | Command::Tune(_) | Command::List { .. } | Command::Bench(_)
         );
         match presets {
             Err(error) if !reads_presets => warn(&error.to_string()),
@@ -187,6 +189,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Compare(arguments) => study::run_comparison(&arguments),
         Command::Sweep(arguments) => study::run_sweep(&arguments),
+        Command::Tune(arguments) => study::run_tuning(&arguments),
         Command::Bandit(arguments) => bandit::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Course(arguments) => course::run(&arguments),

@@ -1,11 +1,11 @@
-//! `gradus compare` and `gradus sweep`: many runs that one file describes.
+//! `gradus compare`, `gradus sweep` and `gradus tune`: many runs that one file describes.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gradus::nets::threads;
 use gradus::{Error, Show, program_name};
-use gradus_compare::{Code, Comparison, Execution, Sweep, compare, sweep};
+use gradus_compare::{Code, Comparison, Execution, Sweep, Tuning, compare, sweep, tune};
 
 use crate::arguments::number_within;
 use crate::output::{complain, quoted, say};
@@ -42,6 +42,21 @@ Example of a file:
   \"ppo.clip\" = [0.1, 0.2, 0.4]
   learning_rate = { log_uniform = [1e-4, 1e-2], points = 5 }";
 
+/// The file of a tuning, for the help.
+const TUNING: &str = "\
+Example of a file:
+  environments = [\"cartpole\"]
+  steps = \"50k\"
+  seeds = 4           # for the search; the best are trained again with 20 others
+  trials = 64
+
+  [[agents]]
+  agent = \"ppo\"
+
+  [agents.space]
+  \"ppo.clip\" = { uniform = [0.05, 0.5] }
+  learning_rate = { log_uniform = [1e-4, 1e-2] }";
+
 #[derive(Args)]
 #[command(after_help = COMPARISON)]
 pub(crate) struct Compare {
@@ -55,6 +70,15 @@ pub(crate) struct Compare {
 #[command(after_help = SWEEP)]
 pub(crate) struct Sweeping {
     /// TOML file of agents with the settings to vary, environments and seeds.
+    file: PathBuf,
+    #[command(flatten)]
+    making: Making,
+}
+
+#[derive(Args)]
+#[command(after_help = TUNING)]
+pub(crate) struct Tune {
+    /// TOML file of an agent with the settings to search, environments and seeds.
     file: PathBuf,
     #[command(flatten)]
     making: Making,
@@ -120,6 +144,15 @@ pub(crate) fn run_sweep(Sweeping { file, making }: &Sweeping) -> Result<u8, Erro
     making.run(file, &study.comparison.name, |dir, execution, show| {
         show(&format!("{} points, {} runs", study.comparison.agents.len(), study.runs()));
         sweep(&study, dir, execution, show)
+    })
+}
+
+pub(crate) fn run_tuning(Tune { file, making }: &Tune) -> Result<u8, Error> {
+    making.jobs.as_deref().map(|text| number_within("--jobs", text, 1, 256)).transpose()?;
+    let study = Tuning::read(file)?;
+    making.run(file, study.name(), |dir, execution, show| {
+        show(&format!("{} trials", study.trials()));
+        tune(&study, dir, execution, show)
     })
 }
 

@@ -152,6 +152,11 @@ impl Comparison {
         Self::parse(text, name, true)
     }
 
+    /// As [`from_text`](Comparison::from_text), for the text of a file in a folder.
+    pub(super) fn from_text_in(text: &str, (name, dir): (&str, &Path)) -> Result<Self, String> {
+        Self::parse_in(text, (name, dir), true)
+    }
+
     /// Reads a comparison file. With `tries_out`, also builds every agent, which fails if the settings name a folder that does not exist.
     pub(super) fn read_as(path: &Path, tries_out: bool) -> Result<Self, Error> {
         let text = read_named_to_string(path)?;
@@ -398,7 +403,7 @@ fn environment_key(what: &str, key: &str, environments: &[String]) -> Result<Str
     Ok(name)
 }
 
-fn seeds(value: &Value) -> Result<Vec<u64>, String> {
+pub(super) fn seeds(value: &Value) -> Result<Vec<u64>, String> {
     const MOST_SEEDS: u64 = 100_000;
     match value {
         Value::Integer(count) => Ok((1..=within("seeds", *count, 1, MOST_SEEDS)?).collect()),

@@ -15,7 +15,7 @@ use gradus::figure::Format;
 use gradus::files::{Entry, entries, exists, hexadecimal, read, read_to_string, remove_leftovers};
 use gradus::run::verify::Checked;
 use gradus::run::verify::tensors;
-use gradus::saved::{COMPARISON, CONFIG, POLICIES, SWEEP};
+use gradus::saved::{COMPARISON, CONFIG, POLICIES, SWEEP, TUNING};
 
 /// A kind of study, by the files that it writes besides `runs` and `policies`.
 pub(super) struct Kind {
@@ -45,8 +45,16 @@ pub(super) const SWEEPS: Kind = Kind {
     figures: &["response", "choices", "effects", "heat", "coordinates"],
 };
 
+/// Tunings.
+pub(super) const TUNINGS: Kind = Kind {
+    what: "tuning",
+    file: TUNING,
+    tables: &["journal.csv", "summary.csv", "summary.md"],
+    figures: &["history", "fresh", "coordinates"],
+};
+
 /// All kinds.
-const KINDS: [Kind; 2] = [COMPARISONS, SWEEPS];
+const KINDS: [Kind; 3] = [COMPARISONS, SWEEPS, TUNINGS];
 
 impl Kind {
     /// Whether a study of this kind writes a file of this name.

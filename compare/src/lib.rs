@@ -72,6 +72,7 @@ mod runner;
 pub mod runs;
 mod summary;
 mod sweep;
+mod tune;
 mod verify;
 
 use std::fs::{self, File};
@@ -85,7 +86,8 @@ use gradus_base::threads;
 pub use code::Code;
 pub use file::{Comparison, Contender, Statistic};
 pub use gradus_statistics as statistics;
-pub use sweep::{Sweep, sweep};
+pub use sweep::{Design, Measure, Sweep, sweep};
+pub use tune::{Tuning, tune};
 pub use verify::{Checked, Verdict, verify};
 
 use analysis::{Analysis, Parts, Wanted};
@@ -101,7 +103,7 @@ use gradus_statistics::csv::{push_row, quoted};
 use gradus_statistics::table::Table;
 use report::Facts;
 use run::{Job, Outcome};
-use runner::{Lines, Making};
+use runner::{Finished, Lines, Making};
 
 const RESULTS: &str = "results.csv";
 const TIMING: &str = "timing.csv";
@@ -220,7 +222,8 @@ fn make_runs<'a>(
         lock => Some(lock?),
     };
     folder::remove_unfinished(kind, dir, &runs);
-    let (outcomes, failure) = runner::make(&jobs, &runs, Making { workers, stop, lines }, say)?;
+    let Finished { outcomes, failure, summary } = runner::make(&jobs, &runs, Making { workers, stop, lines }, say)?;
+    say(&summary);
     let lock = match first {
         Some(lock) => lock,
         None => last_lock(dir, stop)?,

@@ -88,9 +88,10 @@ pub(super) fn page(title: &str, facts: &[(&str, String)], (figures, name): (&[Na
 }
 
 /// The facts that every report has at its end.
-pub(super) fn circumstances(command: &str, (seconds, jobs, cores): (f64, usize, usize)) -> Vec<(&'static str, String)> {
+pub(super) fn circumstances(command: &str, seconds: Option<f64>, (jobs, cores): (usize, usize)) -> Vec<(&'static str, String)> {
+    let seconds = seconds.map_or_else(String::new, |seconds| format!("{seconds:.0} s in total, "));
     vec![
-        ("training", format!("{seconds:.0} s in total, one core per run, {jobs} runs at a time")),
+        ("training", format!("{seconds}one core per run, {jobs} runs at a time")),
         ("command", command.to_owned()),
         ("version", format!("gradus {}", env!("CARGO_PKG_VERSION"))),
         ("machine", format!("{}, {cores} cores, {}", machine::processor(), machine::system())),
@@ -119,7 +120,7 @@ fn about(facts: &Facts) -> Vec<(&'static str, String)> {
     let evaluations = if least < most { format!("{least} to {evaluations}") } else { evaluations };
     let equals = if is_whole { " =" } else { ", not every agent in every environment:" };
     let what = format!("{agents} x {environments} x {seeds}{equals} {all}; {evaluations} of {episodes} each, and one before training");
-    let more = circumstances(facts.command, (facts.seconds, facts.jobs, facts.cores));
+    let more = circumstances(facts.command, Some(facts.seconds), (facts.jobs, facts.cores));
     std::iter::once(("compared", what)).chain(more).collect()
 }
 

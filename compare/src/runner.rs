@@ -36,13 +36,23 @@ pub(super) struct Making<'a> {
     pub(super) lines: Lines,
 }
 
-/// Makes every run whose stored result is missing or outdated. Returns the outcomes of all runs in the order of `all`, `None` for those that failed, and what failed.
+/// The runs of a study.
+pub(super) struct Finished {
+    /// The outcomes in the order of the jobs, `None` for runs that failed.
+    pub(super) outcomes: Vec<Option<Outcome>>,
+    /// What failed.
+    pub(super) failure: Option<String>,
+    /// How many runs were kept and made, in a line.
+    pub(super) summary: String,
+}
+
+/// Makes every run whose stored result is missing or outdated.
 pub(super) fn make(
     all: &[Job],
     runs: &Path,
     Making { workers, stop, lines }: Making,
     say: &(impl Fn(&str) + Sync),
-) -> Result<(Vec<Option<Outcome>>, Option<String>), Error> {
+) -> Result<Finished, Error> {
     let missing: Vec<&Config> = all.iter().filter(|job| !matches!(job.stored(runs), Stored::Kept(_))).map(|job| &job.config).collect();
     memory::check_jobs(workers.min(missing.len()), &missing)?;
     let (waiting, done) = (Mutex::new((0..all.len()).collect::<VecDeque<usize>>()), AtomicUsize::new(0));
@@ -142,11 +152,11 @@ pub(super) fn make(
     let again: String = outdated.iter().map(|(why, runs)| format!(", {runs} of them again because {why}")).collect();
     let made = all.len() - kept - failed.len();
     let without = if failed.is_empty() { String::new() } else { format!(", {} failed", failed.len()) };
-    say(&format!("{} runs: {kept} kept (same settings, code and files), {made} made{again}{without}", all.len()));
-    let problem = failed
+    let summary = format!("{} runs: {kept} kept (same settings, code and files), {made} made{again}{without}", all.len());
+    let failure = failed
         .first()
         .map(|first| format!("{} of {} runs failed, the others are kept; the first failure: {first}", failed.len(), all.len()));
-    Ok((outcomes, problem))
+    Ok(Finished { outcomes, failure, summary })
 }
 
 pub(super) fn name(job: &Job) -> String {

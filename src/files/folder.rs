@@ -19,6 +19,8 @@ pub const EXAMPLES_FILE: &str = "rankings.safetensors";
 pub const COMPARISON: &str = "comparison.toml";
 /// The file that identifies the folder of a sweep.
 pub const SWEEP: &str = "sweep.toml";
+/// The file that identifies the folder of a tuning.
+pub const TUNING: &str = "tuning.toml";
 /// The folder of a comparison with its runs' policies.
 pub const POLICIES: &str = "policies";
 /// The measurements of every iteration of a run.

@@ -5,7 +5,7 @@ use gradus_statistics::Estimate;
 
 use super::Design;
 use super::effects::Level;
-use super::space::{Domain, shown};
+use super::space::{Dimension, Domain, Settings, Space, short_keys, shown};
 use super::tables::{Part, Response, Tables};
 use crate::figures::Named;
 use crate::summary::short;
@@ -208,33 +208,9 @@ fn coordinates(tables: &Tables, agent: usize, parts: &[&Part]) -> Option<(Figure
     if tables.sweep.design == Design::OneAtATime || space.0.len() < 2 {
         return None;
     }
-    let axes: Vec<Coordinate> = tables
-        .keys(agent)
-        .into_iter()
-        .zip(&space.0)
-        .map(|(key, dimension)| {
-            let ticks = match &dimension.domain {
-                Domain::List(values) => values.iter().map(|value| (dimension.domain.position(value), shown(value))).collect(),
-                range => {
-                    let last = match range {
-                        Domain::Range { points: Some(points @ 2..8), .. } => points - 1,
-                        _ => 2,
-                    };
-                    let values = (0..=last).map(|place| range.at(place as f64 / last as f64));
-                    values.map(|value| (range.position(&value), shown(&value))).collect()
-                }
-            };
-            Coordinate { name: key.to_owned(), ticks }
-        })
-        .collect();
+    let axes = axes(space);
     let panel = |part: &&Part| {
-        let line = |(place, point): (usize, &usize)| {
-            let settings = &tables.sweep.points[*point].settings;
-            let at = |dimension: &super::space::Dimension| {
-                settings.iter().find(|(key, _)| *key == dimension.key).map(|(_, value)| dimension.domain.position(value))
-            };
-            (space.0.iter().map(at).collect(), part.estimates[place].point)
-        };
+        let line = |(place, point): (usize, &usize)| (places(space, &tables.sweep.points[*point].settings), part.estimates[place].point);
         let lines = part.points.iter().enumerate().map(line).collect();
         let title = if parts.len() > 1 { tables.world_title(part.world) } else { String::new() };
         Panel { title, chart: Chart::Coordinates(Coordinates { axes: axes.clone(), lines, value_label: "score".into() }) }
@@ -248,4 +224,33 @@ fn coordinates(tables: &Tables, agent: usize, parts: &[&Part]) -> Option<(Figure
     );
     let caption = "Each line is a point: its values, and on the right its score. Dark lines that meet at one value of a setting show that the good points share it.".into();
     Some((Figure { title: tables.named(agent, "All points"), note, columns: 1, panels }, caption))
+}
+
+/// The axes of a space.
+pub(crate) fn axes(space: &Space) -> Vec<Coordinate> {
+    let keys: Vec<&str> = space.0.iter().map(|dimension| dimension.key.as_str()).collect();
+    let axis = |(key, dimension): (&str, &Dimension)| {
+        let ticks = match &dimension.domain {
+            Domain::List(values) => values.iter().map(|value| (dimension.domain.position(value), shown(value))).collect(),
+            range => {
+                let last = match range {
+                    Domain::Range { points: Some(points @ 2..8), .. } => points - 1,
+                    _ => 2,
+                };
+                let values = (0..=last).map(|place| range.at(place as f64 / last as f64));
+                values.map(|value| (range.position(&value), shown(&value))).collect()
+            }
+        };
+        Coordinate { name: key.to_owned(), ticks }
+    };
+    short_keys(&keys).into_iter().zip(&space.0).map(axis).collect()
+}
+
+/// The place of a point on every axis of its space.
+pub(crate) fn places(space: &Space, point: &Settings) -> Vec<Option<f64>> {
+    let at = |dimension: &Dimension| {
+        let value = point.iter().find(|(key, _)| *key == dimension.key).map(|(_, value)| value);
+        value.map(|value| dimension.domain.position(value))
+    };
+    space.0.iter().map(at).collect()
 }

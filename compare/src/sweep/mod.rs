@@ -41,7 +41,7 @@
 //! A run that fails, for example because its numbers become infinite, counts as the lowest score in its environment.
 
 mod effects;
-mod figures;
+pub(crate) mod figures;
 mod file;
 pub(crate) mod space;
 mod tables;
@@ -202,8 +202,9 @@ pub fn sweep(sweep: &Sweep, dir: &Path, execution: Execution, say: impl Fn(&str)
         let figures = figures::all(&tables);
         let files = draw(&figures, dir, &formats)?;
         let seconds = made.iter().filter_map(|(_, run)| run.evaluated.last()).map(|at| at.seconds).sum();
-        let facts: Vec<(&str, String)> =
-            std::iter::once(("swept", tables.about())).chain(report::circumstances(command, (seconds, jobs, threads::cores()))).collect();
+        let facts: Vec<(&str, String)> = std::iter::once(("swept", tables.about()))
+            .chain(report::circumstances(command, Some(seconds), (jobs, threads::cores())))
+            .collect();
         let page = report::page(&comparison.name, &facts, (&figures, &dir.join("report.html")), &tables.html())?;
         Ok::<_, Error>((files, page))
     };

@@ -1,0 +1,214 @@
+//! Reads the file of a tuning.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::search::{Plan, Rung};
+use super::{Trials, Tuning};
+use crate::file::{self, Comparison, Entry, Override, Statistic, toml_problem, unless, within};
+use crate::sweep::Measure;
+use crate::sweep::space::{Settings, Space};
+use gradus::Error;
+use gradus::config::inputs;
+use gradus::files::{format, read_named_to_string};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default, rename = "format")]
+    _format: Option<i64>,
+    name: Option<String>,
+    environments: Vec<String>,
+    #[serde(default = "four")]
+    seeds: i64,
+    test_seeds: Option<Value>,
+    steps: Value,
+    #[serde(default = "one")]
+    evaluations: i64,
+    #[serde(default = "twenty")]
+    evaluation_episodes: i64,
+    #[serde(default)]
+    score: BTreeMap<String, [f64; 2]>,
+    #[serde(default)]
+    measure: Measure,
+    #[serde(default = "sixty_four")]
+    trials: i64,
+    #[serde(default = "eight")]
+    batch: i64,
+    startup: Option<i64>,
+    rungs: Option<Vec<Step>>,
+    #[serde(default = "one")]
+    search_seed: i64,
+    agents: Vec<Agent>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    steps: f64,
+    seeds: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Agent {
+    name: Option<String>,
+    agent: String,
+    preset: Option<String>,
+    #[serde(default)]
+    settings: Table,
+    #[serde(default)]
+    environments: BTreeMap<String, Override>,
+    space: Table,
+}
+
+fn one() -> i64 {
+    1
+}
+
+fn four() -> i64 {
+    4
+}
+
+fn eight() -> i64 {
+    8
+}
+
+fn twenty() -> i64 {
+    20
+}
+
+fn sixty_four() -> i64 {
+    64
+}
+
+/// The first seed of the test, if the file does not name any: tuning has none of them.
+const FIRST_TEST_SEED: u64 = 1001;
+
+impl Tuning {
+    /// Reads the file of a tuning, and builds the agent with the first and the last value of every setting, to find invalid settings. Error messages name the file and the
+    /// line or key.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = read_named_to_string(path)?;
+        let stem = path.file_stem().map_or_else(|| "tuning".into(), |stem| stem.to_string_lossy().into_owned());
+        let dir = path.parent().unwrap_or(Path::new(""));
+        Self::parse(&text, (&stem, dir)).map_err(|problem| Error::folder(path, problem))
+    }
+
+    fn parse(text: &str, (stem, dir): (&str, &Path)) -> Result<Self, String> {
+        let mut table = toml::from_str::<Table>(text).unwrap_or_default();
+        if table.contains_key("agent") && !table.contains_key("agents") {
+            return Err("expected a tuning, with `environments` and `[[agents]]`, got the settings of a run".into());
+        }
+        format::check(table.get("format").and_then(Value::as_integer), format::COMPARISON)?;
+        let mut file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
+        if inputs::resolve(&mut table, dir) {
+            file = table.try_into().map_err(|error: toml::de::Error| toml_problem(text, &error))?;
+        }
+        unless(file.agents.len() == 1, "agents", "one, whose settings are tuned", file.agents.len())?;
+        let agent = file.agents.remove(0);
+        let name = agent.name.clone().unwrap_or_else(|| agent.agent.clone());
+        let space = Space::parse(&agent.space).map_err(|problem| format!("agent \"{name}\": {problem}"))?;
+        let plan = plan(&file)?;
+        let test_seeds: Vec<u64> = match file.test_seeds {
+            None => (FIRST_TEST_SEED..FIRST_TEST_SEED + 20).collect(),
+            Some(Value::Integer(count)) => (FIRST_TEST_SEED..FIRST_TEST_SEED + within("test_seeds", count, 2, 100_000)?).collect(),
+            Some(list) => file::seeds(&list).map_err(|problem| format!("test_{problem}"))?,
+        };
+        if let Some(seed) = test_seeds.iter().find(|seed| (1..=file.seeds as u64).contains(seed)) {
+            return Err(format!("test_seeds: expected seeds that tuning does not use, which has 1 to {}, got {seed}", file.seeds));
+        }
+        let several = file.environments.len() > 1;
+        unless(!several || !file.score.is_empty(), "score", "a range for every environment, because their scores are averaged", "none")?;
+        let trials = Trials {
+            name: file.name,
+            environments: file.environments,
+            evaluations: file.evaluations,
+            evaluation_episodes: file.evaluation_episodes,
+            score: file.score,
+            entry: Entry {
+                name: None,
+                agent: agent.agent,
+                preset: agent.preset,
+                steps: None,
+                only: None,
+                settings: agent.settings,
+                environments: agent.environments,
+                varied: Table::new(),
+            },
+            text: text.into(),
+            stem: stem.into(),
+            dir: dir.into(),
+        };
+        let seeds = Value::Array(test_seeds.iter().map(|seed| Value::Integer(*seed as i64)).collect());
+        let default = trials.comparison(&[("default", &Settings::new())], (file.steps.clone(), seeds), true)?;
+        // the first and the last value of every setting
+        for dimension in space.0.iter().filter(|dimension| dimension.condition.is_none()) {
+            for unit in [0.0, 1.0] {
+                let point = vec![(dimension.key.clone(), dimension.domain.at(unit))];
+                let title = format!("{name} {}={}", dimension.key, crate::sweep::space::shown(&point[0].1));
+                trials.comparison(&[(&title, &point)], (file.steps.clone(), Value::Integer(1)), true)?;
+            }
+        }
+        Ok(Self { default, trials, space, plan, measure: file.measure, seeds: file.seeds as usize })
+    }
+}
+
+fn plan(file: &File) -> Result<Plan, String> {
+    let seeds = within("seeds", file.seeds, 1, 1000)? as usize;
+    let trials = within("trials", file.trials, 2, 100_000)? as usize;
+    let batch = within("batch", file.batch, 1, 10_000)? as usize;
+    let startup = within("startup", file.startup.unwrap_or(2 * file.batch), 0, 100_000)? as usize;
+    let rungs: Vec<Rung> = match &file.rungs {
+        None => vec![Rung { steps: 0.25, seeds: 1 }, Rung { steps: 0.5, seeds: seeds.div_ceil(2) }, Rung { steps: 1.0, seeds }],
+        Some(given) => {
+            let rung = |step: &Step| {
+                let is_share = step.steps > 0.0 && step.steps <= 1.0;
+                unless(is_share, "rungs: steps", "a share of the steps, above 0 and at most 1", step.steps)?;
+                Ok(Rung { steps: step.steps, seeds: within("rungs: seeds", step.seeds, 1, seeds as u64)? as usize })
+            };
+            given.iter().map(rung).collect::<Result<_, String>>()?
+        }
+    };
+    let grows = rungs.windows(2).all(|pair| pair[0].steps <= pair[1].steps && pair[0].seeds <= pair[1].seeds);
+    unless(grows, "rungs", "no rung with fewer steps or seeds than the one before", "one")?;
+    let is_whole = rungs.last() == Some(&Rung { steps: 1.0, seeds });
+    unless(is_whole, "rungs", &format!("a last rung with `steps = 1.0` and all {seeds} seeds"), "none")?;
+    Ok(Plan { trials, batch, startup, rungs, seed: within("search_seed", file.search_seed, 0, u64::MAX)? })
+}
+
+impl Trials {
+    /// A comparison of the agent with some points, by their names. `steps` and `seeds` are as in a comparison file.
+    pub(super) fn comparison(
+        &self,
+        points: &[(&str, &Settings)],
+        (steps, seeds): (Value, Value),
+        tries_out: bool,
+    ) -> Result<Comparison, String> {
+        let entry = |(name, settings): &(&str, &Settings)| Entry {
+            name: Some((*name).to_owned()),
+            varied: settings.iter().cloned().collect(),
+            ..self.entry.clone()
+        };
+        let file = file::File {
+            _format: None,
+            name: self.name.clone(),
+            environments: self.environments.clone(),
+            seeds,
+            steps,
+            evaluations: self.evaluations,
+            evaluation_episodes: self.evaluation_episodes,
+            statistic: Statistic::Iqm,
+            score: self.score.clone(),
+            fall: BTreeMap::new(),
+            task_bootstrap: false,
+            x: file::Steps::Linear,
+            finding: None,
+            agents: points.iter().map(entry).collect(),
+        };
+        Comparison::build(file, &self.text, (&self.stem, &self.dir), tries_out)
+    }
+}
