@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use gradus::agents::ConfigError;
 use gradus::nets::threads;
 use gradus::{Error, Show, program_name};
-use gradus_compare::{Code, Comparison, Execution, Sweep, Tuning, compare, sweep, tune};
+use gradus_compare::{Code, Comparison, Execution, Scheduler, Script, Share, Study, Sweep, Tuning, compare, sweep, tune};
 
 use crate::arguments::number_within;
 use crate::output::{complain, quoted, say};
@@ -64,6 +65,8 @@ pub(crate) struct Compare {
     file: PathBuf,
     #[command(flatten)]
     making: Making,
+    #[command(flatten)]
+    sharing: Sharing,
 }
 
 #[derive(Args)]
@@ -73,6 +76,8 @@ pub(crate) struct Sweeping {
     file: PathBuf,
     #[command(flatten)]
     making: Making,
+    #[command(flatten)]
+    sharing: Sharing,
 }
 
 #[derive(Args)]
@@ -82,6 +87,12 @@ pub(crate) struct Tune {
     file: PathBuf,
     #[command(flatten)]
     making: Making,
+    /// Instead, print a script for a cluster, whose tasks share the runs through the results folder.
+    #[arg(long, value_name = "SCHEDULER", value_enum)]
+    emit: Option<Cluster>,
+    /// Number of tasks of that script.
+    #[arg(long, default_value = "8", requires = "emit", allow_hyphen_values = true)]
+    tasks: String,
 }
 
 /// How the runs of a file are made.
@@ -98,7 +109,118 @@ struct Making {
     quiet: bool,
 }
 
+/// A part of the runs, or other machines.
+#[derive(Args)]
+#[group(multiple = false)]
+struct Sharing {
+    /// Instead, print a table of all runs with their numbers and their keys, and whether they are made.
+    #[arg(long)]
+    list: bool,
+    /// Make only these runs, by their numbers in the list, such as 7 or 1-5,9, and write no other outputs.
+    #[arg(long, value_name = "NUMBERS", allow_hyphen_values = true)]
+    task: Option<String>,
+    /// Make only part I of N of the runs, from 1, and write no other outputs.
+    #[arg(long, value_name = "I/N", allow_hyphen_values = true)]
+    shard: Option<String>,
+    /// First copy the runs from the results folders of other machines; train nothing.
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    merge: Vec<PathBuf>,
+    /// Instead, print a script that makes the runs on a cluster.
+    #[arg(long, value_name = "SCHEDULER", value_enum)]
+    emit: Option<Cluster>,
+}
+
+/// A program that starts jobs on many machines.
+#[derive(Clone, Copy, ValueEnum)]
+enum Cluster {
+    /// SLURM: an array job, for sbatch.
+    Slurm,
+    /// HyperQueue: a script that submits a task array.
+    Hq,
+    /// Kubernetes: an indexed job, for kubectl apply.
+    K8s,
+}
+
+impl From<Cluster> for Scheduler {
+    fn from(cluster: Cluster) -> Self {
+        match cluster {
+            Cluster::Slurm => Scheduler::Slurm,
+            Cluster::Hq => Scheduler::HyperQueue,
+            Cluster::K8s => Scheduler::Kubernetes,
+        }
+    }
+}
+
+impl Sharing {
+    /// The part of the runs that is asked for.
+    fn share(&self) -> Result<Option<Share>, Error> {
+        if let Some(text) = &self.task {
+            let expected = "numbers from 1 such as 7 or 1-5,9";
+            let number = |text: &str| text.trim().parse::<usize>().ok().filter(|number| *number > 0);
+            let mut numbers = Vec::new();
+            for part in text.split(',') {
+                let (first, last) = part.split_once('-').unwrap_or((part, part));
+                match (number(first), number(last)) {
+                    (Some(first), Some(last)) if first <= last && last - first < 10_000_000 => numbers.extend(first..=last),
+                    _ => return ConfigError::unless(false, "--task", expected, text).map(|()| None).map_err(Error::from),
+                }
+            }
+            return Ok(Some(Share::Tasks(numbers)));
+        }
+        let Some(text) = &self.shard else { return Ok(None) };
+        let numbers = text.split_once('/').and_then(|(part, of)| Some((part.parse::<usize>().ok()?, of.parse::<usize>().ok()?)));
+        let numbers = numbers.filter(|(part, of)| (1..=*of).contains(part));
+        ConfigError::unless(numbers.is_some(), "--shard", "I/N with I from 1 to N, such as 2/8", text)?;
+        Ok(numbers.map(|(part, of)| Share::Shard { part, of }))
+    }
+
+    /// Does what is asked for instead of the whole study, if anything. Returns the exit code.
+    fn run(&self, study: Study, name: &str, file: &Path, making: &Making) -> Result<Option<u8>, Error> {
+        let dir = making.dir(file);
+        if self.list {
+            study.list(file, &dir, Code::Gradus)?.lines().for_each(say);
+            return Ok(Some(0));
+        }
+        if let Some(cluster) = self.emit {
+            let command =
+                format!("{} {name} {} --out {}", program_name(), quoted(&file.display().to_string()), quoted(&dir.display().to_string()));
+            let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let script = Script { name: &stem, command: &command, runs: study.runs(file)?, is_shared: false };
+            say(script.text(cluster.into()).trim_end());
+            return Ok(Some(0));
+        }
+        if let Some(share) = self.share()? {
+            let make = |dir: &Path, execution: Execution, show: &(dyn Fn(&str) + Sync)| {
+                study.make(file, dir, &share, execution, show).map(|()| Vec::new())
+            };
+            return making.run(file, "", make).map(Some);
+        }
+        if !self.merge.is_empty() {
+            let copied = study.merge(file, &dir, &self.merge, Code::Gradus)?;
+            making.show(&format!("{copied} runs copied"));
+        }
+        Ok(None)
+    }
+}
+
 impl Making {
+    /// The results folder.
+    fn dir(&self, file: &Path) -> PathBuf {
+        self.out.clone().unwrap_or_else(|| Path::new("runs").join(file.file_stem().unwrap_or_default()))
+    }
+
+    /// Number of simultaneous runs.
+    fn jobs(&self) -> Result<usize, Error> {
+        let jobs = self.jobs.as_deref().map(|text| number_within("--jobs", text, 1, 256)).transpose()?;
+        Ok(jobs.map_or_else(threads::cores, |jobs| jobs as usize))
+    }
+
+    fn show(&self, line: &str) {
+        if !self.quiet {
+            say(line)
+        }
+    }
+
     /// Calls `make` with the folder of the results, the execution and a function that shows a line. Shows the files that it returns.
     fn run(
         &self,
@@ -106,14 +228,8 @@ impl Making {
         names: &str,
         make: impl FnOnce(&Path, Execution, &(dyn Fn(&str) + Sync)) -> Result<Vec<PathBuf>, Error>,
     ) -> Result<u8, Error> {
-        let jobs = self.jobs.as_deref().map(|text| number_within("--jobs", text, 1, 256)).transpose()?;
-        let jobs = jobs.map_or_else(threads::cores, |jobs| jobs as usize);
-        let dir = self.out.clone().unwrap_or_else(|| Path::new("runs").join(file.file_stem().unwrap_or_default()));
-        let show = |line: &str| {
-            if !self.quiet {
-                say(line)
-            }
-        };
+        let jobs = self.jobs()?;
+        let (dir, show) = (self.dir(file), |line: &str| self.show(line));
         let steps = if self.quiet { Show::Nothing } else { Show::Progress };
         let (command, signals) = (command(), Signals::handle());
         let execution = Execution { jobs, command: &command, code: Code::Gradus, stop: &signals.stop, show: steps };
@@ -131,15 +247,21 @@ impl Making {
     }
 }
 
-pub(crate) fn run_comparison(Compare { file, making }: &Compare) -> Result<u8, Error> {
-    making.jobs.as_deref().map(|text| number_within("--jobs", text, 1, 256)).transpose()?;
+pub(crate) fn run_comparison(Compare { file, making, sharing }: &Compare) -> Result<u8, Error> {
+    making.jobs()?;
+    if let Some(code) = sharing.run(Study::Comparison, "compare", file, making)? {
+        return Ok(code);
+    }
     let comparison = Comparison::read(file)?;
     let names: String = comparison.agents.iter().map(|agent| agent.name.as_str()).collect();
     making.run(file, &names, |dir, execution, show| compare(&comparison, dir, execution, show))
 }
 
-pub(crate) fn run_sweep(Sweeping { file, making }: &Sweeping) -> Result<u8, Error> {
-    making.jobs.as_deref().map(|text| number_within("--jobs", text, 1, 256)).transpose()?;
+pub(crate) fn run_sweep(Sweeping { file, making, sharing }: &Sweeping) -> Result<u8, Error> {
+    making.jobs()?;
+    if let Some(code) = sharing.run(Study::Sweep, "sweep", file, making)? {
+        return Ok(code);
+    }
     let study = Sweep::read(file)?;
     making.run(file, &study.comparison.name, |dir, execution, show| {
         show(&format!("{} points, {} runs", study.comparison.agents.len(), study.runs()));
@@ -147,9 +269,17 @@ pub(crate) fn run_sweep(Sweeping { file, making }: &Sweeping) -> Result<u8, Erro
     })
 }
 
-pub(crate) fn run_tuning(Tune { file, making }: &Tune) -> Result<u8, Error> {
-    making.jobs.as_deref().map(|text| number_within("--jobs", text, 1, 256)).transpose()?;
+pub(crate) fn run_tuning(Tune { file, making, emit, tasks }: &Tune) -> Result<u8, Error> {
+    making.jobs()?;
     let study = Tuning::read(file)?;
+    if let Some(cluster) = *emit {
+        let (tasks, dir) = (number_within("--tasks", tasks, 1, 1000)? as usize, making.dir(file));
+        let command =
+            format!("{} tune {} --out {}", program_name(), quoted(&file.display().to_string()), quoted(&dir.display().to_string()));
+        let script = Script { name: study.name(), command: &command, runs: tasks, is_shared: true };
+        say(script.text(cluster.into()).trim_end());
+        return Ok(0);
+    }
     making.run(file, study.name(), |dir, execution, show| {
         show(&format!("{} trials", study.trials()));
         tune(&study, dir, execution, show)

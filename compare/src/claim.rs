@@ -1,6 +1,6 @@
 //! Which process makes a run, if several share a folder.
 //!
-//! Whoever creates `KEY.claim` makes the run. The file has the machine and the process, and a number that the process raises every few seconds. A claim is stale if its
+//! Whoever creates `KEY.claim` makes the run. The file has the machine, the process, a number that the process raises every few seconds, and the code of the program. A claim is stale if its
 //! process has ended, which its lock tells on the same machine, or if its number has not changed for a minute of the observer's own time: clocks of different machines are
 //! never compared. A stale claim is taken over by a rename, which succeeds for one process only. If the file system has no locks and loses a claim, a run is made twice, with
 //! the same result.
@@ -31,9 +31,19 @@ pub(super) struct Claims<'a> {
     machine: String,
     stale: Duration,
     beats: AtomicU64,
-    held: Mutex<BTreeMap<PathBuf, File>>,
+    held: Mutex<BTreeMap<PathBuf, (File, String)>>,
     /// The text of a foreign claim, and when this process first read it.
     seen: Mutex<BTreeMap<PathBuf, (String, Instant)>>,
+}
+
+/// The answer to a claim.
+pub(super) enum Taken<'a> {
+    /// This process makes the run.
+    Mine(Claim<'a>),
+    /// Another process, or another thread of this one, makes it.
+    Theirs,
+    /// No file can be written. The run may be made twice, with the same result.
+    Unclaimed,
 }
 
 /// A run that this process makes, until this is dropped.
@@ -59,29 +69,40 @@ impl<'a> Claims<'a> {
         Self { folder, machine: machine(), stale: STALE, beats: AtomicU64::new(0), held: Mutex::default(), seen: Mutex::default() }
     }
 
-    fn text(&self) -> String {
-        format!("{} {} {}\n", self.machine, std::process::id(), self.beats.load(Ordering::Relaxed))
+    fn text(&self, code: &str) -> String {
+        format!("{} {} {:08} {code}\n", self.machine, std::process::id(), self.beats.load(Ordering::Relaxed))
     }
 
-    /// Claims the run `key`. Returns `None` if another process, or another thread of this one, is making it.
-    pub(super) fn take(&self, key: &str) -> Result<Option<Claim<'_>>, Error> {
+    /// Claims the run `key`, which the program of this `code` makes. It is an error if a program of other code is making it: each would make the other's runs again.
+    pub(super) fn take(&self, key: &str, code: &str) -> Result<Taken<'_>, Error> {
         let path = self.folder.join(format!("{key}.{ENDING}"));
-        expect_file(&path)?;
-        if let Some(claim) = self.create(&path)? {
-            return Ok(Some(claim));
+        if expect_file(&path).is_err() {
+            return Ok(Taken::Unclaimed);
+        }
+        match self.create(&path, code) {
+            Taken::Theirs => {}
+            taken => return Ok(taken),
         }
         match self.stale(&path) {
             // the lock of the stale file is held until there is a new one
             Some((text, _lock)) => {
                 self.take_away(&path, &text);
-                self.create(&path)
+                Ok(self.create(&path, code))
             }
-            None => Ok(None),
+            None => {
+                let text = fs::read_to_string(&path).unwrap_or_default();
+                match text.trim_end().splitn(4, ' ').nth(3).filter(|other| *other != code) {
+                    Some(other) => {
+                        Err(Error::folder(&path, format!("expected other processes with the same program ({code}), got one with {other}")))
+                    }
+                    None => Ok(Taken::Theirs),
+                }
+            }
         }
     }
 
     /// Creates the file of a claim, unless there is one.
-    fn create(&self, path: &Path) -> Result<Option<Claim<'_>>, Error> {
+    fn create(&self, path: &Path, code: &str) -> Taken<'_> {
         match OpenOptions::new().write(true).create_new(true).open(path) {
             Ok(mut file) => {
                 // another process may look at the lock at this moment
@@ -92,12 +113,12 @@ impl<'a> Claims<'a> {
                     thread::sleep(Duration::from_millis(1));
                 }
                 // without a text, as on a full disk, it is a claim all the same
-                let _ = file.write_all(self.text().as_bytes());
-                open(&self.held).insert(path.into(), file);
-                Ok(Some(Claim { claims: self, path: path.into() }))
+                let _ = file.write_all(self.text(code).as_bytes());
+                open(&self.held).insert(path.into(), (file, code.to_owned()));
+                Taken::Mine(Claim { claims: self, path: path.into() })
             }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
-            Err(source) => Err(Error::io("create", path)(source)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Taken::Theirs,
+            Err(_) => Taken::Unclaimed,
         }
     }
 
@@ -154,9 +175,9 @@ impl<'a> Claims<'a> {
     /// Raises the numbers of all claims of this process.
     pub(super) fn beat(&self) {
         self.beats.fetch_add(1, Ordering::Relaxed);
-        let text = self.text();
-        for file in open(&self.held).values_mut() {
-            // a number has never fewer digits than the one before
+        for (file, code) in open(&self.held).values_mut() {
+            // every text is as long as the one before
+            let text = self.text(code);
             let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(text.as_bytes())).and_then(|()| file.sync_data());
         }
     }
@@ -181,33 +202,51 @@ mod tests {
         Claims { machine: machine.into(), stale, ..Claims::new(folder) }
     }
 
+    fn take<'a>(claims: &'a Claims, key: &str) -> Option<Claim<'a>> {
+        match claims.take(key, "code").unwrap() {
+            Taken::Mine(claim) => Some(claim),
+            Taken::Theirs => None,
+            Taken::Unclaimed => panic!("a file can be written"),
+        }
+    }
+
     #[test]
     fn a_run_has_one_claim() {
         let dir = gradus_testing::tempdir().unwrap();
         let (mine, other) = (Claims::new(dir.path()), Claims::new(dir.path()));
-        let claim = mine.take("a").unwrap().unwrap();
-        assert!(mine.take("a").unwrap().is_none() && other.take("a").unwrap().is_none());
-        assert!(other.take("b").unwrap().is_some(), "another run");
+        let claim = take(&mine, "a").unwrap();
+        assert!(take(&mine, "a").is_none() && take(&other, "a").is_none());
+        assert!(take(&other, "b").is_some(), "another run");
         drop(claim);
-        assert!(other.take("a").unwrap().is_some() && fs::read_dir(dir.path()).unwrap().next().is_none(), "claims leave no files");
+        assert!(take(&other, "a").is_some() && fs::read_dir(dir.path()).unwrap().next().is_none(), "claims leave no files");
+    }
+
+    #[test]
+    fn processes_of_other_code_do_not_share_runs() {
+        let dir = gradus_testing::tempdir().unwrap();
+        let (mine, other) = (Claims::new(dir.path()), Claims::new(dir.path()));
+        let _claim = take(&mine, "a").unwrap();
+        let problem = other.take("a", "gradus 9").err().map(|error| error.to_string()).unwrap();
+        assert!(problem.ends_with("a.claim: expected other processes with the same program (gradus 9), got one with code"), "{problem}");
+        assert!(matches!(other.take("b", "gradus 9"), Ok(Taken::Mine(_))));
     }
 
     #[test]
     fn claims_of_ended_processes_are_taken_over_at_once() {
         let dir = gradus_testing::tempdir().unwrap();
-        fs::write(dir.path().join("a.claim"), format!("{} 1 7\n", machine())).unwrap();
+        fs::write(dir.path().join("a.claim"), format!("{} 1 7 code\n", machine())).unwrap();
         let claims = Claims::new(dir.path());
-        assert!(claims.take("a").unwrap().is_some(), "no process has locked it");
+        assert!(take(&claims, "a").is_some(), "no process has locked it");
     }
 
     #[test]
     fn claims_of_other_machines_are_taken_over_when_they_are_silent() {
         let dir = gradus_testing::tempdir().unwrap();
         let (far, near) = (of(dir.path(), "far", STALE), of(dir.path(), "near", Duration::from_millis(60)));
-        let claim = far.take("a").unwrap().unwrap();
+        let claim = take(&far, "a").unwrap();
         for _ in 0..5 {
             far.beat();
-            assert!(near.take("a").unwrap().is_none(), "its number changes");
+            assert!(take(&near, "a").is_none(), "its number changes");
             thread::sleep(Duration::from_millis(20));
         }
         // a clock that is wrong, in either direction, changes nothing
@@ -215,12 +254,12 @@ mod tests {
             let time = std::time::UNIX_EPOCH + Duration::from_secs((year - 1970) * 31_557_600);
             File::options().write(true).open(dir.path().join("a.claim")).unwrap().set_modified(time).unwrap();
             far.beat();
-            assert!(near.take("a").unwrap().is_none());
+            assert!(take(&near, "a").is_none());
         }
-        assert!(near.take("a").unwrap().is_none());
+        assert!(take(&near, "a").is_none());
         thread::sleep(Duration::from_millis(80));
-        let taken = near.take("a").unwrap().expect("it was silent");
-        assert!(of(dir.path(), "third", STALE).take("a").unwrap().is_none());
+        let taken = take(&near, "a").expect("it was silent");
+        assert!(take(&of(dir.path(), "third", STALE), "a").is_none());
         drop((claim, taken));
     }
 
@@ -229,10 +268,10 @@ mod tests {
     fn a_stale_claim_has_one_heir() {
         for _ in 0..50 {
             let dir = gradus_testing::tempdir().unwrap();
-            fs::write(dir.path().join("a.claim"), format!("{} 1 7\n", machine())).unwrap();
+            fs::write(dir.path().join("a.claim"), format!("{} 1 7 code\n", machine())).unwrap();
             let all: Vec<Claims> = (0..4).map(|_| Claims::new(dir.path())).collect();
             let taken: Vec<Option<Claim>> = thread::scope(|scope| {
-                let threads: Vec<_> = all.iter().map(|claims| scope.spawn(|| claims.take("a").unwrap())).collect();
+                let threads: Vec<_> = all.iter().map(|claims| scope.spawn(|| take(claims, "a"))).collect();
                 threads.into_iter().map(|thread| thread.join().unwrap()).collect()
             });
             assert_eq!(taken.iter().flatten().count(), 1);

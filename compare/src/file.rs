@@ -138,6 +138,87 @@ pub(super) struct Override {
     pub(super) settings: Table,
 }
 
+/// The contents of a comparison's file, whose agents are not built yet.
+pub struct Draft {
+    pub(super) file: File,
+    /// The text of the file.
+    pub(super) text: String,
+    /// The comparison's name, if the file has none.
+    pub(super) stem: String,
+    /// The folder of the file.
+    pub(super) dir: PathBuf,
+    /// Whether agents have been left out.
+    pub(super) is_part: bool,
+}
+
+impl Draft {
+    /// Reads a comparison file. Error messages name the file and the line or key.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = read_named_to_string(path)?;
+        let stem = path.file_stem().map_or_else(|| "comparison".into(), |stem| stem.to_string_lossy().into_owned());
+        let dir = path.parent().unwrap_or(Path::new(""));
+        Self::parse(&text, (&stem, dir)).map_err(|problem| Error::folder(path, problem))
+    }
+
+    fn parse(text: &str, (stem, dir): (&str, &Path)) -> Result<Self, String> {
+        // checks the format first, because a newer file may have keys that are unknown to this version
+        let mut table = toml::from_str::<Table>(text).unwrap_or_default();
+        if table.get("agent").is_some_and(Value::is_array) && !table.contains_key("agents") {
+            return Err("unknown key `agent`; did you mean `[[agents]]`?".into());
+        }
+        if table.contains_key("agent") && !table.contains_key("agents") {
+            return Err("expected a comparison, with `environments` and `[[agents]]`, got the settings of a run".into());
+        }
+        let number = table.get("format").and_then(Value::as_integer);
+        format::check(number, format::COMPARISON)?;
+        let mut file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
+        if inputs::resolve(&mut table, dir) {
+            file = table.try_into().map_err(|error: toml::de::Error| toml_problem(text, &error))?;
+        }
+        Ok(Self { file, text: text.into(), stem: stem.into(), dir: dir.into(), is_part: false })
+    }
+
+    /// Builds the configurations of all agents, and with `tries_out` also the agents.
+    pub(super) fn build(self, tries_out: bool) -> Result<Comparison, String> {
+        Comparison::build(self, tries_out)
+    }
+
+    /// The number of runs of each agent of the file: environments x seeds.
+    fn runs_of_each(&self) -> Result<Vec<usize>, String> {
+        let (environments, seeds) = (environments(&self.file.environments)?, seeds(&self.file.seeds)?.len());
+        let runs = |entry: &Entry| {
+            let name = entry.name.as_ref().unwrap_or(&entry.agent);
+            Ok(seeds * played(&environments, name, entry)?.into_iter().filter(|played| *played).count())
+        };
+        self.file.agents.iter().map(runs).collect()
+    }
+
+    /// The number of runs.
+    pub fn runs(&self) -> Result<usize, String> {
+        Ok(self.runs_of_each()?.iter().sum())
+    }
+
+    /// Builds the agents that the runs in `wanted` have, given by their places among all runs in ascending order. Returns the places of these runs among those of the result.
+    pub(super) fn part(mut self, wanted: &[usize]) -> Result<(Comparison, Vec<usize>), String> {
+        let (mut first, mut kept, mut places) = (0, 0, Vec::new());
+        let mut left = wanted.iter().peekable();
+        let counts = self.runs_of_each()?;
+        let all = std::mem::take(&mut self.file.agents);
+        for (entry, count) in all.into_iter().zip(counts) {
+            let before = places.len();
+            while let Some(place) = left.next_if(|place| **place < first + count) {
+                places.push(kept + place - first);
+            }
+            if places.len() > before {
+                self.file.agents.push(entry);
+                kept += count;
+            }
+            first += count;
+        }
+        Ok((Draft { is_part: true, ..self }.build(false)?, places))
+    }
+}
+
 /// Settings that a comparison sets for all its runs.
 const COMMON: [&str; 7] = ["agent", "environment", "steps", "seed", "evaluate_every", "evaluate_episodes", "stop_at"];
 
@@ -154,43 +235,21 @@ impl Comparison {
 
     /// As [`from_text`](Comparison::from_text), for the text of a file in a folder.
     pub(super) fn from_text_in(text: &str, (name, dir): (&str, &Path)) -> Result<Self, String> {
-        Self::parse_in(text, (name, dir), true)
+        Draft::parse(text, (name, dir))?.build(true)
     }
 
     /// Reads a comparison file. With `tries_out`, also builds every agent, which fails if the settings name a folder that does not exist.
     pub(super) fn read_as(path: &Path, tries_out: bool) -> Result<Self, Error> {
-        let text = read_named_to_string(path)?;
-        let stem = path.file_stem().map_or_else(|| "comparison".into(), |stem| stem.to_string_lossy().into_owned());
-        let dir = path.parent().unwrap_or(Path::new(""));
-        Self::parse_in(&text, (&stem, dir), tries_out).map_err(|problem| Error::folder(path, problem))
+        Draft::read(path)?.build(tries_out).map_err(|problem| Error::folder(path, problem))
     }
 
     /// Parses the text of a comparison file. `stem` is the comparison's name if the text has none.
     fn parse(text: &str, stem: &str, tries_out: bool) -> Result<Self, String> {
-        Self::parse_in(text, (stem, Path::new("")), tries_out)
+        Draft::parse(text, (stem, Path::new("")))?.build(tries_out)
     }
 
-    /// As `parse`, for a file in the folder `dir`.
-    fn parse_in(text: &str, (stem, dir): (&str, &Path), tries_out: bool) -> Result<Self, String> {
-        // checks the format first, because a newer file may have keys that are unknown to this version
-        let mut table = toml::from_str::<Table>(text).unwrap_or_default();
-        if table.get("agent").is_some_and(Value::is_array) && !table.contains_key("agents") {
-            return Err("unknown key `agent`; did you mean `[[agents]]`?".into());
-        }
-        if table.contains_key("agent") && !table.contains_key("agents") {
-            return Err("expected a comparison, with `environments` and `[[agents]]`, got the settings of a run".into());
-        }
-        let number = table.get("format").and_then(Value::as_integer);
-        format::check(number, format::COMPARISON)?;
-        let mut file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
-        if inputs::resolve(&mut table, dir) {
-            file = table.try_into().map_err(|error: toml::de::Error| toml_problem(text, &error))?;
-        }
-        Self::build(file, text, (stem, dir), tries_out)
-    }
-
-    /// Builds a comparison from the contents of its file, whose text is `text`. `stem` is the comparison's name if the file has none, and `dir` the folder of the file.
-    pub(super) fn build(file: File, text: &str, (stem, dir): (&str, &Path), tries_out: bool) -> Result<Self, String> {
+    fn build(Draft { file, text, stem, dir, is_part }: Draft, tries_out: bool) -> Result<Self, String> {
+        let dir = dir.as_path();
         let environments = environments(&file.environments)?;
         let score: BTreeMap<_, _> = file
             .score
@@ -221,8 +280,8 @@ impl Comparison {
         }
         let evaluations = within("evaluations", file.evaluations, 1, 10_000)?;
         let mut comparison = Self {
-            name: file.name.unwrap_or_else(|| stem.into()),
-            text: text.into(),
+            name: file.name.unwrap_or(stem),
+            text,
             seeds: seeds(&file.seeds)?,
             evaluations,
             steps: Vec::new(),
@@ -256,13 +315,13 @@ impl Comparison {
             if comparison.agents.iter().any(|other| other.name == name) {
                 return Err(format!("agents: expected names that differ, got \"{name}\" twice"));
             }
-            let played = comparison.played(&name, &entry)?;
+            let played = played(&comparison.environments, &name, &entry)?;
             let steps = comparison.steps_of(&name, entry.steps.as_ref(), &played)?;
             let configs = comparison.configs(&name, &entry, (&played, &steps), tries_out)?;
             comparison.agents.push(Contender { name, configs });
         }
         let is_played = |at: &usize| comparison.agents.iter().any(|agent| agent.configs.contains_key(at));
-        if let Some(at) = (0..comparison.environments.len()).find(|at| !is_played(at)) {
+        if let Some(at) = (0..comparison.environments.len()).find(|at| !is_part && !is_played(at)) {
             return Err(format!("agents: expected an agent on {}, got none", comparison.environments[at]));
         }
         // from here on, names do not depend on the current folder
@@ -285,15 +344,6 @@ impl Comparison {
             }
             value => Ok(vec![Some(count_of_steps(what, value)?); self.environments.len()]),
         }
-    }
-
-    /// Returns whether an agent is run in each environment.
-    fn played(&self, name: &str, entry: &Entry) -> Result<Vec<bool>, String> {
-        let Some(only) = &entry.only else { return Ok(vec![true; self.environments.len()]) };
-        let what = format!("agent \"{name}\": only");
-        unless(!only.is_empty(), &what, "at least one environment", "none")?;
-        let only: Vec<String> = only.iter().map(|key| environment_key(&what, key, &self.environments)).collect::<Result<_, _>>()?;
-        Ok(self.environments.iter().map(|environment| only.contains(environment)).collect())
     }
 
     /// Returns the number of training steps of the agent `name` for each environment, with `own` where it is given. Its evaluations must be
@@ -362,6 +412,15 @@ impl Comparison {
         })
         .collect()
     }
+}
+
+/// Returns whether an agent is run in each environment.
+fn played(environments: &[String], name: &str, entry: &Entry) -> Result<Vec<bool>, String> {
+    let Some(only) = &entry.only else { return Ok(vec![true; environments.len()]) };
+    let what = format!("agent \"{name}\": only");
+    unless(!only.is_empty(), &what, "at least one environment", "none")?;
+    let only: Vec<String> = only.iter().map(|key| environment_key(&what, key, environments)).collect::<Result<_, _>>()?;
+    Ok(environments.iter().map(|environment| only.contains(environment)).collect())
 }
 
 fn with_settings(config: Config, settings: &Table) -> Result<Config, Error> {

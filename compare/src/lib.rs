@@ -61,6 +61,7 @@
 mod analysis;
 mod claim;
 mod code;
+mod emit;
 mod figures;
 mod file;
 mod folder;
@@ -70,6 +71,7 @@ mod report;
 mod run;
 mod runner;
 pub mod runs;
+mod share;
 mod summary;
 mod sweep;
 mod tune;
@@ -84,8 +86,10 @@ use std::time::Duration;
 use gradus_base::threads;
 
 pub use code::Code;
-pub use file::{Comparison, Contender, Statistic};
+pub use emit::{Scheduler, Script};
+pub use file::{Comparison, Contender, Draft, Statistic};
 pub use gradus_statistics as statistics;
+pub use share::{Share, Study};
 pub use sweep::{Design, Measure, Sweep, sweep};
 pub use tune::{Tuning, tune};
 pub use verify::{Checked, Verdict, verify};

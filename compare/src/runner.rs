@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use gradus_base::{panics, threads};
 
-use super::claim::{BEAT, Claims};
+use super::claim::{BEAT, Claims, Taken};
 use super::run::{CHECKPOINT, Job, Outcome, Stored};
 use super::summary::short;
 use gradus::memory;
@@ -65,27 +65,28 @@ pub(super) fn make(
         {
             let (job, began) = (&all[number], Instant::now());
             let mut stored = job.stored(runs);
-            let claim = match &stored {
-                Stored::Kept(_) => None,
-                // where no claim can be written, a run may be made twice, with the same result
-                _ => match claims.take(&job.key()) {
-                    Ok(Some(claim)) => Some(claim),
-                    Ok(None) => {
+            let (mut claim, mut foreign) = (None, None);
+            if !matches!(stored, Stored::Kept(_)) {
+                match claims.take(&job.key(), job.code()) {
+                    Ok(Taken::Mine(own)) => claim = Some(own),
+                    Ok(Taken::Theirs) => {
                         // a run that another process is making comes last
                         waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(number);
                         thread::sleep(PAUSE);
                         continue;
                     }
-                    Err(_) => None,
-                },
-            };
+                    Ok(Taken::Unclaimed) => {}
+                    Err(error) => foreign = Some(error),
+                }
+            }
             // it may have been made in between
             if claim.is_some() {
                 stored = job.stored(runs);
             }
-            let (result, how) = match &stored {
-                Stored::Kept(outcome) => (Ok(outcome.clone()), "kept from before".to_owned()),
-                Stored::Outdated(_) | Stored::Nothing => {
+            let (result, how) = match (&stored, foreign) {
+                (_, Some(error)) => (Err(error), String::new()),
+                (Stored::Kept(outcome), None) => (Ok(outcome.clone()), "kept from before".to_owned()),
+                (Stored::Outdated(_) | Stored::Nothing, None) => {
                     let result =
                         panics::catch(|| threads::with(1, || job.run(runs, CHECKPOINT, stop))).unwrap_or_else(|panic| Err(panic.into()));
                     let seconds = result.as_ref().ok().and_then(|run: &Outcome| run.evaluated.last()).map_or(0.0, |last| last.seconds);

@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 use super::space::{Settings, Space, short_keys, shown};
 use super::{Design, Measure, Point, Sweep, Varied};
-use crate::file::{self, Comparison, Entry, Override, Statistic, toml_problem, unless, within};
+use crate::file::{self, Draft, Entry, Override, Statistic, toml_problem, unless, within};
 use gradus::Error;
 use gradus::config::inputs;
 use gradus::files::{format, read_named_to_string};
@@ -68,14 +68,36 @@ impl Sweep {
         Self::read_as(path, true)
     }
 
-    pub(crate) fn read_as(path: &Path, tries_out: bool) -> Result<Self, Error> {
+    /// Reads the file of a sweep as a comparison whose agents are the points, which are not built yet.
+    pub fn draft(path: &Path) -> Result<Draft, Error> {
+        Ok(Parsed::read(path)?.draft)
+    }
+
+    fn read_as(path: &Path, tries_out: bool) -> Result<Self, Error> {
+        let Parsed { draft, design, measure, agents, points } = Parsed::read(path)?;
+        let comparison = draft.build(tries_out).map_err(|problem| Error::folder(path, problem))?;
+        Ok(Self { comparison, design, measure, agents, points })
+    }
+}
+
+/// A sweep whose points are not built yet.
+struct Parsed {
+    draft: Draft,
+    design: Design,
+    measure: Measure,
+    agents: Vec<Varied>,
+    points: Vec<Point>,
+}
+
+impl Parsed {
+    fn read(path: &Path) -> Result<Self, Error> {
         let text = read_named_to_string(path)?;
         let stem = path.file_stem().map_or_else(|| "sweep".into(), |stem| stem.to_string_lossy().into_owned());
         let dir = path.parent().unwrap_or(Path::new(""));
-        Self::parse(&text, (&stem, dir), tries_out).map_err(|problem| Error::folder(path, problem))
+        Self::parse(&text, (&stem, dir)).map_err(|problem| Error::folder(path, problem))
     }
 
-    fn parse(text: &str, (stem, dir): (&str, &Path), tries_out: bool) -> Result<Self, String> {
+    fn parse(text: &str, (stem, dir): (&str, &Path)) -> Result<Self, String> {
         let mut table = toml::from_str::<Table>(text).unwrap_or_default();
         if table.contains_key("agent") && !table.contains_key("agents") {
             return Err("expected a sweep, with `environments` and `[[agents]]`, got the settings of a run".into());
@@ -151,7 +173,7 @@ impl Sweep {
             finding: None,
             agents: entries,
         };
-        let comparison = Comparison::build(comparison, text, (stem, dir), tries_out)?;
-        Ok(Self { comparison, design, measure, agents, points })
+        let draft = Draft { file: comparison, text: text.into(), stem: stem.into(), dir: dir.into(), is_part: false };
+        Ok(Self { draft, design, measure, agents, points })
     }
 }

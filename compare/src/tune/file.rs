@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 use super::search::{Plan, Rung};
 use super::{Trials, Tuning};
-use crate::file::{self, Comparison, Entry, Override, Statistic, toml_problem, unless, within};
+use crate::file::{self, Comparison, Draft, Entry, Override, Statistic, toml_problem, unless, within};
 use crate::sweep::Measure;
 use crate::sweep::space::{Settings, Space};
 use gradus::Error;
@@ -209,6 +209,6 @@ impl Trials {
             finding: None,
             agents: points.iter().map(entry).collect(),
         };
-        Comparison::build(file, &self.text, (&self.stem, &self.dir), tries_out)
+        Draft { file, text: self.text.clone(), stem: self.stem.clone(), dir: self.dir.clone(), is_part: false }.build(tries_out)
     }
 }

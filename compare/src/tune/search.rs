@@ -42,10 +42,14 @@ const GOOD: f64 = 0.2;
 /// Every this many proposals one is random.
 const RANDOM: usize = 3;
 
-/// Places of the trials from the best to the worst score at a rung; of equal ones the earlier is better.
+/// Places of the trials from the best to the worst score at a rung; of equal ones the one that was better at lower rungs, or else the earlier.
 fn ranked(trials: &[Trial], places: &[usize], rung: usize) -> Vec<usize> {
     let mut order = places.to_vec();
-    order.sort_by(|a, b| trials[*b].scores[rung].total_cmp(&trials[*a].scores[rung]).then(a.cmp(b)));
+    let by_scores = |a: &usize, b: &usize| {
+        let pairs = trials[*a].scores[..=rung].iter().zip(&trials[*b].scores[..=rung]);
+        pairs.rev().map(|(a, b)| b.total_cmp(a)).find(|order| order.is_ne()).unwrap_or(a.cmp(b))
+    };
+    order.sort_by(by_scores);
     order
 }
 
