@@ -139,6 +139,11 @@ type Check = fn(&Player<'_>) -> Outcome;
 ///
 /// A panic of the environment is a finding. The panic hook also prints it, unless [`keep_quiet`](panics::keep_quiet) was called.
 pub fn check(make: impl Fn() -> Box<dyn Env>) -> Vec<Finding> {
+    check_without(make, &[])
+}
+
+/// As [`check`], without some topics.
+fn check_without(make: impl Fn() -> Box<dyn Env>, left_out: &[Topic]) -> Vec<Finding> {
     let mut findings = examine(Topic::Spaces, || topics::spaces(&make), String::new);
     if !findings.is_empty() {
         return findings; // the other checks need valid spaces
@@ -156,7 +161,7 @@ pub fn check(make: impl Fn() -> Box<dyn Env>) -> Vec<Finding> {
         (Topic::Dynamics, topics::dynamics_seed),
         (Topic::Pictures, topics::pictures),
     ];
-    for (topic, check) in topics {
+    for (topic, check) in topics.into_iter().filter(|(topic, _)| !left_out.contains(topic)) {
         findings.extend(examine(topic, || check(&player), || format!("{PLACE}{})", player.last_played())));
     }
     with_causes(findings)
@@ -186,10 +191,10 @@ fn with_causes(mut findings: Vec<Finding>) -> Vec<Finding> {
 /// Checks the environment of a world as [`check`] does. Also checks that vectors of this environment give the same results as single
 /// environments.
 pub fn check_world(world: &EnvSpec) -> Vec<Finding> {
-    let mut findings = check(|| world.env());
+    let of_states = [Topic::Checkpoints, Topic::Dynamics];
+    let mut findings = check_without(|| world.env(), if world.can_be_saved() { &[] } else { &of_states });
     if !world.can_be_saved() {
-        for topic in [Topic::Checkpoints, Topic::Dynamics] {
-            findings.retain(|finding| finding.topic != topic);
+        for topic in of_states {
             let message = "not checked, because its state cannot be saved".into();
             findings.push(Finding { topic, severity: Severity::Skipped, message });
         }
@@ -202,7 +207,10 @@ pub fn check_world(world: &EnvSpec) -> Vec<Finding> {
 
 /// Returns the findings of `check`. A panic is a fault, whose message ends with the text of `place`.
 fn examine(topic: Topic, check: impl FnOnce() -> Outcome, place: impl FnOnce() -> String) -> Vec<Finding> {
-    let outcome = panics::catch(check).unwrap_or_else(|panic| Err(format!("expected no panic, got \"{}\"{}", panic.message(), place())));
+    let outcome = panics::catch(check).unwrap_or_else(|panic| match panic.into_error::<EnvError>() {
+        Ok(error) => Err(format!("expected no error, got {error}")),
+        Err(panic) => Err(format!("expected no panic, got \"{}\"{}", panic.message(), place())),
+    });
     let found = |severity| move |message| Finding { topic, severity, message };
     match outcome {
         Ok(notes) => notes.into_iter().map(found(Severity::Note)).collect(),

@@ -27,7 +27,10 @@ pub(crate) fn report(run: &Run) -> Result<(), Error> {
     let world = trainer.evaluation_world();
     let last = match evaluate(trainer.policy(), &world, EPISODES, SEED, Mode::Greedy) {
         // without a time limit, a policy may never come to an end
-        Err(Error::Env(EnvError::Endless { .. })) => return Ok(()),
+        Err(Error::Env(EnvError::Endless { step, .. })) => {
+            say(format!("no evaluation: an episode of the policy has not ended after {step} steps, and the environment has no time limit"));
+            return Ok(());
+        }
         result => result?,
     };
     let levels = Levels::of(config, &world)?;

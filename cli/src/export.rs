@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gradus::agents::registry as agents;
-use gradus::envs::EnvSpec;
 use gradus::envs::random::episode_seed;
-use gradus::envs::registry;
+use gradus::envs::{EnvSpec, gym, registry};
 use gradus::evaluate::play::{Played, play};
 use gradus::evaluate::{Evaluation, Mode};
 use gradus::nets::tensors;
@@ -58,7 +57,16 @@ pub(crate) fn run(arguments: &Export) -> Result<u8, Error> {
         policy.save_into(to)?;
         // the episode that `gradus play` shows
         let seed = episode_seed(1, u64::from(u32::MAX), 0);
-        let played = play(policy.behaviour(), &policy.normalised_world(), seed)?;
+        let world = policy.normalised_world();
+        let played = match play(policy.behaviour(), &world, seed) {
+            // a machine without a screen may have no pictures; the policy is worth more than they are
+            Err(error) if gym::is_gym(&policy.config().environment) => {
+                warn(&format!("no animation: {error}"));
+                gym::draw_nothing();
+                play(policy.behaviour(), &world, seed)?
+            }
+            played => played?,
+        };
         let has_frames = !played.frames.is_empty();
         if has_frames {
             policy.write_gif(to.join("replay.gif"), seed)?;

@@ -8,7 +8,7 @@ use gradus::agents::ConfigError;
 use gradus::agents::registry as agents;
 use gradus::config::parse_steps;
 use gradus::config::spaces::about_defaults;
-use gradus::envs::{gym, registry};
+use gradus::envs::{EnvError, gym, registry};
 use gradus::numbers::{rate, short};
 use gradus::{Config, Error, Run, Show, program_name};
 
@@ -169,6 +169,10 @@ pub(crate) fn run(arguments: &Train) -> Result<u8, Error> {
                     complain(format!("{stopped}; continue with: {}", resume(run)));
                     is_stopped = true;
                 }
+                Err(error @ Error::Env(EnvError::Fault { .. })) if gym::is_gym(&run.trainer().config().environment) => {
+                    complain(format!("error: {error}; continue with: {}", resume(run)));
+                    return Ok(2);
+                }
                 result => result?,
             }
         }
@@ -206,9 +210,16 @@ fn announce(arguments: &Train, run: &Run, was_finished: bool) {
     say(format!("{agent} on {env}, {} steps, seed {seed}{from}, in {}", run.trainer().total_steps(), run.dir().display()));
     if gym::is_gym(env)
         && let Ok(known) = gym::describe(env)
-        && !known.left_out.is_empty()
     {
-        say(format!("left out of the observations: {}", known.left_out.join(", ")));
+        let versions: Vec<String> = known.versions.iter().map(|(package, version)| format!("{package} {version}")).collect();
+        say(format!("stepped by {}", versions.join(", ")));
+        if !known.left_out.is_empty() {
+            say(format!("left out of the observations: {}", known.left_out.join(", ")));
+        }
+        if known.max_episode_steps.is_none() {
+            let end = if env.contains('?') { "&" } else { "?" };
+            say(format!("it has no time limit, so an episode may never end; this name sets one: {env}{end}max_episode_steps=1000"));
+        }
     }
     if let (None, None, Ok(world)) = (&arguments.preset, &arguments.resume, registry::find(env))
         && let Some(about) = about_defaults(config, &world)

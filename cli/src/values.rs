@@ -132,7 +132,7 @@ fn look_with(look: &mut dyn FnMut(&[f32]) -> Vec<Inspection>, world: &EnvSpec) -
         let looks = look(&rows);
         Drawn::Plane(plane, looks)
     } else {
-        return Err(unsuited("discrete observations, two bounded numbers, or a classic control task, without wrappers"));
+        return Err(unsuited("discrete observations, two bounded numbers, or a classic control task of ours, without wrappers"));
     };
     let has_values = match &looked {
         Drawn::Maps(maps) => maps.iter().flat_map(|map| map.looks.iter().flatten()).any(|look| look.best_value().is_some()),

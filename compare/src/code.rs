@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gradus::config::inputs;
+use gradus::envs::gym;
 use gradus::files::{read, read_named};
 use gradus::{Config, Error};
 
@@ -33,6 +34,12 @@ impl Code {
     }
 }
 
+/// The versions of what steps an environment of Gymnasium, such as `python 3.12.1, gymnasium 1.4.0`.
+pub(super) fn versions(environment: &str) -> Result<String, Error> {
+    let versions = gym::describe(environment)?.versions;
+    Ok(versions.iter().map(|(package, version)| format!("{package} {version}")).collect::<Vec<_>>().join(", "))
+}
+
 /// FNV-1a, 64 bits.
 pub(super) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
@@ -47,6 +54,9 @@ impl Inputs {
     /// folder `dir`, and its hash.
     pub(super) fn lines(&mut self, config: &Config, dir: &Path) -> Result<Vec<String>, Error> {
         let mut lines = Vec::new();
+        if gym::is_gym(&config.environment) {
+            lines.push(format!("the Python of {}: {}", config.environment, versions(&config.environment)?));
+        }
         for (setting, path) in config.all_inputs() {
             // the settings have the hash of a text task
             if setting == inputs::ENVIRONMENT && config.text.is_some() {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use gradus::envs::registry;
+use gradus::envs::{gym, registry};
 
 use super::Statistic;
 use super::analysis::{Aggregates, Analysis, ByAgent, Curve, ENOUGH, Pair};
@@ -34,6 +34,10 @@ pub(super) const METRICS: [&str; 8] = [
 pub(super) fn title(environment: &str) -> String {
     if let Some(path) = inputs::path_of(environment) {
         return path.to_owned();
+    }
+    // Gymnasium's CartPole is not ours
+    if gym::is_gym(environment) {
+        return environment.to_owned();
     }
     registry::find(environment).map_or_else(|_| environment.to_owned(), |world| world.title().to_owned())
 }

@@ -4,11 +4,13 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::analysis::Analysis;
+use super::code::versions;
 use super::figures::Named;
 use super::machine;
 use super::summary::Sheet;
 use super::{Comparison, Error};
 use gradus::Config;
+use gradus::envs::gym;
 
 const STYLE: &str = "\
 :root { color-scheme: light; }
@@ -87,6 +89,12 @@ pub(super) fn page(title: &str, facts: &[(&str, String)], (figures, name): (&[Na
     Ok(page)
 }
 
+/// What steps the environments of Gymnasium, if there are any.
+pub(super) fn pythons(comparison: &Comparison) -> Vec<(&'static str, String)> {
+    let of = |name: &String| versions(name).ok().map(|versions| ("environments", format!("{name}: {versions}")));
+    comparison.environments.iter().filter(|name| gym::is_gym(name)).filter_map(of).collect()
+}
+
 /// The facts that every report has at its end.
 pub(super) fn circumstances(command: &str, seconds: Option<f64>, (jobs, cores): (usize, usize)) -> Vec<(&'static str, String)> {
     let seconds = seconds.map_or_else(String::new, |seconds| format!("{seconds:.0} s in total, "));
@@ -121,7 +129,7 @@ fn about(facts: &Facts) -> Vec<(&'static str, String)> {
     let equals = if is_whole { " =" } else { ", not every agent in every environment:" };
     let what = format!("{agents} x {environments} x {seeds}{equals} {all}; {evaluations} of {episodes} each, and one before training");
     let more = circumstances(facts.command, Some(facts.seconds), (facts.jobs, facts.cores));
-    std::iter::once(("compared", what)).chain(more).collect()
+    std::iter::once(("compared", what)).chain(pythons(facts.comparison)).chain(more).collect()
 }
 
 pub(super) fn table(Sheet { heading, note, columns, rows }: &Sheet) -> String {

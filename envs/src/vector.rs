@@ -5,6 +5,7 @@ use std::ops::Range;
 #[cfg(feature = "ndarray")]
 use ndarray::ArrayView2;
 
+use crate::gym;
 use crate::lockstep::{Seeds, Tally, are_allowed};
 use crate::{Actions, Autoreset, Batch, Ending, EnvError, Finished, MAX_EPISODE_STEPS, Outcome, Space, Starts, Transition};
 use gradus_base::panics;
@@ -138,7 +139,7 @@ impl VecEnv {
     fn panicked(&self, message: String) -> EnvError {
         let env = self.batch.current();
         let step = self.lengths[env].wrapping_add(u32::from(self.is_stepping));
-        let (world, episode, seed) = (self.world.clone(), self.episodes[env], self.seeds[env]);
+        let (world, episode, seed) = (self.world.clone(), self.episodes[env], self.seed_of(env));
         EnvError::Panicked { world, env: self.ids.start + env, episode, step, seed, message }
     }
 
@@ -148,7 +149,7 @@ impl VecEnv {
         let limit = limit.max(MAX_EPISODE_STEPS);
         let is_endless = |env: &usize| self.lengths[*env] >= limit && !self.waiting[*env];
         (0..self.len()).find(is_endless).map_or(Ok(()), |env| {
-            let (world, episode, seed) = (self.world.clone(), self.episodes[env], self.seeds[env]);
+            let (world, episode, seed) = (self.world.clone(), self.episodes[env], self.seed_of(env));
             Err(EnvError::Endless { world, env: self.ids.start + env, episode, step: self.lengths[env], seed })
         })
     }
@@ -157,6 +158,11 @@ impl VecEnv {
     pub fn bytes_per_env(width: usize) -> usize {
         // observation, reward, return, episode, seed, length, ending, and the flags of resets, waiting and pauses
         4 * width + size_of::<f32>() + size_of::<f64>() + 2 * size_of::<u64>() + size_of::<u32>() + size_of::<Ending>() + 3
+    }
+
+    /// The seed of the episode of `env` as its environment got it, for messages.
+    fn seed_of(&self, env: usize) -> u64 {
+        if gym::is_gym(&self.world) { gym::of_31_bits(self.seeds[env]) } else { self.seeds[env] }
     }
 
     /// Number of environments.
@@ -238,7 +244,7 @@ impl VecEnv {
             if !self.waiting[env] {
                 self.batch.action_mask(env, mask);
                 if !self.action_space.is_possible(mask) {
-                    let (env, step, seed) = (self.ids.start + env, self.lengths[env], self.seeds[env]);
+                    let (env, step, seed) = (self.ids.start + env, self.lengths[env], self.seed_of(env));
                     return Err(EnvError::Mask { world: self.world.clone(), env, step, seed });
                 }
             }
@@ -444,16 +450,16 @@ impl VecEnv {
                 env: self.ids.start + env,
                 got: f64::from(got),
                 step: self.lengths[env],
-                seed: self.seeds[env],
+                seed: self.seed_of(env),
             };
             let row = &self.observations[env * self.width..(env + 1) * self.width];
             if let Some(i) = unwritten(row) {
-                let (env, step, seed) = (self.ids.start + env, self.lengths[env], self.seeds[env]);
+                let (env, step, seed) = (self.ids.start + env, self.lengths[env], self.seed_of(env));
                 return Err(EnvError::Unwritten { world: self.world.clone(), i, env, width: self.width, step, seed });
             }
             let is_finite = self.transition.rewards[env].is_finite() && row.iter().all(|number| number.is_finite());
             if !is_finite && let Some(fault) = self.batch.fault(env) {
-                let (env, step, seed) = (self.ids.start + env, self.lengths[env], self.seeds[env]);
+                let (env, step, seed) = (self.ids.start + env, self.lengths[env], self.seed_of(env));
                 return Err(EnvError::Fault { world: self.world.clone(), fault, env, step, seed });
             }
             if !self.transition.rewards[env].is_finite() {

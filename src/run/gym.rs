@@ -15,7 +15,7 @@ pub(crate) const FILE: &str = "gym.toml";
 
 const HEAD: &str = "# The Python that steps this run's environments. With other versions the numbers may be others.\n";
 
-#[derive(Deserialize, Serialize)]
+#[derive(Clone, Deserialize, Serialize)]
 struct Record {
     executable: String,
     /// The numbers of values of the choices of an action, if it has several. The loader for Python reads this and the bounds.
@@ -27,6 +27,9 @@ struct Record {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     high: Vec<f32>,
     versions: BTreeMap<String, String>,
+    /// Other versions with which the run was resumed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    later: Vec<BTreeMap<String, String>>,
 }
 
 impl Record {
@@ -38,7 +41,12 @@ impl Record {
             Space::Box { low: lowest, high: highest } => (low, high) = (lowest, highest),
             Space::Discrete(_) | Space::Text { .. } => {}
         }
-        Ok(Self { executable: known.executable, choices, low, high, versions: known.versions.into_iter().collect() })
+        Ok(Self { executable: known.executable, choices, low, high, versions: known.versions.into_iter().collect(), later: Vec::new() })
+    }
+
+    fn write(&self, dir: &Path) -> Result<(), Error> {
+        let text = toml::to_string(self).map_err(|error| Error::folder(dir, error.to_string()))?;
+        replace(&dir.join(FILE), format!("{HEAD}{text}").as_bytes()).map_err(Error::io("write", dir))
     }
 
     /// Returns the record in a folder, if there is one that can be read.
@@ -52,8 +60,7 @@ pub(crate) fn record(dir: &Path, environment: &str) -> Result<(), Error> {
     if !gym::is_gym(environment) {
         return Ok(());
     }
-    let text = toml::to_string(&Record::of(environment)?).map_err(|error| Error::folder(dir, error.to_string()))?;
-    replace(&dir.join(FILE), format!("{HEAD}{text}").as_bytes()).map_err(Error::io("write", dir))
+    Record::of(environment)?.write(dir)
 }
 
 /// Makes the interpreter of a run folder the one to use, unless another one is chosen.
@@ -66,7 +73,7 @@ pub(crate) fn recall(dir: &Path, environment: &str) {
     }
 }
 
-/// Returns what is to be said of a run that is resumed.
+/// Returns what is to be said of a run that is resumed, and records other versions.
 pub(super) fn notes(dir: &Path, environment: &str) -> Result<Vec<String>, Error> {
     if !gym::is_gym(environment) {
         return Ok(Vec::new());
@@ -74,6 +81,10 @@ pub(super) fn notes(dir: &Path, environment: &str) -> Result<Vec<String>, Error>
     let mut notes = vec![format!("{environment} cannot be saved: the run goes on with new episodes")];
     if let Some(old) = Record::read(dir) {
         let new = Record::of(environment)?;
+        let last = old.later.last().unwrap_or(&old.versions);
+        if *last != new.versions {
+            Record { later: [old.later.as_slice(), std::slice::from_ref(&new.versions)].concat(), ..old.clone() }.write(dir)?;
+        }
         for (name, version) in &old.versions {
             let now = new.versions.get(name).map_or("none", String::as_str);
             if now != version {

@@ -203,6 +203,7 @@ pub fn sweep(sweep: &Sweep, dir: &Path, execution: Execution, say: impl Fn(&str)
         let files = draw(&figures, dir, &formats)?;
         let seconds = made.iter().filter_map(|(_, run)| run.evaluated.last()).map(|at| at.seconds).sum();
         let facts: Vec<(&str, String)> = std::iter::once(("swept", tables.about()))
+            .chain(report::pythons(comparison))
             .chain(report::circumstances(command, Some(seconds), (jobs, threads::cores())))
             .collect();
         let page = report::page(&comparison.name, &facts, (&figures, &dir.join("report.html")), &tables.html())?;

@@ -2,18 +2,14 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use gradus_base::panics;
 
-use super::World;
 use super::frame::Frame;
 use super::worker::{Failure, HINT, Offsets, Worker};
+use super::{DRAWS_NOTHING, World, of_31_bits};
 use crate::{Action, Actions, Batch, Ending, Env, EnvError, Picture, Scene, Space, Step, choices};
-
-/// NumPy takes seeds of any size, and environments expect numbers of 31 bits.
-fn of_31_bits(seed: u64) -> u64 {
-    seed % (1 << 31)
-}
 
 /// A started worker with its environments.
 struct Running {
@@ -322,7 +318,7 @@ pub(super) struct GymEnv {
 
 impl GymEnv {
     pub(super) fn new(world: Arc<World>) -> Self {
-        Self { batch: RefCell::new(GymBatch::new(world, 1, true)) }
+        Self { batch: RefCell::new(GymBatch::new(world, 1, !DRAWS_NOTHING.load(Ordering::Relaxed))) }
     }
 }
 

@@ -10,6 +10,8 @@ use crate::Space;
 pub struct Description {
     /// The name of its class.
     pub class: String,
+    /// Its identifier with the version, if Gymnasium tells it.
+    pub id: Option<String>,
     /// The observation space: a box, in which discrete parts are one-hot codes.
     pub observation_space: Space,
     /// The action space.
@@ -33,6 +35,16 @@ pub struct Description {
 }
 
 impl Description {
+    /// Returns the name of the environment with its version: `gym:LunarLander-v3` for `gym:LunarLander`.
+    pub(super) fn versioned(&self, name: &str) -> String {
+        let (asked, rest) = name.split_at(name.find('?').unwrap_or(name.len()));
+        let version = self.id.as_deref().and_then(|id| id.rsplit_once("-v")).filter(|(base, version)| {
+            // the identifier may stand behind a module
+            asked.ends_with(base) && version.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        version.map_or_else(|| name.into(), |(_, version)| format!("{asked}-v{version}{rest}"))
+    }
+
     pub(super) fn parse(json: &Json) -> Result<Self, String> {
         let unexpected = |what: &str| format!("the worker's description: expected {what}, got {}", json[what]);
         let number = |json: &Json, what: &str| json[what].as_u64().ok_or_else(|| unexpected(what));
@@ -70,6 +82,7 @@ impl Description {
         let versions = json["versions"].as_object().ok_or_else(|| unexpected("versions"))?;
         Ok(Self {
             class: texts(&json["class"]).unwrap_or_default(),
+            id: texts(&json["id"]),
             observation_space,
             action_space,
             parts: parts.collect::<Option<_>>().ok_or_else(|| unexpected("parts"))?,

@@ -4,10 +4,28 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Makes the names of files differ.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the files of ended processes have been removed.
+static REMOVED: OnceLock<()> = OnceLock::new();
+
+/// Removes the files of processes that were ended before their workers opened them.
+fn remove_left(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let process = name
+            .strip_prefix("gradus-gym-")
+            .and_then(|rest| rest.split('-').next())
+            .filter(|id| id.bytes().all(|byte| byte.is_ascii_digit()));
+        if process.is_some_and(|id| Path::new("/proc/self").exists() && !Path::new("/proc").join(id).exists()) {
+            _ = fs::remove_file(entry.path());
+        }
+    }
+}
 
 /// A file without a name, as soon as both processes have opened it (where the system allows that).
 pub(super) struct Frame {
@@ -20,6 +38,7 @@ impl Frame {
     pub(super) fn create() -> io::Result<Self> {
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() { memory.into() } else { std::env::temp_dir() };
+        REMOVED.get_or_init(|| remove_left(&folder));
         let path = folder.join(format!("gradus-gym-{}-{}", process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);

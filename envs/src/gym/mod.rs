@@ -19,6 +19,7 @@ mod worker;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::{Batch, Env, EnvError, EnvSpec};
@@ -34,6 +35,14 @@ pub const PREFIX: &str = "gym:";
 
 /// The interpreter that [`set_python`] chose.
 static PYTHON: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Whether environments make no pictures.
+static DRAWS_NOTHING: AtomicBool = AtomicBool::new(false);
+
+/// Lets the environments that are made from now on make no pictures.
+pub fn draw_nothing() {
+    DRAWS_NOTHING.store(true, Ordering::Relaxed);
+}
 
 /// The interpreter that [`suggest_python`] chose.
 static SUGGESTED: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -128,6 +137,11 @@ pub fn describe(name: &str) -> Result<Description, EnvError> {
     Ok(world(name)?.description.clone())
 }
 
+/// The seed that `reset(seed=...)` gets: NumPy takes seeds of any size, and environments expect numbers of 31 bits.
+pub(crate) fn of_31_bits(seed: u64) -> u64 {
+    seed % (1 << 31)
+}
+
 /// Whether `name` is that of an environment of Gymnasium.
 pub fn is_gym(name: &str) -> bool {
     name.starts_with(PREFIX)
@@ -141,6 +155,8 @@ pub fn id(name: &str) -> Option<&str> {
 /// Returns the environment `name`, which begins with `gym:`.
 pub(crate) fn find(name: &str) -> Result<EnvSpec, EnvError> {
     let world = world(name)?;
+    // a name without a version is that of the newest one
+    let name = &world.description.versioned(name);
     let (one, many) = (world.clone(), world.clone());
     let one = move || -> Box<dyn Env> { Box::new(GymEnv::new(one.clone())) };
     let many = move |n| -> Box<dyn Batch> { Box::new(GymBatch::new(many.clone(), n, false)) };

@@ -29,6 +29,10 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 # modules that register the environments of a namespace
 MODULES = {"ALE": "ale_py", "MiniGrid": "minigrid", "BabyAI": "minigrid"}
+# packages whose name is not that of their module
+KNOWN_PACKAGES = {"ale_py": "ale-py"}
+# what `gymnasium[...]` installs for environments of its own
+EXTRAS = {"box2d": "box2d", "mujoco": "mujoco", "pygame": "classic-control", "toy": "toy-text"}
 
 
 class Closed(BaseException):
@@ -75,17 +79,23 @@ def leave_with_parent(parent):
     os._exit(0)
 
 
+def late(*_):
+    raise TimeoutError
+
+
 def close(envs):
-    """Closes environments, which may have a file to finish (a video), within `CLOSING` seconds, and ends this process."""
-    if hasattr(signal, "alarm"):
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(CLOSING)
+    """Closes environments, which may have a file to finish (a video). Each may take `CLOSING` seconds; what else goes wrong is of no interest any more."""
     for env in envs:
         try:
+            if hasattr(signal, "alarm"):
+                signal.signal(signal.SIGALRM, late)
+                signal.alarm(CLOSING)
             env.close()
         except (Exception, SystemExit):
             pass
-    os._exit(0)
+        finally:
+            if hasattr(signal, "alarm"):
+                signal.alarm(0)
 
 
 def one_line(error):
@@ -109,6 +119,8 @@ def value(text):
 
 
 def import_gymnasium():
+    if sys.version_info < (3, 10):
+        raise Problem(f"expected Python 3.10 or later, as gymnasium 1.0 does, got {platform.python_version()} ({sys.executable}); --python PATH names another one")
     try:
         import numpy  # noqa: F401
         import gymnasium
@@ -132,11 +144,16 @@ def identify(gymnasium, name):
             importlib.import_module(module)
         except ModuleNotFoundError as error:
             if error.name and module.split(".")[0] == error.name.split(".")[0]:
-                raise Problem(f"no module {module} in {sys.executable}: {sys.executable} -m pip install {module.replace('_', '-')}") from None
+                package = KNOWN_PACKAGES.get(module, module.split(".")[0].replace("_", "-"))
+                raise Problem(
+                    f"no module {module} in {sys.executable}: {sys.executable} -m pip install {package}; a module of your own must be in the current folder or in PYTHONPATH"
+                ) from None
             raise
 
     if ":" in name:
         module, name = name.split(":", 1)
+        if not all(part.isidentifier() for part in module.split(".")) or module.endswith(".py") or ":" in name:
+            raise Problem(f"expected MODULE:ID, such as my_worlds:Maze-v0 of the file my_worlds.py, got {module}:{name}")
         load(module)
         return name
     if name in gymnasium.registry:
@@ -144,8 +161,11 @@ def identify(gymnasium, name):
     space, slash, rest = name.partition("/")
     if slash:
         # a known namespace, or a module whose environments have names without it
+        if not all(part.isidentifier() for part in space.split(".")):
+            raise Problem(f"expected MODULE/ID or MODULE:ID, got {name}")
         load(MODULES.get(space, space))
-        if name in gymnasium.registry:
+        # a namespace with environments of its own has this one in another version, or none of this name
+        if name in gymnasium.registry or any(known.startswith(f"{space}/") for known in gymnasium.registry):
             return name
         return rest
     known = MODULES.get(name.split("-")[0])
@@ -158,13 +178,18 @@ def wrap(gymnasium, env, module, text):
     """Applies the wrapper `text`, such as `FrameStackObservation(4)` or `minigrid.wrappers.ImgObsWrapper`."""
     import importlib
 
-    call = ast.parse(text, mode="eval").body
-    arguments, keywords = [], {}
-    if isinstance(call, ast.Call):
-        arguments = [ast.literal_eval(argument) for argument in call.args]
-        keywords = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
-        call = call.func
-    path = ast.unparse(call)
+    try:
+        call = ast.parse(text, mode="eval").body
+        arguments, keywords = [], {}
+        if isinstance(call, ast.Call):
+            arguments = [ast.literal_eval(argument) for argument in call.args]
+            keywords = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+            call = call.func
+        path = ast.unparse(call)
+        if not all(part.isidentifier() for part in path.split(".")):
+            raise ValueError
+    except (SyntaxError, ValueError):
+        raise Problem(f"wrapper: expected a name with numbers or texts, such as FrameStackObservation(4), got `{text}`") from None
     home, _, name = path.rpartition(".")
     for place in [home] if home else ["gymnasium.wrappers", f"{module}.wrappers" if module else None]:
         if place is None:
@@ -176,6 +201,12 @@ def wrap(gymnasium, env, module, text):
         if found is not None:
             return found(env, *arguments, **keywords)
     raise Problem(f"unknown wrapper `{path}`: expected one of gymnasium.wrappers, or module.Class")
+
+
+def shortened(value):
+    """A value in a message."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 class Leaf:
@@ -205,8 +236,10 @@ def leaves(spaces, np, space, name, take, keys, left_out):
         return []
 
     def shaped(o, shape, kind):
-        part = take(o)
-        array = np.asarray(part)
+        try:
+            array = np.asarray(take(o))
+        except (KeyError, IndexError, TypeError, ValueError):
+            raise Problem(f"{shown}: expected the shape {shape}, got {shortened(o)}") from None
         if array.shape != shape:
             raise Problem(f"{shown}: expected the shape {shape}, got {array.shape}")
         if not np.can_cast(array.dtype, kind, "same_kind"):
@@ -225,7 +258,10 @@ def leaves(spaces, np, space, name, take, keys, left_out):
         n, start = int(space.n), int(space.start)
 
         def put(row, o):
-            number = int(take(o)) - start
+            try:
+                number = int(take(o)) - start
+            except (KeyError, IndexError, TypeError, ValueError):
+                raise Problem(f"{shown}: expected {start} to {start + n - 1}, got {shortened(o)}") from None
             if not 0 <= number < n:
                 raise Problem(f"{shown}: expected {start} to {start + n - 1}, got {number + start}")
             row[...] = 0
@@ -250,7 +286,10 @@ def leaves(spaces, np, space, name, take, keys, left_out):
         n = int(np.prod(space.shape))
 
         def put(row, o):
-            row[...] = shaped(o, space.shape, np.int64).reshape(-1)
+            numbers = shaped(o, space.shape, np.int64).reshape(-1)
+            if ((numbers < 0) | (numbers > 1)).any():
+                raise Problem(f"{shown}: expected numbers 0 and 1, got {numbers.tolist()}")
+            row[...] = numbers
 
         return [Leaf(shown, np.zeros(n), np.ones(n), True, put)]
     raise Problem(f"{shown}: expected Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple, got {type(space).__name__}")
@@ -266,6 +305,19 @@ def bounds(np, numbers):
     return [shown(float(number)) for number in numbers]
 
 
+def used_modules(env):
+    """The modules that those of an environment's classes import: `mujoco` of HalfCheetah."""
+    found = set()
+    for kind in type(env).__mro__:
+        home = sys.modules.get(kind.__module__)
+        for used in vars(home).values() if home else ():
+            if type(used) is type(sys):
+                found.add(used.__name__.split(".")[0])
+            elif isinstance(used, type):
+                found.add(used.__module__.split(".")[0])
+    return found
+
+
 def package_version(package):
     import importlib.metadata as metadata
 
@@ -275,10 +327,18 @@ def package_version(package):
         return None
 
 
+def form(space):
+    """What of a space must not change: its shape and its numbers of values."""
+    n = getattr(space, "n", None)
+    return (space.shape, n if n is None or isinstance(n, tuple) else str(n), str(getattr(space, "nvec", None)), len(space.spaces) if hasattr(space, "spaces") else 0)
+
+
 class Worker:
     def __init__(self):
         self.envs, self.frame, self.turns, self.is_quick, self.calls_seen = [], None, None, False, 0
         self.spare = None
+        # whether the environments have been stepped, and can be rendered
+        self.is_stepped, self.is_rendered = False, False
 
     def describe(self, request):
         """Makes one environment, and says what it is."""
@@ -300,8 +360,8 @@ class Worker:
         if unknown:
             raise Problem(f"keys: expected some of {', '.join(env.observation_space.spaces)}, got {', '.join(unknown)}")
         self.parts = leaves(spaces, np, env.observation_space, "", lambda o: o, keys, left_out)
-        if not self.parts:
-            raise Problem(f"expected observations with numbers, got only {', '.join(left_out) or 'an empty space'}")
+        if not self.parts or not any(len(part.low) for part in self.parts):
+            raise Problem(f"observations: expected numbers, got {', '.join(f'only the text {part}' for part in left_out) or f'the empty space {env.observation_space}'}")
         self.is_byte = all(part.is_byte for part in self.parts)
         self.width = sum(len(part.low) for part in self.parts)
         module = type(unwrapped).__module__.split(".")[0]
@@ -309,8 +369,10 @@ class Worker:
         try:
             import importlib.metadata as metadata
 
-            for package in metadata.packages_distributions().get(module, []):
-                versions[package] = metadata.version(package)
+            packages = metadata.packages_distributions()
+            for name in {module, *used_modules(unwrapped)} - {"gymnasium", "numpy", "typing_extensions"}:
+                for package in packages.get(name, []):
+                    versions[package.lower()] = metadata.version(package)
         except Exception:  # a module without a package has no version
             pass
         states = int(env.observation_space.n) if isinstance(env.observation_space, spaces.Discrete) else None
@@ -319,6 +381,7 @@ class Worker:
             "executable": sys.executable,
             "versions": versions,
             "class": type(unwrapped).__name__,
+            "id": spec.id if spec else None,
             "low": bounds(np, np.concatenate([part.low for part in self.parts])),
             "high": bounds(np, np.concatenate([part.high for part in self.parts])),
             "width": self.width,
@@ -339,7 +402,11 @@ class Worker:
         try:
             env = gymnasium.make(self.name, disable_env_checker=True, **arguments)
         except gymnasium.error.DependencyNotInstalled as error:
-            raise Problem(f"{' '.join(str(error).split())} ({sys.executable})") from None
+            text = " ".join(str(error).split())
+            extra = next((extra for word, extra in EXTRAS.items() if word in text.lower()), None)
+            if extra:
+                raise Problem(f"{text.split(',')[0].split('. ')[0]}: {sys.executable} -m pip install \"gymnasium[{extra}]\"") from None
+            raise Problem(f"{text} ({sys.executable})") from None
         except ModuleNotFoundError as error:
             raise Problem(f"no module {error.name} in {sys.executable}: {sys.executable} -m pip install {error.name}") from None
         except gymnasium.error.UnregisteredEnv as error:
@@ -354,6 +421,8 @@ class Worker:
         if isinstance(space, spaces.Discrete):
             return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
         if isinstance(space, spaces.Box):
+            if 0 in space.shape:
+                raise Problem(f"actions: expected at least one number, got {space}")
             low, high = space.low.reshape(-1).astype(np.float64), space.high.reshape(-1).astype(np.float64)
             return {"kind": "box", "low": bounds(np, low), "high": bounds(np, high), "width": len(low)}
         if isinstance(space, spaces.MultiDiscrete):
@@ -365,15 +434,17 @@ class Worker:
     def make(self, request):
         """Makes n environments, and opens the file that is shared with the program. Returns the offsets in it."""
         np, n = self.np, request["n"]
-        for env in self.envs:
-            env.close()
         spare, self.spare = self.spare, None
-        self.envs = []
-        for i in range(n):
-            # the environment that was described has not been reset
-            fresh = spare if i == 0 and spare is not None and not request["rendered"] else self.make_one(request["rendered"])
-            self.envs.append(fresh)
+        if self.is_stepped or len(self.envs) != n or self.is_rendered != request["rendered"]:
+            close(self.envs)
+            self.envs = []
+            for i in range(n):
+                # the environment that was described has not been reset
+                fresh = spare if i == 0 and spare is not None and not request["rendered"] else self.make_one(request["rendered"])
+                self.envs.append(fresh)
+        self.is_stepped, self.is_rendered = False, request["rendered"]
         self.spaces = [(env.observation_space, env.action_space) for env in self.envs]
+        self.forms = [(form(env.observation_space), form(env.action_space)) for env in self.envs]
         space = self.envs[0].action_space
         spaces = self.gymnasium.spaces
         is_discrete, is_box = isinstance(space, spaces.Discrete), isinstance(space, spaces.Box)
@@ -413,7 +484,8 @@ class Worker:
             # of NumPy's type, which spaces look at more quickly than at Python's
             self.action = (lambda number: number + start) if start else (lambda number: number)
         elif is_box:
-            self.action = lambda row: row.reshape(shape).astype(space.dtype)
+            is_whole = np.issubdtype(space.dtype, np.integer)
+            self.action = lambda row: (np.rint(row) if is_whole else row).reshape(shape).astype(space.dtype)
         elif isinstance(space, spaces.MultiDiscrete):
             starts = np.asarray(getattr(space, "start", np.zeros(shape, np.int64)))
             self.action = lambda row: (row.reshape(shape) + starts).astype(space.dtype)
@@ -471,17 +543,25 @@ class Worker:
             self.reset_one(i)
 
     def reset_one(self, i):
-        env, (observations, actions) = self.envs[i], self.spaces[i]
+        env, (observations, actions), forms = self.envs[i], self.spaces[i], self.forms[i]
         result = env.reset(seed=int(self.seeds[i]))
         if not (isinstance(result, tuple) and len(result) == 2):
             raise Problem(f"reset: expected (observation, info), got {type(result).__name__}")
         observation, info = result
-        for known, now in ((observations, env.observation_space), (actions, env.action_space)):
+        for known, now, old in ((observations, env.observation_space, forms[0]), (actions, env.action_space, forms[1])):
+            # another space, or the same one, changed
             if known is not now and known != now:
                 raise Problem(f"reset: expected the space {known}, got {now}")
+            if form(now) != old:
+                raise Problem(f"reset: expected a space of the form {old}, got {now}")
         self.write(i, observation)
-        if self.choices and (self.has_mask or "action_mask" in info):
+        if self.choices and (self.has_mask or "action_mask" in self.dict(info)):
             self.write_mask(i, info)
+
+    def dict(self, info):
+        if not isinstance(info, dict):
+            raise Problem(f"info: expected a dict, got {shortened(info)}")
+        return info
 
     def step(self, autoresets):
         """Steps all environments and resets those whose episode has ended, if `autoresets`; otherwise steps those that are not marked."""
@@ -489,11 +569,18 @@ class Worker:
         actions = self.actions[:, 0] if self.plain else self.actions
         rewards, flags = self.reward_list, self.flag_list
         marks = None if autoresets else self.marks.tolist()  # after resets none is marked
+        self.is_stepped = True
         for i, env in enumerate(envs):
             if marks and marks[i]:
                 continue
             self.now = i
-            result = env.step(action(actions[i]))
+            try:
+                result = env.step(action(actions[i]))
+            except ValueError as error:
+                # Gymnasium's own wrappers take five values
+                if "to unpack (expected 5" in str(error):
+                    raise Problem(f"step: expected (observation, reward, terminated, truncated, info): {error}") from None
+                raise
             if type(result) is not tuple or len(result) != 5:
                 got = f"{len(result)} values" if isinstance(result, tuple) else type(result).__name__
                 raise Problem(f"step: expected (observation, reward, terminated, truncated, info), got {got}")
@@ -504,7 +591,11 @@ class Worker:
             else:
                 self.write(i, observation)
             flags[i] = (1 if terminated else 0) | (2 if truncated else 0)
+            if type(info) is not dict:
+                self.dict(info)
             if self.choices and (self.has_mask or "action_mask" in info):
+                if not self.has_mask:
+                    raise Problem('info: expected "action_mask" from the first reset on, or never, got the first one in a step')
                 self.write_mask(i, info)
             if flags[i] and autoresets:
                 self.final_observations[i] = self.observations[i]
@@ -519,6 +610,8 @@ class Worker:
         self.flags[:] = flags
 
     def number(self, reward):
+        if reward is None:
+            raise Problem("reward: expected a number, got None")
         array = self.np.asarray(reward, dtype=self.np.float64)
         if array.size != 1:
             raise Problem(f"reward: expected one number, got the shape {array.shape}")
@@ -527,7 +620,13 @@ class Worker:
     def picture(self, i):
         """Writes the picture of environment i behind everything else in the file. Returns its height and width."""
         np = self.np
-        picture = self.envs[i].render() if self.can_render else None
+        try:
+            picture = self.envs[i].render() if self.can_render and self.is_rendered else None
+        except Exception as error:
+            message = " ".join(str(error).split())
+            if any(word in message.lower() for word in ("opengl", "glfw", "egl")):
+                raise Problem(f"render: {type(error).__name__}: {message}; without a screen set MUJOCO_GL=egl or MUJOCO_GL=osmesa") from None
+            raise
         if isinstance(picture, list):
             picture = picture[-1] if picture else None
         if picture is None:
@@ -549,6 +648,7 @@ def main():
         serve(worker)
     except Closed:
         close([env for env in [*worker.envs, worker.spare] if env is not None])
+        os._exit(0)
 
 
 def serve(worker):

@@ -132,7 +132,7 @@ impl Worker {
                 .parse()
                 .ok()
                 .filter(|seconds| (1..=1_000_000).contains(seconds))
-                .ok_or(format!("{LIMIT}: expected seconds, got `{text}`"))?,
+                .ok_or(format!("{LIMIT}: expected a whole number of seconds from 1 up, got `{text}`"))?,
             Err(_) => SECONDS,
         };
         let mut command = Command::new(python);

@@ -353,6 +353,15 @@ fn pictures_are_those_of_rgb_array() {
     assert_eq!((picture.width, picture.height, &picture.rgb[..]), (3, 2, &[1; 18][..]));
 }
 
+/// A name without a version is that of the newest one.
+#[test]
+#[ignore = "needs Python with gymnasium"]
+fn names_have_versions() {
+    assert_eq!(find("gym:CartPole").name, "gym:CartPole-v1");
+    assert_eq!(find("gym:CartPole?sutton_barto_reward=true").name, "gym:CartPole-v1?sutton_barto_reward=true");
+    assert_eq!(find(&of_tests("Bad?how=nan")).name, of_tests("Bad-v0?how=nan"));
+}
+
 #[test]
 #[ignore = "needs Python with gymnasium"]
 fn faults_are_named_in_one_line() {
@@ -369,6 +378,9 @@ fn faults_are_named_in_one_line() {
         ("four", "step: expected (observation, reward, terminated, truncated, info), got 4 values"),
         ("spaces", "reset: expected the space Box(-1.0, 1.0, (3,), float32), got Box(-1.0, 1.0, (4,), float32)"),
         ("reset", "reset: expected (observation, info), got ndarray"),
+        ("inside", "reset: expected a space of the form ((), '2', 'None', 0), got Discrete(3)"),
+        ("info", "info: expected a dict, got None"),
+        ("mask", "info: expected \"action_mask\" from the first reset on, or never, got the first one in a step"),
     ] {
         let name = of_tests(&format!("Bad-v0?how={how}"));
         // the second environment alone goes wrong: the first one has fewer steps
@@ -385,7 +397,7 @@ fn faults_are_named_in_one_line() {
         assert!(error.contains(&name) && error.contains(&expected), "{how}: {error}");
         assert_eq!(error.lines().count(), 1, "{how}: {error}");
     }
-    for how in ["", "print", "array"] {
+    for how in ["", "print", "array", "close"] {
         let mut envs = find(&of_tests(&format!("Bad-v0?how={how}"))).vec_env(0..2, 3).unwrap();
         for _ in 0..120 {
             envs.step(Actions::Discrete(&[0, 0])).unwrap();
@@ -395,12 +407,13 @@ fn faults_are_named_in_one_line() {
         ("kind=sequence", "got Sequence"),
         ("kind=graph", "got Graph"),
         ("kind=oneof", "got OneOf"),
-        ("kind=text", "expected observations with numbers, got only observation"),
+        ("kind=text", "observations: expected numbers, got only the text observation"),
         ("kind=box&actions=huge", "actions: expected fewer than 2^32 combinations of choices, got MultiDiscrete([70000, 70000])"),
         ("kind=box&actions=text", "actions: expected Discrete, Box, MultiDiscrete or MultiBinary, got Text"),
         ("kind=box&keys=a", "keys: expected an environment with a Dict of observations, got Box"),
         ("kind=dict&keys=b", "keys: expected some of a, words, z, got b"),
         ("kind=box&wrapper=Nothing", "unknown wrapper `Nothing`"),
+        ("kind=box&wrapper=", "wrapper: expected a name with numbers or texts, such as FrameStackObservation(4), got ``"),
         ("kind=box&size=3", "unexpected keyword argument 'size'"),
     ] {
         let error = error_of(&of_tests(&format!("Counting-v0?{kind}")));
@@ -409,6 +422,7 @@ fn faults_are_named_in_one_line() {
     for (name, problem) in [
         ("gym:Nothing-v0", "doesn't exist"),
         ("gym:no_such_module:A-v0", "no module no_such_module in "),
+        ("gym:worlds.py/A:A-v0", "expected MODULE:ID, such as my_worlds:Maze-v0 of the file my_worlds.py, got worlds.py/A:A-v0"),
         ("gym:no_such_module/A-v0", " -m pip install no-such-module"),
     ] {
         assert!(error_of(name).contains(problem), "{name}: {}", error_of(name));

@@ -37,10 +37,13 @@ class Bad(gym.Env):
     """Goes wrong in the way `how` at step 20 of an episode of 50."""
 
     observation_space = spaces.Box(-1, 1, (3,), np.float32)
-    action_space = spaces.Discrete(2)
-
     def __init__(self, how=""):
         self.how, self.episodes = how, 0
+        self.action_space = spaces.Discrete(2)
+
+    def close(self):
+        if self.how == "close":
+            raise RuntimeError("close")
 
     def observed(self):
         return self.np_random.uniform(-1, 1, 3).astype(np.float32)
@@ -50,6 +53,8 @@ class Bad(gym.Env):
         self.t = 0
         if self.how == "spaces" and self.episodes:
             self.observation_space = spaces.Box(-1, 1, (4,), np.float32)
+        if self.how == "inside" and self.episodes:
+            self.action_space.n = 3
         if self.how == "reset":
             return self.observed()
         self.episodes += 1
@@ -78,6 +83,10 @@ class Bad(gym.Env):
                     sys.exit(3)
                 case "die":
                     os._exit(7)
+                case "info":
+                    info = None
+                case "mask":
+                    info = {"action_mask": np.ones(2, np.int8)}
                 case "four":
                     return observation, reward, False, info
                 case "array":
