@@ -2,7 +2,7 @@
 
 use clap::Args;
 use gradus::agents::registry as agents;
-use gradus::envs::names;
+use gradus::envs::{names, registry};
 use gradus::guide::PAGES;
 use gradus::{Error, program_name};
 
@@ -36,8 +36,8 @@ pub(crate) fn run(arguments: &Guide) -> Result<u8, Error> {
     };
     let known: Vec<&str> = PAGES.iter().map(|(name, _)| *name).collect();
     let unknown = |what, name: &str, known: &[&str]| {
-        let hint = names::nearest(name, known.iter().copied())
-            .map_or_else(|| format!("expected one of: {}", known.join(", ")), |near| format!("did you mean `{near}`?"));
+        let near = names::nearest(name, known.iter().copied()).filter(|_| registry::find(name).is_err());
+        let hint = near.map_or_else(|| format!("expected one of: {}", known.join(", ")), |near| format!("did you mean `{near}`?"));
         Error::Unknown { what, name: name.into(), hint }
     };
     let (_, text) = found.or_else(of_family).ok_or_else(|| unknown("page", page, &known))?;

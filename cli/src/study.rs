@@ -95,6 +95,9 @@ pub(crate) struct Tune {
     tasks: String,
 }
 
+/// What the commands of a cluster's tasks end with.
+const ONE: &str = " --jobs 1 --quiet";
+
 /// How the runs of a file are made.
 #[derive(Args)]
 struct Making {
@@ -112,10 +115,10 @@ struct Making {
 /// A part of the runs, or other machines.
 #[derive(Args)]
 #[group(multiple = false)]
-struct Sharing {
+pub(crate) struct Sharing {
     /// Instead, print a table of all runs with their numbers and their keys, and whether they are made.
     #[arg(long)]
-    list: bool,
+    pub(crate) list: bool,
     /// Make only these runs, by their numbers in the list, such as 7 or 1-5,9, and write no other outputs.
     #[arg(long, value_name = "NUMBERS", allow_hyphen_values = true)]
     task: Option<String>,
@@ -124,15 +127,15 @@ struct Sharing {
     shard: Option<String>,
     /// First copy the runs from the results folders of other machines; train nothing.
     #[arg(long, value_name = "DIR", num_args = 1..)]
-    merge: Vec<PathBuf>,
+    pub(crate) merge: Vec<PathBuf>,
     /// Instead, print a script that makes the runs on a cluster.
     #[arg(long, value_name = "SCHEDULER", value_enum)]
-    emit: Option<Cluster>,
+    pub(crate) emit: Option<Cluster>,
 }
 
 /// A program that starts jobs on many machines.
 #[derive(Clone, Copy, ValueEnum)]
-enum Cluster {
+pub(crate) enum Cluster {
     /// SLURM: an array job, for sbatch.
     Slurm,
     /// HyperQueue: a script that submits a task array.
@@ -153,7 +156,7 @@ impl From<Cluster> for Scheduler {
 
 impl Sharing {
     /// The part of the runs that is asked for.
-    fn share(&self) -> Result<Option<Share>, Error> {
+    pub(crate) fn share(&self) -> Result<Option<Share>, Error> {
         if let Some(text) = &self.task {
             let expected = "numbers from 1 such as 7 or 1-5,9";
             let number = |text: &str| text.trim().parse::<usize>().ok().filter(|number| *number > 0);
@@ -185,7 +188,8 @@ impl Sharing {
             let command =
                 format!("{} {name} {} --out {}", program_name(), quoted(&file.display().to_string()), quoted(&dir.display().to_string()));
             let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let script = Script { name: &stem, command: &command, runs: study.runs(file)?, is_shared: false };
+            let runs = study.runs(file)?;
+            let script = Script { name: &stem, command: &command, options: ONE, finish: &command, runs, is_shared: false };
             say(script.text(cluster.into()).trim_end());
             return Ok(Some(0));
         }
@@ -276,7 +280,7 @@ pub(crate) fn run_tuning(Tune { file, making, emit, tasks }: &Tune) -> Result<u8
         let (tasks, dir) = (number_within("--tasks", tasks, 1, 1000)? as usize, making.dir(file));
         let command =
             format!("{} tune {} --out {}", program_name(), quoted(&file.display().to_string()), quoted(&dir.display().to_string()));
-        let script = Script { name: study.name(), command: &command, runs: tasks, is_shared: true };
+        let script = Script { name: study.name(), command: &command, options: ONE, finish: &command, runs: tasks, is_shared: true };
         say(script.text(cluster.into()).trim_end());
         return Ok(0);
     }

@@ -20,6 +20,10 @@ pub struct Script<'a> {
     pub name: &'a str,
     /// The command with its file and its folder, without the part of the runs.
     pub command: &'a str,
+    /// What the command of each task ends with, such as ` --quiet`.
+    pub options: &'a str,
+    /// The command that writes the report afterwards.
+    pub finish: &'a str,
     /// Number of runs.
     pub runs: usize,
     /// Whether all tasks have the same command, and share the runs by themselves.
@@ -37,23 +41,23 @@ impl Script<'_> {
             (false, true) => format!("{} --shard {number}/{tasks}", self.command),
         };
         let name = label(self.name);
-        let Self { command, runs, .. } = self;
+        let Self { options, runs, finish, .. } = self;
         let finish =
-            if self.is_shared { "The last task writes the report".to_owned() } else { format!("Afterwards, for the report: {command}") };
+            if self.is_shared { "The last task writes the report".to_owned() } else { format!("Afterwards, for the report: {finish}") };
         match scheduler {
             Scheduler::Slurm => format!(
                 "#!/bin/bash\n# {runs} runs. Start: sbatch FILE. {finish}\n#SBATCH --job-name={name}\n#SBATCH --array=1-{tasks}\n#SBATCH --cpus-per-task=1\n\
-                 #SBATCH --mem=1G\n#SBATCH --output={name}-%A.log\n#SBATCH --open-mode=append\n#SBATCH --requeue\n{} --jobs 1 --quiet\n",
+                 #SBATCH --mem=1G\n#SBATCH --output={name}-%A.log\n#SBATCH --open-mode=append\n#SBATCH --requeue\n{}{options}\n",
                 task("\"$SLURM_ARRAY_TASK_ID\"")
             ),
             Scheduler::HyperQueue => format!(
                 "#!/bin/bash\n# {runs} runs. Start, beside a server and workers of HyperQueue: bash FILE. {finish}\n\
-                 hq submit --name {name} --array 1-{tasks} --cpus 1 --crash-limit 10 --stdout none --wait -- bash -c '{} --jobs 1 --quiet'\n",
+                 hq submit --name {name} --array 1-{tasks} --cpus 1 --crash-limit 10 --stdout none --wait -- bash -c '{}{options}'\n",
                 task("$HQ_TASK_ID").replace('\'', "'\\''")
             ),
             Scheduler::Kubernetes => {
                 // the index counts from 0
-                let line = format!("{} --jobs 1 --quiet", task("$((JOB_COMPLETION_INDEX + 1))"));
+                let line = format!("{}{options}", task("$((JOB_COMPLETION_INDEX + 1))"));
                 let line = line.replace('\\', "\\\\").replace('"', "\\\"");
                 format!(
                     "# {runs} runs. Not run by the authors of this file: IMAGE and CLAIM are yours, an image with the program and a volume that\n\
@@ -84,7 +88,15 @@ mod tests {
     #[test]
     fn a_task_has_its_number() {
         let script = |runs, scheduler| {
-            Script { name: "PPO's clip range", command: "gradus sweep 'a b.toml' --out x", runs, is_shared: false }.text(scheduler)
+            Script {
+                name: "PPO's clip range",
+                command: "gradus sweep 'a b.toml' --out x",
+                options: " --jobs 1 --quiet",
+                finish: "gradus",
+                runs,
+                is_shared: false,
+            }
+            .text(scheduler)
         };
         let slurm = script(200, Scheduler::Slurm);
         assert!(slurm.contains("#SBATCH --array=1-200\n") && slurm.contains("#SBATCH --job-name=ppo-s-clip-range\n"), "{slurm}");
@@ -101,7 +113,8 @@ mod tests {
         );
         let k8s = script(3, Scheduler::Kubernetes);
         assert!(k8s.contains("completions: 3\n") && k8s.contains("--task $((JOB_COMPLETION_INDEX + 1)) --jobs 1"), "{k8s}");
-        let shared = Script { name: "", command: "gradus tune t.toml", runs: 8, is_shared: true }.text(Scheduler::Slurm);
-        assert!(shared.ends_with("\ngradus tune t.toml --jobs 1 --quiet\n") && shared.contains("--job-name=gradus\n"), "{shared}");
+        let shared = Script { name: "", command: "gradus tune t.toml", options: " --quiet", finish: "", runs: 8, is_shared: true }
+            .text(Scheduler::Slurm);
+        assert!(shared.ends_with("\ngradus tune t.toml --quiet\n") && shared.contains("--job-name=gradus\n"), "{shared}");
     }
 }

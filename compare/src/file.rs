@@ -169,6 +169,10 @@ impl Draft {
         if table.contains_key("agent") && !table.contains_key("agents") {
             return Err("expected a comparison, with `environments` and `[[agents]]`, got the settings of a run".into());
         }
+        let agents = table.get("agents").and_then(Value::as_array);
+        if agents.is_some_and(|agents| agents.iter().any(|agent| agent.get("space").is_some())) {
+            return Err("expected a comparison, got a file with `agents.space`, for `gradus sweep` or `gradus tune`".into());
+        }
         let number = table.get("format").and_then(Value::as_integer);
         format::check(number, format::COMPARISON)?;
         let mut file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;

@@ -42,7 +42,7 @@ pub enum Share {
 
 impl Share {
     /// The places of the runs among `count`, from 0, in ascending order.
-    fn places(&self, count: usize) -> Result<Vec<usize>, Error> {
+    pub fn places(&self, count: usize) -> Result<Vec<usize>, Error> {
         match self {
             Self::Tasks(numbers) => {
                 let expected = format!("1 to {count}, the runs of this study");

@@ -12,6 +12,10 @@ use gradus_testing::command::{contents, error_of};
 
 const STUDY: &str = "environments = [\"cartpole\"]\nseeds = 2\nsteps = 600\nevaluations = 1\n[[agents]]\nagent = \"ppo\"\n";
 
+/// A sweep, whose last line is a setting of the space.
+const SWEEP: &str =
+    "environments = [\"cartpole\"]\nseeds = 2\nsteps = 600\n[[agents]]\nagent = \"ppo\"\n[agents.space]\n\"ppo.clip\" = [0.1, 0.2]\n";
+
 /// Fills a folder with short runs, a comparison, and files that are wrong in one way each.
 fn prepare(dir: &Path) {
     let with = |from: &str, to: &str| STUDY.replace(from, to);
@@ -30,6 +34,24 @@ fn prepare(dir: &Path) {
         ("names-of-agents.toml", "agents = [\"ppo\"]\n".to_owned() + &with("[[agents]]\nagent = \"ppo\"\n", "")),
         ("agent-set.toml", STUDY.to_owned() + "set = { \"ppo.clip\" = 0.1 }\n"),
         ("agent-name.toml", with("agent = ", "name = ")),
+        ("sweep.toml", SWEEP.into()),
+        ("empty-grid.toml", SWEEP.replace("[0.1, 0.2]", "[]")),
+        ("no-grid.toml", SWEEP.replace("\"ppo.clip\" = [0.1, 0.2]\n", "")),
+        ("range-grid.toml", SWEEP.replace("[0.1, 0.2]", "{ uniform = [0.1, 0.2] }")),
+        ("space-typo.toml", SWEEP.replace("clip", "clib")),
+        ("space-wrong.toml", SWEEP.replace("0.2]", "-1.0]")),
+        ("random.toml", "design = \"random\"\n".to_owned() + SWEEP),
+        ("design.toml", "design = \"latin\"\n".to_owned() + SWEEP),
+        ("samples.toml", "samples = 5\n".to_owned() + SWEEP),
+        ("tune.toml", "trials = 4\n".to_owned() + SWEEP),
+        (
+            "two-tuned.toml",
+            "trials = 4\n".to_owned() + SWEEP + "[[agents]]\nname = \"b\"\nagent = \"ppo\"\nspace = { \"ppo.clip\" = [0.1] }\n",
+        ),
+        ("test-seeds.toml", "test_seeds = [2, 5]\n".to_owned() + SWEEP),
+        ("rungs.toml", "rungs = [{ steps = 0.5, seeds = 1 }]\n".to_owned() + SWEEP),
+        ("falling-rungs.toml", "rungs = [{ steps = 1.0, seeds = 1 }, { steps = 0.5, seeds = 2 }]\n".to_owned() + SWEEP),
+        ("no-score.toml", SWEEP.replace("[\"cartpole\"]", "[\"cartpole\", \"acrobot\"]")),
         ("many.toml", "steps = \"many\"\n".into()),
         ("wide.toml", "[ppo]\nclip = \"wide\"\n".into()),
         ("twice.toml", "[ppo]\nclip = 0.1\nclip = 0.2\n".into()),

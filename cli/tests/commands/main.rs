@@ -15,6 +15,7 @@ mod probe;
 mod record;
 mod reproduce;
 mod shown;
+mod studies;
 mod text_evaluation;
 mod values;
 mod verify;

@@ -102,6 +102,9 @@ impl Parsed {
         if table.contains_key("agent") && !table.contains_key("agents") {
             return Err("expected a sweep, with `environments` and `[[agents]]`, got the settings of a run".into());
         }
+        if let Some(key) = ["trials", "test_seeds", "rungs"].iter().find(|key| table.contains_key(**key)) {
+            return Err(format!("expected a sweep, got a file with `{key}`, for `gradus tune`"));
+        }
         format::check(table.get("format").and_then(Value::as_integer), format::COMPARISON)?;
         let mut file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
         if inputs::resolve(&mut table, dir) {
