@@ -70,6 +70,7 @@ pub const ALL: &[Reproduction] = &[
     Reproduction { name: "sutton-barto-8.5", text: include_str!("textbook/8.5.toml"), make: textbook::maze::shortcut },
     Reproduction { name: "sutton-barto-10.1", text: include_str!("textbook/10.1.toml"), make: textbook::mountain_car::cost_to_go },
     Reproduction { name: "sutton-barto-10.2", text: include_str!("textbook/10.2.toml"), make: textbook::mountain_car::step_sizes },
+    Reproduction { name: "sutton-barto-10.4", text: include_str!("textbook/10.4.toml"), make: textbook::mountain_car::sensitivity },
     Reproduction { name: "sutton-barto-12.3", text: include_str!("textbook/12.3.toml"), make: textbook::walks::lambda },
     Reproduction { name: "sutton-barto-13.1", text: include_str!("textbook/13.1.toml"), make: textbook::corridor::reinforce },
 ];

@@ -1,4 +1,4 @@
-//! Figures 10.1 and 10.2: Sarsa with tile coding on the mountain car.
+//! Figures 10.1, 10.2 and 10.4: Sarsa with tile coding on the mountain car.
 
 use std::fmt::Write;
 
@@ -35,8 +35,8 @@ struct Learner {
 
 impl Learner {
     /// `step` is the step size of a value, 8 times that of each weight.
-    fn new(step: f64, seed: u64) -> Self {
-        let settings = SarsaSettings { alpha: step / TILINGS as f64, epsilon: 0.0, gamma: 1.0, n: 1 };
+    fn new(step: f64, n: usize, seed: u64) -> Self {
+        let settings = SarsaSettings { alpha: step / TILINGS as f64, epsilon: 0.0, gamma: 1.0, n };
         let q = Tiles::new(BOUNDS, TILINGS, TILES, 3);
         Self { car: MountainCar::default(), q, stream: Stream::new(seed, Purpose::Action, 0), settings, seed, episode: 0 }
     }
@@ -83,7 +83,7 @@ pub(crate) fn cost_to_go(experiment: &Experiment) -> Result<Findings, Error> {
     let seeds: Vec<u64> = (first_seed..first_seed + runs).collect();
     // costs[run][stage], the cost at the bottom of the valley, and the mean steps of the last 100 episodes
     let found = each(&seeds, |seed| {
-        let mut learner = Learner::new(step_size, *seed);
+        let mut learner = Learner::new(step_size, 1, *seed);
         let (mut stages, mut last) = (Vec::new(), Vec::new());
         for wanted in &episodes {
             while learner.episode < *wanted {
@@ -146,7 +146,7 @@ pub(crate) fn step_sizes(experiment: &Experiment) -> Result<Findings, Error> {
     let StepSizes { runs, episodes, step_sizes } = experiment.settings()?;
     let jobs: Vec<(f64, u64)> = step_sizes.iter().flat_map(|step| (1..=runs).map(|seed| (*step, seed))).collect();
     let steps = each(&jobs, |(step, seed)| {
-        let mut learner = Learner::new(*step, *seed);
+        let mut learner = Learner::new(*step, 1, *seed);
         Ok((0..episodes).map(|_| learner.play() as f64).collect::<Vec<f64>>())
     })?;
     let steps: Vec<Vec<Vec<f64>>> = steps.chunks(runs as usize).map(<[_]>::to_vec).collect();
@@ -194,6 +194,78 @@ pub(crate) fn step_sizes(experiment: &Experiment) -> Result<Findings, Error> {
     }
     let note = format!(
         "one-step semi-gradient Sarsa, 8 tilings of 8 x 8 tiles, ε = 0; mean of {runs} runs; 2 is 100 steps, 2.3 is 200, 3 is 1000"
+    );
+    Ok(Findings { claims, figures: vec![("figure", figure(&experiment.title, &note, 1, vec![panel]))], tables: vec![("steps.csv", csv)] })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sensitivity {
+    runs: u64,
+    episodes: usize,
+    n: Vec<usize>,
+    /// For each n.
+    step_sizes: Vec<Vec<f64>>,
+}
+
+/// The step size with the fewest steps, by the mean over its runs, and its place.
+fn best(of: &[Vec<f64>]) -> usize {
+    let mean = |runs: &[f64]| runs.iter().sum::<f64>() / runs.len() as f64;
+    (0..of.len()).min_by(|a, b| mean(&of[*a]).total_cmp(&mean(&of[*b]))).unwrap_or(0)
+}
+
+/// Figure 10.4.
+pub(crate) fn sensitivity(experiment: &Experiment) -> Result<Findings, Error> {
+    let Sensitivity { runs, episodes, n, step_sizes } = experiment.settings()?;
+    // the step sizes are chosen by the first half of the runs and judged by the second, so that the best of many is not the luckiest
+    let jobs: Vec<(usize, f64, u64)> = n
+        .iter()
+        .zip(&step_sizes)
+        .flat_map(|(n, sizes)| sizes.iter().flat_map(move |step| (1..=2 * runs).map(move |seed| (*n, *step, seed))))
+        .collect();
+    let steps = each(&jobs, |(n, step, seed)| {
+        let mut learner = Learner::new(*step, *n, *seed);
+        Ok((0..episodes).map(|_| learner.play() as f64).sum::<f64>() / episodes as f64)
+    })?;
+    // steps[n][step size][run]
+    let mut rows = steps.chunks(2 * runs as usize).map(<[_]>::to_vec);
+    let steps: Vec<Vec<Vec<f64>>> = step_sizes.iter().map(|sizes| rows.by_ref().take(sizes.len()).collect()).collect();
+    let half = runs as usize;
+    let chosen = |place: usize| {
+        let first: Vec<Vec<f64>> = steps[place].iter().map(|runs| runs[..half].to_vec()).collect();
+        let step = best(&first);
+        (step_sizes[place][step], steps[place][step][half..].to_vec())
+    };
+    let at = |wanted: usize| n.iter().position(|n| *n == wanted).map_or((f64::NAN, Vec::new()), chosen);
+    let (bootstrap, four) = (bootstrap(4), at(4));
+    let than = |wanted: usize| {
+        let other = at(wanted);
+        Claim::new(
+            format!(
+                "n = 4 needs fewer steps than n = {wanted}, each with its best step size ({}/8 and {}/8): the difference, first {episodes} episodes",
+                four.0, other.0
+            ),
+            difference(bootstrap, &other.1, &four.1),
+            Test::Above(0.0),
+        )
+    };
+    let claims = vec![than(1), than(16), than(2), than(8)];
+    let mut csv = String::from("n,step_size,mean_steps\n");
+    let mut series = Vec::new();
+    for (colour, ((of, n), sizes)) in steps.iter().zip(&n).zip(&step_sizes).enumerate() {
+        let means: Vec<f64> = of.iter().map(|runs| runs.iter().sum::<f64>() / runs.len() as f64).collect();
+        means.iter().zip(sizes).for_each(|(steps, step)| writeln!(csv, "{n},{step}/8,{steps:.3}").expect("a string"));
+        // rows of `banded` are runs
+        let rows: Vec<Vec<f64>> = (0..2 * half).map(|run| of.iter().map(|runs| runs[run]).collect()).collect();
+        series.push(banded(format!("n = {n}"), colour, sizes, &rows));
+    }
+    let mut panel = lines("", "α x number of tilings (8)", "steps per episode", series);
+    if let Chart::Lines(Lines { y_range, .. }) = &mut panel.chart {
+        *y_range = Some((210.0, 300.0));
+    }
+    let note = format!(
+        "n-step semi-gradient Sarsa, 8 tilings of 8 x 8 tiles, ε = 0; mean of the first {episodes} episodes and of {} runs",
+        2 * runs
     );
     Ok(Findings { claims, figures: vec![("figure", figure(&experiment.title, &note, 1, vec![panel]))], tables: vec![("steps.csv", csv)] })
 }
