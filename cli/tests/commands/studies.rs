@@ -103,7 +103,7 @@ fn a_sweep_writes_tables_figures_and_a_report() {
     assert!((row[8].parse::<f64>().unwrap() - (last("1") + last("2")) / 2.0).abs() < 1e-9);
     // 3 + 2 + 2 levels
     assert_eq!(read(&out, "responses.csv").lines().count(), 1 + 7 * 3);
-    assert_eq!(read(&out, "effects.csv").lines().filter(|row| row.contains("(seed)")).count(), 3);
+    assert_eq!(read(&out, "effects.csv").lines().filter(|row| row.contains(",seed,")).count(), 3);
     lines(dir.path(), &["verify", "out"]);
     // a second call makes nothing, and writes the same
     let before = repeating(&out);

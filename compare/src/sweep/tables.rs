@@ -198,7 +198,7 @@ impl<'a> Tables<'a> {
             push_row(&mut text, &[names.as_slice(), &numbers, &[share.map_or_else(String::new, |share| share.to_string())]].concat());
         });
         for part in self.parts.iter().filter(|part| part.seeds.is_finite()) {
-            let names = [quoted(&self.sweep.agents[part.agent].name), quoted(&self.scores.worlds[part.world].0), "(seed)".into()];
+            let names = [quoted(&self.sweep.agents[part.agent].name), quoted(&self.scores.worlds[part.world].0), "seed".into()];
             push_row(&mut text, &[names.as_slice(), &[part.seeds.to_string(), String::new(), String::new(), String::new()]].concat());
         }
         text
