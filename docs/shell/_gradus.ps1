@@ -37,6 +37,8 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('inspect', 'inspect', [CompletionResultType]::ParameterValue, 'Compare the advantages and gradients of all estimators on one set of rollouts')
             [CompletionResult]::new('sample', 'sample', [CompletionResultType]::ParameterValue, 'Complete a prompt and show every token''s log-probability, entropy, value and advantage')
             [CompletionResult]::new('compare', 'compare', [CompletionResultType]::ParameterValue, 'Compare agents on environments over several seeds, and write tables, figures and a report')
+            [CompletionResult]::new('sweep', 'sweep', [CompletionResultType]::ParameterValue, 'Vary settings of agents, and draw what they do: response curves, effects, and a report')
+            [CompletionResult]::new('tune', 'tune', [CompletionResultType]::ParameterValue, 'Search for good settings of an agent, and test them with fresh seeds')
             [CompletionResult]::new('plot', 'plot', [CompletionResultType]::ParameterValue, 'Draw the learning curves or other metrics of run folders, or the figures of a comparison from its results.csv, except its sheet of episodes. Runs that differ only in their seed are drawn as one line with a band')
             [CompletionResult]::new('bandit', 'bandit', [CompletionResultType]::ParameterValue, 'Compare bandit rules on many problems: rewards, regret and figures')
             [CompletionResult]::new('reproduce', 'reproduce', [CompletionResultType]::ParameterValue, 'Redraw a published figure and say whether it holds: `gradus reproduce list` lists them')
@@ -183,9 +185,37 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         'gradus;compare' {
             [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Results folder [default: runs/NAME, where NAME is the file''s name without its extension]')
             [CompletionResult]::new('--jobs', '--jobs', [CompletionResultType]::ParameterName, 'Number of simultaneous runs, each on one thread; does not affect the results [default: one per core]')
+            [CompletionResult]::new('--task', '--task', [CompletionResultType]::ParameterName, 'Make only these runs, by their numbers in the list, such as 7 or 1-5,9, and write no other outputs')
+            [CompletionResult]::new('--shard', '--shard', [CompletionResultType]::ParameterName, 'Make only part I of N of the runs, from 1, and write no other outputs')
+            [CompletionResult]::new('--merge', '--merge', [CompletionResultType]::ParameterName, 'First copy the runs from the results folders of other machines; train nothing')
+            [CompletionResult]::new('--emit', '--emit', [CompletionResultType]::ParameterName, 'Instead, print a script that makes the runs on a cluster')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print only errors')
-            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
-            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--list', '--list', [CompletionResultType]::ParameterName, 'Instead, print a table of all runs with their numbers and their keys, and whether they are made')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'gradus;sweep' {
+            [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Results folder [default: runs/NAME, where NAME is the file''s name without its extension]')
+            [CompletionResult]::new('--jobs', '--jobs', [CompletionResultType]::ParameterName, 'Number of simultaneous runs, each on one thread; does not affect the results [default: one per core]')
+            [CompletionResult]::new('--task', '--task', [CompletionResultType]::ParameterName, 'Make only these runs, by their numbers in the list, such as 7 or 1-5,9, and write no other outputs')
+            [CompletionResult]::new('--shard', '--shard', [CompletionResultType]::ParameterName, 'Make only part I of N of the runs, from 1, and write no other outputs')
+            [CompletionResult]::new('--merge', '--merge', [CompletionResultType]::ParameterName, 'First copy the runs from the results folders of other machines; train nothing')
+            [CompletionResult]::new('--emit', '--emit', [CompletionResultType]::ParameterName, 'Instead, print a script that makes the runs on a cluster')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print only errors')
+            [CompletionResult]::new('--list', '--list', [CompletionResultType]::ParameterName, 'Instead, print a table of all runs with their numbers and their keys, and whether they are made')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'gradus;tune' {
+            [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Results folder [default: runs/NAME, where NAME is the file''s name without its extension]')
+            [CompletionResult]::new('--jobs', '--jobs', [CompletionResultType]::ParameterName, 'Number of simultaneous runs, each on one thread; does not affect the results [default: one per core]')
+            [CompletionResult]::new('--emit', '--emit', [CompletionResultType]::ParameterName, 'Instead, print a script for a cluster, whose tasks share the runs through the results folder')
+            [CompletionResult]::new('--tasks', '--tasks', [CompletionResultType]::ParameterName, 'Number of tasks of that script')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print only errors')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
         }
         'gradus;plot' {
@@ -216,9 +246,14 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         }
         'gradus;reproduce' {
             [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Folder for the results [default: runs/reproductions/NAME]')
+            [CompletionResult]::new('--task', '--task', [CompletionResultType]::ParameterName, 'Make only these runs, by their numbers in the list, such as 7 or 1-5,9, and write no other outputs')
+            [CompletionResult]::new('--shard', '--shard', [CompletionResultType]::ParameterName, 'Make only part I of N of the runs, from 1, and write no other outputs')
+            [CompletionResult]::new('--merge', '--merge', [CompletionResultType]::ParameterName, 'First copy the runs from the results folders of other machines; train nothing')
+            [CompletionResult]::new('--emit', '--emit', [CompletionResultType]::ParameterName, 'Instead, print a script that makes the runs on a cluster')
             [CompletionResult]::new('--quick', '--quick', [CompletionResultType]::ParameterName, 'Only try it out: fewer runs, and a verdict that means nothing')
-            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
-            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--list', '--list', [CompletionResultType]::ParameterName, 'Instead, print a table of all runs with their numbers and their keys, and whether they are made')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
         }
         'gradus;course' {

@@ -82,8 +82,14 @@ _gradus() {
             gradus,sft)
                 cmd="gradus__subcmd__sft"
                 ;;
+            gradus,sweep)
+                cmd="gradus__subcmd__sweep"
+                ;;
             gradus,train)
                 cmd="gradus__subcmd__train"
+                ;;
+            gradus,tune)
+                cmd="gradus__subcmd__tune"
                 ;;
             gradus,values)
                 cmd="gradus__subcmd__values"
@@ -158,7 +164,7 @@ _gradus() {
 
     case "${cmd}" in
         gradus)
-            opts="-h -V --help --version train eval play probe values explain export sft reward-model inspect sample compare plot bandit reproduce course pages check new verify list guide doctor bench help"
+            opts="-h -V --help --version train eval play probe values explain export sft reward-model inspect sample compare sweep tune plot bandit reproduce course pages check new verify list guide doctor bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -590,7 +596,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__compare)
-            opts="-h --out --jobs --quiet --help"
+            opts="-h --out --jobs --quiet --list --task --shard --merge --emit --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -602,6 +608,22 @@ _gradus() {
                     ;;
                 --jobs)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --task)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --shard)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --merge)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --emit)
+                    COMPREPLY=($(compgen -W "slurm hq k8s" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -888,7 +910,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__help)
-            opts="-h --help train eval play probe values explain export sft reward-model inspect sample compare plot bandit reproduce course pages check new verify list guide doctor bench"
+            opts="-h --help train eval play probe values explain export sft reward-model inspect sample compare sweep tune plot bandit reproduce course pages check new verify list guide doctor bench"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1084,7 +1106,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__reproduce)
-            opts="-h --out --quick --help"
+            opts="-h --out --quick --list --task --shard --merge --emit --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1092,6 +1114,22 @@ _gradus() {
             case "${prev}" in
                 --out)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --task)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --shard)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --merge)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --emit)
+                    COMPREPLY=($(compgen -W "slurm hq k8s" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1263,6 +1301,44 @@ _gradus() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        gradus__subcmd__sweep)
+            opts="-h --out --jobs --quiet --list --task --shard --merge --emit --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --out)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --task)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --shard)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --merge)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --emit)
+                    COMPREPLY=($(compgen -W "slurm hq k8s" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         gradus__subcmd__train)
             opts="-h --steps --seed --envs --threads --device --preset --config --set --out --resume --checkpoint-every --watch --slow --beside --quiet --help reinforce a2c a3c trpo ppo grpo dpo dqn munchausen-dqn qr-dqn pqn ddpg td3 sac q-learning double-q-learning sarsa expected-sarsa n-step-sarsa sarsa-lambda monte-carlo off-policy-monte-carlo dyna-q prioritised-sweeping tile-sarsa value-iteration policy-iteration policy-evaluation monte-carlo-prediction td-lambda n-step-td cartpole mountain-car mountain-car-continuous acrobot pendulum bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle blackjack windy-grid dyna-maze car-rental gambler random-walk random-walk-19 short-corridor target-sum copy reverse sort addition chain-sum countdown program preference"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -1315,6 +1391,36 @@ _gradus() {
                     return 0
                     ;;
                 --beside)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__tune)
+            opts="-h --out --jobs --quiet --emit --tasks --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --out)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --emit)
+                    COMPREPLY=($(compgen -W "slurm hq k8s" -- "${cur}"))
+                    return 0
+                    ;;
+                --tasks)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

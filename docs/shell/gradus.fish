@@ -38,6 +38,8 @@ complete -c gradus -n "__fish_gradus_needs_command" -f -a "reward-model" -d 'Tra
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "inspect" -d 'Compare the advantages and gradients of all estimators on one set of rollouts'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "sample" -d 'Complete a prompt and show every token\'s log-probability, entropy, value and advantage'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "compare" -d 'Compare agents on environments over several seeds, and write tables, figures and a report'
+complete -c gradus -n "__fish_gradus_needs_command" -f -a "sweep" -d 'Vary settings of agents, and draw what they do: response curves, effects, and a report'
+complete -c gradus -n "__fish_gradus_needs_command" -f -a "tune" -d 'Search for good settings of an agent, and test them with fresh seeds'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "plot" -d 'Draw the learning curves or other metrics of run folders, or the figures of a comparison from its results.csv, except its sheet of episodes. Runs that differ only in their seed are drawn as one line with a band'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "bandit" -d 'Compare bandit rules on many problems: rewards, regret and figures'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "reproduce" -d 'Redraw a published figure and say whether it holds: `gradus reproduce list` lists them'
@@ -136,8 +138,34 @@ complete -c gradus -n "__fish_gradus_using_subcommand sample" -l greedy -d 'Alwa
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand compare" -l out -d 'Results folder [default: runs/NAME, where NAME is the file\'s name without its extension]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand compare" -l jobs -d 'Number of simultaneous runs, each on one thread; does not affect the results [default: one per core]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand compare" -l task -d 'Make only these runs, by their numbers in the list, such as 7 or 1-5,9, and write no other outputs' -r
+complete -c gradus -n "__fish_gradus_using_subcommand compare" -l shard -d 'Make only part I of N of the runs, from 1, and write no other outputs' -r
+complete -c gradus -n "__fish_gradus_using_subcommand compare" -l merge -d 'First copy the runs from the results folders of other machines; train nothing' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand compare" -l emit -d 'Instead, print a script that makes the runs on a cluster' -r -f -a "slurm\t'SLURM: an array job, for sbatch'
+hq\t'HyperQueue: a script that submits a task array'
+k8s\t'Kubernetes: an indexed job, for kubectl apply'"
 complete -c gradus -n "__fish_gradus_using_subcommand compare" -l quiet -d 'Print only errors'
-complete -c gradus -n "__fish_gradus_using_subcommand compare" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand compare" -l list -d 'Instead, print a table of all runs with their numbers and their keys, and whether they are made'
+complete -c gradus -n "__fish_gradus_using_subcommand compare" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c gradus -n "__fish_gradus_using_subcommand sweep" -l out -d 'Results folder [default: runs/NAME, where NAME is the file\'s name without its extension]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand sweep" -l jobs -d 'Number of simultaneous runs, each on one thread; does not affect the results [default: one per core]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand sweep" -l task -d 'Make only these runs, by their numbers in the list, such as 7 or 1-5,9, and write no other outputs' -r
+complete -c gradus -n "__fish_gradus_using_subcommand sweep" -l shard -d 'Make only part I of N of the runs, from 1, and write no other outputs' -r
+complete -c gradus -n "__fish_gradus_using_subcommand sweep" -l merge -d 'First copy the runs from the results folders of other machines; train nothing' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand sweep" -l emit -d 'Instead, print a script that makes the runs on a cluster' -r -f -a "slurm\t'SLURM: an array job, for sbatch'
+hq\t'HyperQueue: a script that submits a task array'
+k8s\t'Kubernetes: an indexed job, for kubectl apply'"
+complete -c gradus -n "__fish_gradus_using_subcommand sweep" -l quiet -d 'Print only errors'
+complete -c gradus -n "__fish_gradus_using_subcommand sweep" -l list -d 'Instead, print a table of all runs with their numbers and their keys, and whether they are made'
+complete -c gradus -n "__fish_gradus_using_subcommand sweep" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c gradus -n "__fish_gradus_using_subcommand tune" -l out -d 'Results folder [default: runs/NAME, where NAME is the file\'s name without its extension]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand tune" -l jobs -d 'Number of simultaneous runs, each on one thread; does not affect the results [default: one per core]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand tune" -l emit -d 'Instead, print a script for a cluster, whose tasks share the runs through the results folder' -r -f -a "slurm\t'SLURM: an array job, for sbatch'
+hq\t'HyperQueue: a script that submits a task array'
+k8s\t'Kubernetes: an indexed job, for kubectl apply'"
+complete -c gradus -n "__fish_gradus_using_subcommand tune" -l tasks -d 'Number of tasks of that script' -r
+complete -c gradus -n "__fish_gradus_using_subcommand tune" -l quiet -d 'Print only errors'
+complete -c gradus -n "__fish_gradus_using_subcommand tune" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l metric -d 'Column of metrics.csv to draw instead of the return, such as train/approx_kl; may be repeated, for one panel per column' -r
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l label -d 'Name in the legend; repeated for each line, in the order of the folders [default: the folders\' names]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l window -d 'Length of the trailing mean, in episodes or, with --metric, in updates [default: 100 episodes, or a fiftieth of the updates]' -r
@@ -162,8 +190,15 @@ complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l seed -d 'Random
 complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l out -d 'Folder for curves.csv, summary.csv and the figure' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bandit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l out -d 'Folder for the results [default: runs/reproductions/NAME]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l task -d 'Make only these runs, by their numbers in the list, such as 7 or 1-5,9, and write no other outputs' -r
+complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l shard -d 'Make only part I of N of the runs, from 1, and write no other outputs' -r
+complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l merge -d 'First copy the runs from the results folders of other machines; train nothing' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l emit -d 'Instead, print a script that makes the runs on a cluster' -r -f -a "slurm\t'SLURM: an array job, for sbatch'
+hq\t'HyperQueue: a script that submits a task array'
+k8s\t'Kubernetes: an indexed job, for kubectl apply'"
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l quick -d 'Only try it out: fewer runs, and a verdict that means nothing'
-complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l list -d 'Instead, print a table of all runs with their numbers and their keys, and whether they are made'
+complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -f -a "new" -d 'Make a folder with the exercises, which must be new or empty'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -f -a "list" -d 'List the exercises, and which of them are right'
