@@ -13,9 +13,12 @@ venv=${XDG_CACHE_HOME:-$HOME/.cache}/gradus/clusters-venv
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check hyperqueue==0.27.0 kubernetes-validate==1.37.0
 dir=$(mktemp -d)
+# a build in the meantime changes nothing
+cp "$gradus" "$dir/program"
+gradus=$dir/program
 pids=()
 stop() {
-  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
+  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null || true; done
   rm -rf "$dir"
 }
 trap stop EXIT
@@ -112,7 +115,7 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
-SchedulerParameters=sched_min_interval=0,defer
+SchedulerParameters=sched_min_interval=0,sched_interval=1,batch_sched_delay=0,default_queue_depth=1000
 ReturnToService=2
 MaxJobCount=5000
 NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN

@@ -141,8 +141,10 @@ def main():
                 other = [sys.executable, __file__, "--peer", kind, name, "--seconds", str(arguments.seconds)]
                 rate, used = measured(own if kind in ("one", "two") else other, ROOT / "envs", 3.0)
                 say("steps/s", name, kind, round, f"{rate:.0f}", f"{1e6 * used / rate:.2f}")
-        rate, used = measured([gradus, "bench", "env", f"gym:{IMAGES}", "--envs", str(ENVS)], ROOT / "envs", 3.0)
-        say("bytes/s", "84 x 84 x 4", "one", round, f"{rate * 84 * 84 * 4:.0f}", f"{1e6 * used / rate:.2f}")
+        for kind in KINDS[:2]:
+            own = [gradus, "bench", "env", f"gym:{IMAGES}", "--envs", str(ENVS), "--threads", "2" if kind == "two" else "1"]
+            rate, used = measured(own, ROOT / "envs", 3.0)
+            say("bytes/s", "84 x 84 x 4", kind, round, f"{rate * 84 * 84 * 4:.0f}", f"{1e6 * used / rate:.2f}")
     print()
     for what, name in sorted({(row[0], row[1]) for row in rows[1:]}):
         of = lambda kind, i: [float(row[i]) for row in rows[1:] if row[:3] == (what, name, kind)]
