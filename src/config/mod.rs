@@ -198,7 +198,9 @@ impl Config {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         flatten("", &self.to_table(), &mut ours);
         flatten("", &other.to_table(), &mut theirs);
-        ours.into_iter().zip(theirs).find(|(a, b)| a != b).map(|((key, _), _)| key)
+        // one of them may have keys that the other lacks
+        let lacks = |other: &[(String, Value)], own: &(String, Value)| !other.contains(own);
+        ours.iter().find(|own| lacks(&theirs, own)).or_else(|| theirs.iter().find(|own| lacks(&ours, own))).map(|(key, _)| key.clone())
     }
 
     /// Returns the key and value of every setting, as in the configuration file.

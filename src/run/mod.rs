@@ -169,7 +169,7 @@ impl Run {
         let logs = Logs::open(dir, covered, trainer.is_text(), trainer.score_names())?;
         // rewrites settings of an older format in the current format, and records another number of steps
         let (settings, text) = (dir.join(CONFIG), trainer.config().to_file_in(dir)?);
-        if read(&settings).is_ok_and(|old| old != text.as_bytes()) {
+        if read(&settings)? != text.as_bytes() {
             replace(&settings, text.as_bytes()).map_err(Error::io("write", &settings))?;
         }
         if !trainer.is_finished() {
