@@ -14,8 +14,9 @@ venv=${XDG_CACHE_HOME:-$HOME/.cache}/gradus/clusters-venv
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check hyperqueue==0.27.0 kubernetes-validate==1.37.0
 dir=$(mktemp -d)
 # a build in the meantime changes nothing
-cp "$gradus" "$dir/program"
-gradus=$dir/program
+mkdir "$dir/built"
+cp "$gradus" "$dir/built/gradus"
+gradus=$dir/built/gradus
 pids=()
 stop() {
   for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null || true; done

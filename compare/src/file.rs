@@ -5,12 +5,11 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use gradus::envs::registry;
-use gradus_base::names;
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::draft::{Draft, Entry, Override, Steps};
 use gradus::config::{MOST, inputs, parse_steps};
-use gradus::files::{format, read_named_to_string};
 use gradus::{Config, Error, Trainer};
 
 /// The statistic over runs that the curves show.
@@ -69,160 +68,6 @@ pub struct Comparison {
     pub agents: Vec<Contender>,
 }
 
-/// The contents of a comparison file.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct File {
-    /// Format number, checked before the file is parsed.
-    #[serde(default, rename = "format")]
-    pub(super) _format: Option<i64>,
-    pub(super) name: Option<String>,
-    pub(super) environments: Vec<String>,
-    pub(super) seeds: Value,
-    pub(super) steps: Value,
-    #[serde(default = "twenty")]
-    pub(super) evaluations: i64,
-    #[serde(default = "twenty")]
-    pub(super) evaluation_episodes: i64,
-    #[serde(default)]
-    pub(super) statistic: Statistic,
-    #[serde(default)]
-    pub(super) score: BTreeMap<String, [f64; 2]>,
-    #[serde(default)]
-    pub(super) fall: BTreeMap<String, f64>,
-    #[serde(default)]
-    pub(super) task_bootstrap: bool,
-    #[serde(default)]
-    pub(super) x: Steps,
-    pub(super) finding: Option<String>,
-    pub(super) agents: Vec<Entry>,
-}
-
-/// The axis of steps of the curves.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Steps {
-    #[default]
-    Linear,
-    Log,
-}
-
-fn twenty() -> i64 {
-    20
-}
-
-/// An agent of a comparison file.
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Entry {
-    pub(super) name: Option<String>,
-    pub(super) agent: String,
-    pub(super) preset: Option<String>,
-    pub(super) steps: Option<Value>,
-    pub(super) only: Option<Vec<String>>,
-    #[serde(default)]
-    pub(super) settings: Table,
-    #[serde(default)]
-    pub(super) environments: BTreeMap<String, Override>,
-    /// Settings of one point of a study, applied last.
-    #[serde(skip)]
-    pub(super) varied: Table,
-}
-
-/// What an agent has in one environment only.
-#[derive(Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Override {
-    pub(super) preset: Option<String>,
-    #[serde(default)]
-    pub(super) settings: Table,
-}
-
-/// The contents of a comparison's file, whose agents are not built yet.
-pub struct Draft {
-    pub(super) file: File,
-    /// The text of the file.
-    pub(super) text: String,
-    /// The comparison's name, if the file has none.
-    pub(super) stem: String,
-    /// The folder of the file.
-    pub(super) dir: PathBuf,
-    /// Whether agents have been left out.
-    pub(super) is_part: bool,
-}
-
-impl Draft {
-    /// Reads a comparison file. Error messages name the file and the line or key.
-    pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = read_named_to_string(path)?;
-        let stem = path.file_stem().map_or_else(|| "comparison".into(), |stem| stem.to_string_lossy().into_owned());
-        let dir = path.parent().unwrap_or(Path::new(""));
-        Self::parse(&text, (&stem, dir)).map_err(|problem| Error::folder(path, problem))
-    }
-
-    fn parse(text: &str, (stem, dir): (&str, &Path)) -> Result<Self, String> {
-        // checks the format first, because a newer file may have keys that are unknown to this version
-        let mut table = toml::from_str::<Table>(text).unwrap_or_default();
-        if table.get("agent").is_some_and(Value::is_array) && !table.contains_key("agents") {
-            return Err("unknown key `agent`; did you mean `[[agents]]`?".into());
-        }
-        if table.contains_key("agent") && !table.contains_key("agents") {
-            return Err("expected a comparison, with `environments` and `[[agents]]`, got the settings of a run".into());
-        }
-        let agents = table.get("agents").and_then(Value::as_array);
-        if agents.is_some_and(|agents| agents.iter().any(|agent| agent.get("space").is_some())) {
-            return Err("expected a comparison, got a file with `agents.space`, for `gradus sweep` or `gradus tune`".into());
-        }
-        let number = table.get("format").and_then(Value::as_integer);
-        format::check(number, format::COMPARISON)?;
-        let mut file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
-        if inputs::resolve(&mut table, dir) {
-            file = table.try_into().map_err(|error: toml::de::Error| toml_problem(text, &error))?;
-        }
-        Ok(Self { file, text: text.into(), stem: stem.into(), dir: dir.into(), is_part: false })
-    }
-
-    /// Builds the configurations of all agents, and with `tries_out` also the agents.
-    pub(super) fn build(self, tries_out: bool) -> Result<Comparison, String> {
-        Comparison::build(self, tries_out)
-    }
-
-    /// The number of runs of each agent of the file: environments x seeds.
-    fn runs_of_each(&self) -> Result<Vec<usize>, String> {
-        let (environments, seeds) = (environments(&self.file.environments)?, seeds(&self.file.seeds)?.len());
-        let runs = |entry: &Entry| {
-            let name = entry.name.as_ref().unwrap_or(&entry.agent);
-            Ok(seeds * played(&environments, name, entry)?.into_iter().filter(|played| *played).count())
-        };
-        self.file.agents.iter().map(runs).collect()
-    }
-
-    /// The number of runs.
-    pub fn runs(&self) -> Result<usize, String> {
-        Ok(self.runs_of_each()?.iter().sum())
-    }
-
-    /// Builds the agents that the runs in `wanted` have, given by their places among all runs in ascending order. Returns the places of these runs among those of the result.
-    pub(super) fn part(mut self, wanted: &[usize]) -> Result<(Comparison, Vec<usize>), String> {
-        let (mut first, mut kept, mut places) = (0, 0, Vec::new());
-        let mut left = wanted.iter().peekable();
-        let counts = self.runs_of_each()?;
-        let all = std::mem::take(&mut self.file.agents);
-        for (entry, count) in all.into_iter().zip(counts) {
-            let before = places.len();
-            while let Some(place) = left.next_if(|place| **place < first + count) {
-                places.push(kept + place - first);
-            }
-            if places.len() > before {
-                self.file.agents.push(entry);
-                kept += count;
-            }
-            first += count;
-        }
-        Ok((Draft { is_part: true, ..self }.build(false)?, places))
-    }
-}
-
 /// Settings that a comparison sets for all its runs.
 const COMMON: [&str; 7] = ["agent", "environment", "steps", "seed", "evaluate_every", "evaluate_episodes", "stop_at"];
 
@@ -252,7 +97,7 @@ impl Comparison {
         Draft::parse(text, (stem, Path::new("")))?.build(tries_out)
     }
 
-    fn build(Draft { file, text, stem, dir, is_part }: Draft, tries_out: bool) -> Result<Self, String> {
+    pub(super) fn build(Draft { file, text, stem, dir, is_part }: Draft, tries_out: bool) -> Result<Self, String> {
         let dir = dir.as_path();
         let environments = environments(&file.environments)?;
         let score: BTreeMap<_, _> = file
@@ -419,7 +264,7 @@ impl Comparison {
 }
 
 /// Returns whether an agent is run in each environment.
-fn played(environments: &[String], name: &str, entry: &Entry) -> Result<Vec<bool>, String> {
+pub(super) fn played(environments: &[String], name: &str, entry: &Entry) -> Result<Vec<bool>, String> {
     let Some(only) = &entry.only else { return Ok(vec![true; environments.len()]) };
     let what = format!("agent \"{name}\": only");
     unless(!only.is_empty(), &what, "at least one environment", "none")?;
@@ -447,7 +292,7 @@ pub(super) fn within(what: &str, number: i64, least: u64, most: u64) -> Result<u
     fits.ok_or_else(|| format!("{what}: expected {least} to {most}, got {number}"))
 }
 
-fn environments(given: &[String]) -> Result<Vec<String>, String> {
+pub(super) fn environments(given: &[String]) -> Result<Vec<String>, String> {
     unless(!given.is_empty(), "environments", "at least one", "an empty list")?;
     let mut known: Vec<String> = Vec::new();
     for name in given {
@@ -489,36 +334,6 @@ pub(super) fn seeds(value: &Value) -> Result<Vec<u64>, String> {
 fn count_of_steps(what: &str, value: &Value) -> Result<u64, String> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     parse_steps(&text).map_err(|problem| format!("{what}: {problem}"))
-}
-
-/// Formats the parser's error in one line, with the line number and the nearest valid key.
-pub(super) fn toml_problem(text: &str, error: &toml::de::Error) -> String {
-    let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
-    let place = line.map_or_else(String::new, |line| format!("line {line}: "));
-    let message = error.message().replace('\n', " ");
-    let key = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
-    match key {
-        Some((key, rest)) => {
-            let known: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
-            format!("{place}unknown key `{key}`; {}", names::hint(key, &known))
-        }
-        None if message.starts_with("invalid type") => {
-            // the parser's words for types are Rust's
-            let (_, types) = message.split_once(": ").unwrap_or_default();
-            let (got, expected) = types.split_once(", expected ").unwrap_or(("", types));
-            let in_toml = |name: &str| {
-                name.replace("struct Entry", "tables [[agents]], such as one with `agent = \"ppo\"`")
-                    .replace("a boolean", "true or false")
-                    .replace("a sequence", "a list")
-                    .replace("a map", "a table")
-                    .replace("map", "a table")
-            };
-            let key = error.span().map(|span| text[..span.start.min(text.len())].rsplit('\n').next().unwrap_or_default());
-            let key = key.and_then(|line| line.split_once('=')).map_or_else(String::new, |(key, _)| format!("{}: ", key.trim()));
-            format!("{place}{key}expected {}, got {}", in_toml(expected), in_toml(got))
-        }
-        None => format!("{place}{}", message.replace("missing field", "missing key")),
-    }
 }
 
 #[cfg(test)]

@@ -61,6 +61,7 @@
 mod analysis;
 mod claim;
 mod code;
+mod draft;
 mod emit;
 mod figures;
 mod file;
@@ -86,8 +87,9 @@ use std::time::Duration;
 use gradus_base::threads;
 
 pub use code::Code;
+pub use draft::Draft;
 pub use emit::{Scheduler, Script};
-pub use file::{Comparison, Contender, Draft, Statistic};
+pub use file::{Comparison, Contender, Statistic};
 pub use gradus_statistics as statistics;
 pub use share::{Share, Study};
 pub use sweep::{Design, Measure, Sweep, sweep};
@@ -203,17 +205,9 @@ struct Made<'a> {
     _lock: File,
 }
 
-/// Makes the missing runs of a study in its folder, and shares them with other processes that do the same.
-fn make_runs<'a>(
-    kind: &folder::Kind,
-    comparison: &'a Comparison,
-    dir: &Path,
-    &Execution { jobs: workers, code, stop, .. }: &Execution,
-    lines: Lines,
-    say: &(impl Fn(&str) + Sync),
-) -> Result<Made<'a>, Error> {
+/// Prepares the folder of a study. Returns the folder of its runs, and the lock, which only the first of several processes has.
+fn enter(kind: &folder::Kind, comparison: &Comparison, dir: &Path, say: &(impl Fn(&str) + Sync)) -> Result<(PathBuf, Option<File>), Error> {
     folder::check(kind, dir, comparison)?;
-    let jobs = jobs_of(comparison, code)?;
     let runs = dir.join("runs");
     fs::create_dir_all(&runs).map_err(Error::io("create", &runs))?;
     let busy = "another process is working in this folder";
@@ -226,6 +220,20 @@ fn make_runs<'a>(
         lock => Some(lock?),
     };
     folder::remove_unfinished(kind, dir, &runs);
+    Ok((runs, first))
+}
+
+/// Makes the missing runs of a study in its folder, and shares them with other processes that do the same.
+fn make_runs<'a>(
+    kind: &folder::Kind,
+    comparison: &'a Comparison,
+    dir: &Path,
+    &Execution { jobs: workers, code, stop, .. }: &Execution,
+    lines: Lines,
+    say: &(impl Fn(&str) + Sync),
+) -> Result<Made<'a>, Error> {
+    let jobs = jobs_of(comparison, code)?;
+    let (runs, first) = enter(kind, comparison, dir, say)?;
     let Finished { outcomes, failure, summary } = runner::make(&jobs, &runs, Making { workers, stop, lines }, say)?;
     say(&summary);
     let lock = match first {

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::code::Code;
-use super::file::{Comparison, Draft};
+use super::draft::Draft;
+use super::file::Comparison;
 use super::folder::{self, COMPARISONS, Kind, SWEEPS};
 use super::run::{Stored, read_run};
 use super::runner::{self, Finished, Lines, Making};

@@ -8,10 +8,9 @@ use toml::{Table, Value};
 
 use super::space::{Settings, Space, short_keys, shown};
 use super::{Design, Measure, Point, Sweep, Varied};
-use crate::file::{self, Draft, Entry, Override, Statistic, toml_problem, unless, within};
+use crate::draft::{self, Draft, Entry, contents, read_with};
+use crate::file::{Statistic, unless, within};
 use gradus::Error;
-use gradus::config::inputs;
-use gradus::files::{format, read_named_to_string};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,22 +35,7 @@ struct File {
     sampling_seed: Option<i64>,
     #[serde(default)]
     measure: Measure,
-    agents: Vec<Agent>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Agent {
-    name: Option<String>,
-    agent: String,
-    preset: Option<String>,
-    steps: Option<Value>,
-    only: Option<Vec<String>>,
-    #[serde(default)]
-    settings: Table,
-    #[serde(default)]
-    environments: BTreeMap<String, Override>,
-    space: Table,
+    agents: Vec<draft::Varied>,
 }
 
 fn one() -> i64 {
@@ -91,25 +75,15 @@ struct Parsed {
 
 impl Parsed {
     fn read(path: &Path) -> Result<Self, Error> {
-        let text = read_named_to_string(path)?;
-        let stem = path.file_stem().map_or_else(|| "sweep".into(), |stem| stem.to_string_lossy().into_owned());
-        let dir = path.parent().unwrap_or(Path::new(""));
-        Self::parse(&text, (&stem, dir)).map_err(|problem| Error::folder(path, problem))
+        read_with(path, "sweep", Self::parse)
     }
 
     fn parse(text: &str, (stem, dir): (&str, &Path)) -> Result<Self, String> {
-        let mut table = toml::from_str::<Table>(text).unwrap_or_default();
-        if table.contains_key("agent") && !table.contains_key("agents") {
-            return Err("expected a sweep, with `environments` and `[[agents]]`, got the settings of a run".into());
-        }
+        let table = toml::from_str::<Table>(text).unwrap_or_default();
         if let Some(key) = ["trials", "test_seeds", "rungs"].iter().find(|key| table.contains_key(**key)) {
             return Err(format!("expected a sweep, got a file with `{key}`, for `gradus tune`"));
         }
-        format::check(table.get("format").and_then(Value::as_integer), format::COMPARISON)?;
-        let mut file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
-        if inputs::resolve(&mut table, dir) {
-            file = table.try_into().map_err(|error: toml::de::Error| toml_problem(text, &error))?;
-        }
+        let file: File = contents(text, dir, "a sweep")?;
         let File { design, measure, .. } = file;
         let samples = match (design, file.samples) {
             (Design::Random, None) => return Err("samples: expected the number of points of a random design, got none".into()),
@@ -123,10 +97,11 @@ impl Parsed {
         let (mut agents, mut points, mut entries) = (Vec::new(), Vec::new(), Vec::new());
         let several = file.agents.len() > 1;
         for agent in file.agents {
+            let (agent, space) = agent.split();
             let name = agent.name.clone().unwrap_or_else(|| agent.agent.clone());
             let within = |problem: String| format!("agent \"{name}\": {problem}");
             unless(agents.iter().all(|other: &Varied| other.name != name), "agents", "names that differ", format!("\"{name}\" twice"))?;
-            let space = Space::parse(&agent.space).map_err(within)?;
+            let space = Space::parse(&space).map_err(within)?;
             let chosen = match design {
                 Design::Grid => space.grid(),
                 Design::OneAtATime => space.one_at_a_time(),
@@ -146,21 +121,13 @@ impl Parsed {
                     continue;
                 }
                 known.push(settings.clone());
-                entries.push(Entry {
-                    name: Some(titled(&settings)),
-                    agent: agent.agent.clone(),
-                    preset: agent.preset.clone(),
-                    steps: agent.steps.clone(),
-                    only: agent.only.clone(),
-                    settings: agent.settings.clone(),
-                    environments: agent.environments.clone(),
-                    varied: settings.iter().cloned().collect(),
-                });
+                let varied = settings.iter().cloned().collect();
+                entries.push(Entry { name: Some(titled(&settings)), varied, ..agent.clone() });
                 points.push(Point { agent: agents.len(), settings });
             }
             agents.push(Varied { name, space });
         }
-        let comparison = file::File {
+        let comparison = draft::File {
             _format: None,
             name: file.name,
             environments: file.environments,
@@ -172,7 +139,7 @@ impl Parsed {
             score: file.score,
             fall: BTreeMap::new(),
             task_bootstrap: false,
-            x: file::Steps::Linear,
+            x: draft::Steps::Linear,
             finding: None,
             agents: entries,
         };

@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use toml::{Table, Value};
+use toml::Value;
 
 use super::search::{Plan, Rung};
 use super::{Trials, Tuning};
-use crate::file::{self, Comparison, Draft, Entry, Override, Statistic, toml_problem, unless, within};
+use crate::draft::{self, Draft, Entry, contents, read_with};
+use crate::file::{self, Comparison, Statistic, unless, within};
 use crate::sweep::Measure;
 use crate::sweep::space::{Settings, Space};
 use gradus::Error;
-use gradus::config::inputs;
-use gradus::files::{format, read_named_to_string};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,7 +41,7 @@ struct File {
     rungs: Option<Vec<Step>>,
     #[serde(default = "one")]
     search_seed: i64,
-    agents: Vec<Agent>,
+    agents: Vec<draft::Varied>,
 }
 
 #[derive(Deserialize)]
@@ -50,19 +49,6 @@ struct File {
 struct Step {
     steps: f64,
     seeds: i64,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Agent {
-    name: Option<String>,
-    agent: String,
-    preset: Option<String>,
-    #[serde(default)]
-    settings: Table,
-    #[serde(default)]
-    environments: BTreeMap<String, Override>,
-    space: Table,
 }
 
 fn one() -> i64 {
@@ -92,26 +78,16 @@ impl Tuning {
     /// Reads the file of a tuning, and builds the agent with the first and the last value of every setting, to find invalid settings. Error messages name the file and the
     /// line or key.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = read_named_to_string(path)?;
-        let stem = path.file_stem().map_or_else(|| "tuning".into(), |stem| stem.to_string_lossy().into_owned());
-        let dir = path.parent().unwrap_or(Path::new(""));
-        Self::parse(&text, (&stem, dir)).map_err(|problem| Error::folder(path, problem))
+        read_with(path, "tuning", Self::parse)
     }
 
     fn parse(text: &str, (stem, dir): (&str, &Path)) -> Result<Self, String> {
-        let mut table = toml::from_str::<Table>(text).unwrap_or_default();
-        if table.contains_key("agent") && !table.contains_key("agents") {
-            return Err("expected a tuning, with `environments` and `[[agents]]`, got the settings of a run".into());
-        }
-        format::check(table.get("format").and_then(Value::as_integer), format::COMPARISON)?;
-        let mut file: File = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
-        if inputs::resolve(&mut table, dir) {
-            file = table.try_into().map_err(|error: toml::de::Error| toml_problem(text, &error))?;
-        }
+        let mut file: File = contents(text, dir, "a tuning")?;
         unless(file.agents.len() == 1, "agents", "one, whose settings are tuned", file.agents.len())?;
-        let agent = file.agents.remove(0);
-        let name = agent.name.clone().unwrap_or_else(|| agent.agent.clone());
-        let space = Space::parse(&agent.space).map_err(|problem| format!("agent \"{name}\": {problem}"))?;
+        let (entry, space) = file.agents.remove(0).split();
+        let name = entry.name.clone().unwrap_or_else(|| entry.agent.clone());
+        unless(entry.steps.is_none() && entry.only.is_none(), "agents", "neither `steps` nor `only` in a tuning", "one of them")?;
+        let space = Space::parse(&space).map_err(|problem| format!("agent \"{name}\": {problem}"))?;
         let plan = plan(&file)?;
         let test_seeds: Vec<u64> = match file.test_seeds {
             None => (FIRST_TEST_SEED..FIRST_TEST_SEED + 20).collect(),
@@ -129,16 +105,7 @@ impl Tuning {
             evaluations: file.evaluations,
             evaluation_episodes: file.evaluation_episodes,
             score: file.score,
-            entry: Entry {
-                name: None,
-                agent: agent.agent,
-                preset: agent.preset,
-                steps: None,
-                only: None,
-                settings: agent.settings,
-                environments: agent.environments,
-                varied: Table::new(),
-            },
+            entry,
             text: text.into(),
             stem: stem.into(),
             dir: dir.into(),
@@ -193,7 +160,7 @@ impl Trials {
             varied: settings.iter().cloned().collect(),
             ..self.entry.clone()
         };
-        let file = file::File {
+        let file = draft::File {
             _format: None,
             name: self.name.clone(),
             environments: self.environments.clone(),
@@ -205,7 +172,7 @@ impl Trials {
             score: self.score.clone(),
             fall: BTreeMap::new(),
             task_bootstrap: false,
-            x: file::Steps::Linear,
+            x: draft::Steps::Linear,
             finding: None,
             agents: points.iter().map(entry).collect(),
         };

@@ -46,7 +46,7 @@ mod search;
 mod tpe;
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -54,15 +54,15 @@ use gradus_base::threads;
 use gradus_statistics::csv::{push_row, quoted};
 use toml::{Table, Value};
 
-use super::file::Entry;
+use super::draft::Entry;
 use super::folder::{self, TUNINGS};
 use super::run::{Job, Outcome};
 use super::runner::{self, Finished, Lines, Making};
 use super::sweep::Measure;
 use super::sweep::space::{Settings, Space, shown};
-use super::{Comparison, Execution, RESULTS, compare, draw, jobs_of, last_lock, read_table, write};
+use super::{Comparison, Execution, RESULTS, compare, draw, enter, jobs_of, last_lock, read_table, write};
 use gradus::Error;
-use gradus::files::{self, exists, read_to_string, replace};
+use gradus::files::{exists, read_to_string, replace};
 use gradus::run::with_steps;
 use search::{Plan, Rung, Trial, best, search};
 
@@ -254,18 +254,7 @@ fn append(dir: &Path, text: &str) -> Result<bool, Error> {
 /// output files.
 pub fn tune(tuning: &Tuning, dir: &Path, execution: Execution, say: impl Fn(&str) + Sync) -> Result<Vec<PathBuf>, Error> {
     let Execution { jobs, stop, show, .. } = execution;
-    folder::check(&TUNINGS, dir, &tuning.default)?;
-    let runs = dir.join("runs");
-    fs::create_dir_all(&runs).map_err(Error::io("create", &runs))?;
-    let busy = "another process is working in this folder";
-    let first = match files::lock(dir, busy) {
-        Err(Error::Folder { problem, .. }) if problem == busy => {
-            say(&format!("{busy}: the runs are shared"));
-            None
-        }
-        lock => Some(lock?),
-    };
-    folder::remove_unfinished(&TUNINGS, dir, &runs);
+    let (runs, first) = enter(&TUNINGS, &tuning.default, dir, &say)?;
     if first.is_some() {
         write(&dir.join(TUNINGS.file), &folder::named(&tuning.default))?;
     }

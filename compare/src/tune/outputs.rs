@@ -45,7 +45,10 @@ pub(super) struct Summary<'a> {
     tuning: &'a Tuning,
     trials: &'a [Trial],
     winners: &'a [usize],
+    /// The winners, the best first.
     tested: Vec<Tested>,
+    /// The agent's own settings.
+    own: Tested,
 }
 
 impl<'a> Summary<'a> {
@@ -77,19 +80,22 @@ impl<'a> Summary<'a> {
         for place in winners {
             all.push(tested(Tuning::title(*place), tuning.shown(&trials[*place]), Some(trials[*place].scores[last])));
         }
-        all.push(tested("default".into(), "the agent's own".into(), None));
-        Self { tuning, trials, winners, tested: all }
+        Self { tuning, trials, winners, tested: all, own: tested("default".into(), "the agent's own".into(), None) }
+    }
+
+    /// The winners and the agent's own settings.
+    fn all(&self) -> impl Iterator<Item = &Tested> {
+        self.tested.iter().chain([&self.own])
     }
 
     /// What is said at the end.
     pub(super) fn lines(&self) -> Vec<String> {
-        let default = self.tested.last().expect("the default");
         let seeds = self.tuning.default.seeds.len();
         let interval = |Estimate { point, low, high }: &Estimate| format!("{} [{}, {}]", short(*point), short(*low), short(*high));
         let mut lines = vec![format!(
             "scores with {seeds} fresh seeds, and 95 % intervals; the score of the search is that of the luckiest and too high:"
         )];
-        for Tested { name, settings, tuned, fresh, better } in &self.tested {
+        for Tested { name, settings, tuned, fresh, better } in self.all() {
             let tuned = tuned.map_or_else(String::new, |tuned| format!(" (in the search {})", short(tuned)));
             let better = better
                 .as_ref()
@@ -97,7 +103,7 @@ impl<'a> Summary<'a> {
             lines.push(format!("  {name}: {}{tuned}{better}: {settings}", interval(fresh)));
         }
         let best = &self.tested[0];
-        lines.push(match (best.fresh.low > default.fresh.high, best.better.is_some_and(|better| better.low > 0.5)) {
+        lines.push(match (best.fresh.low > self.own.fresh.high, best.better.is_some_and(|better| better.low > 0.5)) {
             (_, true) => format!("{} is better than the default", best.name),
             (true, false) => format!("{} has a higher score than the default", best.name),
             _ => format!("it is not shown that {} is better than the default", best.name),
@@ -107,7 +113,7 @@ impl<'a> Summary<'a> {
 
     pub(super) fn csv(&self) -> String {
         let mut text = String::from("trial,search,fresh,low,high,better,better_low,better_high\n");
-        for Tested { name, tuned, fresh, better, .. } in &self.tested {
+        for Tested { name, tuned, fresh, better, .. } in self.all() {
             let estimate = |estimate: &Option<Estimate>| match estimate {
                 Some(Estimate { point, low, high }) => [point, low, high].map(f64::to_string),
                 None => [const { String::new() }; 3],
@@ -131,7 +137,7 @@ impl<'a> Summary<'a> {
                    Brackets: 95 % bootstrap intervals. The first trial is the one in the preset."
                 .into(),
             columns: columns.into(),
-            rows: self.tested.iter().map(row).collect(),
+            rows: self.all().map(row).collect(),
         }]
     }
 
@@ -194,7 +200,7 @@ impl<'a> Summary<'a> {
             note: "interquartile mean over the seeds of the rung".into(),
             ..Figure::of(Chart::Lines(lines))
         };
-        let rows = self.tested.iter().flat_map(|Tested { name, tuned, fresh, .. }| {
+        let rows = self.all().flat_map(|Tested { name, tuned, fresh, .. }| {
             let Estimate { point, low, high } = *fresh;
             let fresh = Interval { label: format!("{name}, fresh seeds"), point, low, high, dots: Vec::new() };
             let tuned = tuned.map(|score| Interval {
@@ -256,7 +262,7 @@ impl<'a> Summary<'a> {
 
     /// Writes the settings of the best trial as a preset for each environment.
     pub(super) fn write_presets(&self, dir: &Path) -> Result<Vec<PathBuf>, Error> {
-        let (best, default) = (&self.tested[0], self.tested.last().expect("the default"));
+        let (best, default) = (&self.tested[0], &self.own);
         let point = [(best.name.as_str(), &self.trials[self.winners[0]].settings)];
         let rung = super::Rung { steps: 1.0, seeds: 1 };
         let built = self.tuning.trials.comparison(&point, (self.tuning.steps(rung), toml::Value::Integer(1)), false);
