@@ -96,7 +96,7 @@ fn a_sweep_writes_tables_figures_and_a_report() {
     let results = read(&out, "results.csv");
     let last = |seed: &str| -> f64 {
         let rows = results.lines().filter(|row| row.starts_with("learning_rate=1e-4 clip=0.1 normalise_advantages=true,cartpole,"));
-        rows.map(|row| row.split(',').collect::<Vec<_>>()).filter(|cells| cells[2] == seed).next_back().unwrap()[4].parse().unwrap()
+        rows.map(|row| row.split(',').collect::<Vec<_>>()).rfind(|cells| cells[2] == seed).unwrap()[4].parse().unwrap()
     };
     let row: Vec<&str> = points.lines().nth(1).unwrap().split(',').collect();
     assert_eq!(row[..8], ["1", "ppo", "1e-4", "0.1", "true", "cartpole", "2", "0"]);
