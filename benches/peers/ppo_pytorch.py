@@ -2,8 +2,10 @@
 """PPO on CartPole in plain PyTorch, with the algorithm and settings of the preset `cleanrl` and environments in NumPy.
 
     python3 benches/peers/ppo_pytorch.py [--device cpu] [--envs 4] [--rounds 9]
+    python3 benches/peers/ppo_pytorch.py --device cuda --worlds device --envs 65536 --steps 32
 
-The learning rate is constant, unlike in the preset. The last line is `pytorch: 2345 steps/s`, the median over slices of half a second. The
+With `--worlds device` the environments are tensors on the device, and a rollout copies nothing to the host. The learning rate is constant, unlike in
+the preset. The last line is `pytorch: 2345 steps/s`, the median over slices of half a second. The
 script has only the algorithm, without logs, statistics or a time-limit wrapper, so that only PyTorch limits its speed. It acts under no_grad, has
 one optimiser with foreach, and synchronises only to pass actions to the environments.
 """
@@ -44,6 +46,34 @@ class CartPole:
         return self.observations(), np.ones(len(actions), dtype=np.float32), done
 
 
+class DeviceCartPole:
+    """The same environments as tensors: every step computes each environment's next state and a new episode's, and selects one."""
+
+    def __init__(self, envs: int, device: torch.device):
+        self.device, self.envs, self.rewards = device, envs, torch.ones(envs, device=device)
+        self.state, self.steps = self.fresh(), torch.zeros(envs, device=device)
+
+    def fresh(self) -> torch.Tensor:
+        return torch.rand(4, self.envs, device=self.device) * 0.1 - 0.05
+
+    def observations(self) -> torch.Tensor:
+        return self.state.T
+
+    def step(self, actions: torch.Tensor):
+        x, x_dot, theta, theta_dot = self.state
+        force = actions * 20.0 - 10.0
+        cos, sin = theta.cos(), theta.sin()
+        temp = (force + 0.05 * theta_dot * theta_dot * sin) / 1.1
+        theta_acc = (9.8 * sin - cos * temp) / (0.5 * (4.0 / 3.0 - 0.1 * cos * cos / 1.1))
+        x_acc = temp - 0.05 * theta_acc * cos / 1.1
+        state = self.state + 0.02 * torch.stack([x_dot, x_acc, theta_dot, theta_acc])
+        self.steps += 1
+        done = (state[0].abs() > 2.4) | (state[2].abs() > 12 * 2 * np.pi / 360) | (self.steps >= 500)
+        self.state = torch.where(done, self.fresh(), state)
+        self.steps *= ~done
+        return self.observations(), self.rewards, done
+
+
 def network(outputs: int, gain: float) -> nn.Sequential:
     layers = [nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, outputs)]
     for layer, scale in zip(layers[::2], (2**0.5, 2**0.5, gain)):
@@ -55,13 +85,17 @@ def network(outputs: int, gain: float) -> nn.Sequential:
 class Learner:
     def __init__(self, args):
         self.args, self.device = args, torch.device(args.device)
-        self.envs = CartPole(args.envs, 1)
+        self.on_device = args.worlds == "device"
+        self.envs = DeviceCartPole(args.envs, self.device) if self.on_device else CartPole(args.envs, 1)
         self.actor, self.critic = network(2, 0.01).to(self.device), network(1, 1.0).to(self.device)
         parameters = [*self.actor.parameters(), *self.critic.parameters()]
         self.optimiser = torch.optim.Adam(parameters, lr=2.5e-4, eps=1e-5, foreach=True)
         self.parameters = parameters
-        self.observation = torch.from_numpy(self.envs.observations()).to(self.device)
+        self.observation = self.there(self.envs.observations())
         self.done = torch.zeros(args.envs, device=self.device)
+
+    def there(self, numbers):
+        return torch.as_tensor(numbers, device=self.device)
 
     def rollout(self):
         steps, n = self.args.steps, self.args.envs
@@ -76,10 +110,9 @@ class Learner:
                 kept["log_prob"][t] = log_probs.gather(1, action).squeeze(1)
                 kept["value"][t] = self.critic(self.observation).squeeze(1)
                 actions[t] = action.squeeze(1)
-                observation, reward, done = self.envs.step(actions[t].cpu().numpy())
-                self.observation = torch.from_numpy(observation).to(self.device)
-                self.done = torch.from_numpy(done.astype(np.float32)).to(self.device)
-                kept["reward"][t] = torch.from_numpy(reward).to(self.device)
+                observation, reward, done = self.envs.step(actions[t] if self.on_device else actions[t].cpu().numpy())
+                self.observation, self.done = self.there(observation), self.there(done).float()
+                kept["reward"][t] = self.there(reward)
             advantages, last = torch.zeros_like(kept["reward"]), 0.0
             value, done = self.critic(self.observation).squeeze(1), self.done
             for t in reversed(range(steps)):
@@ -113,6 +146,7 @@ class Learner:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--worlds", choices=["host", "device"], default="host", help="where the environments step")
     parser.add_argument("--envs", type=int, default=4)
     parser.add_argument("--steps", type=int, default=128)
     parser.add_argument("--minibatches", type=int, default=4)
