@@ -115,3 +115,34 @@ fn large_minibatches_are_sorted_and_hold_the_same_decisions() {
         assert_eq!(minibatch.indices, part);
     }
 }
+
+/// In a very large rollout, the minibatches hold the decisions with the smallest random keys, the next ones, and so on, for any number of threads.
+#[test]
+fn drawn_minibatches_are_those_of_the_sorted_keys() {
+    let n = 140_001;
+    let mut keys = vec![0; n];
+    Stream::new(1, Purpose::Shuffle, 0).fill(&mut keys);
+    let mut order: Vec<u32> = (0..n as u32).collect();
+    order.sort_by_key(|i| keys[*i as usize]);
+    for size in [1000, 35_000, 46_667, 200_000] {
+        let expected = order.chunks(size).map(|part| {
+            let mut part = part.to_vec();
+            part.sort_unstable();
+            part
+        });
+        let expected: Vec<Vec<u32>> = expected.collect();
+        for threads in [1, 3] {
+            let drawn = gradus_base::threads::with(threads, || {
+                let mut minibatches = Minibatches::new(&decisions(&vec![0.0; n], &[(0..n, 0)]), &[], Aggregation::TokenMean, 0);
+                let mut stream = Stream::new(1, Purpose::Shuffle, 0);
+                minibatches.shuffle(&mut stream);
+                assert_eq!(stream.position(), n as u64, "every pass has its own random numbers");
+                assert_eq!(minibatches.parts(n.div_ceil(size)).len(), n.div_ceil(size));
+                minibatches.of_size(size)
+            });
+            let indices: Vec<Vec<u32>> = drawn.iter().map(|minibatch| minibatch.indices.clone()).collect();
+            assert_eq!(indices, expected, "{size}, {threads} threads");
+            assert!(drawn.iter().all(|m| (m.weights.iter().map(|w| f64::from(*w)).sum::<f64>() - 1.0).abs() < 1e-3));
+        }
+    }
+}

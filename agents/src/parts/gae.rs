@@ -1,11 +1,18 @@
 //! Values, advantages and value targets of a whole rollout, by [generalised advantage estimation](crate::parts::returns::gae).
 
+use gradus_base::threads;
 use gradus_nets::Policy;
 
 use crate::agent::UpdateContext;
 use crate::error::AgentError;
 use crate::parts::returns::{Truncated, explained_variance, gae};
-use crate::rollout::{End, Rollout};
+use crate::rollout::{End, Rollout, Segment};
+
+/// From this number of decisions on, all threads estimate the advantages.
+const SHARED_FROM: usize = 1 << 17;
+
+/// Number of parts into which the segments of a rollout are then cut.
+const PARTS: usize = 64;
 
 /// The parameters of generalised advantage estimation (Schulman et al., arXiv 1506.02438).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,17 +51,32 @@ impl Gae {
         assert_eq!(covered, rollout.len(), "segments: expected every decision in exactly one segment");
         advantages.resize(rollout.len(), 0.0);
         targets.resize(rollout.len(), 0.0);
-        for segment in &rollout.segments {
-            let range = segment.range.clone();
-            let bootstrap = match (segment.end, self.truncated) {
-                (End::Truncated { .. }, Truncated::Ends) => 0.0,
-                _ => segment.bootstrap(values),
-            };
-            gae(&rewards[range.clone()], &values[range.clone()], bootstrap, self.gamma, self.lambda, &mut advantages[range]);
+        let estimate = |segments: &[Segment], first: usize, advantages: &mut [f32], targets: &mut [f32]| {
+            for segment in segments {
+                let (range, here) = (segment.range.clone(), segment.range.start - first..segment.range.end - first);
+                let bootstrap = match (segment.end, self.truncated) {
+                    (End::Truncated { .. }, Truncated::Ends) => 0.0,
+                    _ => segment.bootstrap(values),
+                };
+                gae(&rewards[range.clone()], &values[range], bootstrap, self.gamma, self.lambda, &mut advantages[here]);
+            }
+            for (target, (advantage, value)) in targets.iter_mut().zip(advantages.iter().zip(&values[first..])) {
+                *target = advantage + value;
+            }
+        };
+        let follows = |pair: &[Segment]| pair[0].range.end == pair[1].range.start;
+        if rollout.len() < SHARED_FROM || !rollout.segments.windows(2).all(follows) {
+            return estimate(&rollout.segments, 0, advantages, targets);
         }
-        for (target, (advantage, value)) in targets.iter_mut().zip(advantages.iter().zip(values)) {
-            *target = advantage + value;
+        let (mut parts, mut rest) = (Vec::new(), (advantages.as_mut_slice(), targets.as_mut_slice()));
+        for segments in rollout.segments.chunks(rollout.segments.len().div_ceil(PARTS)) {
+            let first = segments[0].range.start;
+            let decisions = segments[segments.len() - 1].range.end - first;
+            let ((advantages, more), (targets, others)) = (rest.0.split_at_mut(decisions), rest.1.split_at_mut(decisions));
+            parts.push((segments, first, advantages, targets));
+            rest = (more, others);
         }
+        threads::for_each(&mut parts, |_, (segments, first, advantages, targets)| estimate(segments, *first, advantages, targets));
     }
 
     /// Computes the estimate from the critic's current values and `rewards`. Returns an error unless the advantages are finite.

@@ -95,6 +95,11 @@ impl<'a> Learner<'a> {
         self.policy
     }
 
+    /// Returns the number of decisions.
+    pub fn decisions(&self) -> usize {
+        self.minibatches.decisions()
+    }
+
     /// Returns all decisions as one minibatch.
     pub fn all(&self) -> Minibatch {
         self.minibatches.all()
@@ -221,6 +226,10 @@ impl<'a> Learner<'a> {
 impl UpdateContext {
     /// Checks that all advantages are finite, except those in texts that could not be scored.
     pub(crate) fn check_advantages(&self, rollout: &Rollout, advantages: &[f32]) -> Result<(), AgentError> {
+        // no early exit within a chunk, so that the inner loop vectorises
+        if advantages.chunks(256).all(|some| some.iter().fold(true, |all, advantage| all & advantage.is_finite())) {
+            return Ok(());
+        }
         match rollout.scored_decisions().find(|decision| !advantages[*decision].is_finite()) {
             Some(decision) => {
                 let got = f64::from(advantages[decision]);

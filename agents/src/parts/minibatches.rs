@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::slice::Chunks;
 
 use gradus_base::random::Stream;
+use gradus_base::threads;
 use gradus_nets::Sums;
 
 use crate::parts::aggregation::Aggregation;
@@ -13,6 +14,12 @@ use crate::rollout::Rollout;
 /// decisions are still drawn at random, but they are read in memory order. Reading them in random order would take half as long as the
 /// arithmetic of the update.
 const SORTED_FROM: usize = 1 << 14;
+
+/// In rollouts with at least this number of single decisions, all threads draw the minibatches.
+const DRAWN_FROM: usize = 1 << 17;
+
+/// Number of decisions that a thread draws at once.
+const BLOCK: usize = 1 << 15;
 
 /// The decisions of one optimiser step, each with its weight.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,10 +45,12 @@ impl Minibatch {
 pub struct Minibatches {
     /// Shuffled indices of segments if `whole`, else of decisions.
     order: Vec<u32>,
+    /// The random numbers of the current pass, if all threads draw its minibatches; then `order` is not shuffled.
+    keys: Option<Stream>,
     whole: bool,
     /// The decisions of each segment that is used.
     ranges: Vec<Range<usize>>,
-    /// Length of each decision's segment; 0 if the segment is not used.
+    /// Length of each decision's segment; 0 if the segment is not used. Empty if the weights do not depend on it.
     lengths: Vec<u32>,
     how: Aggregation,
     constant_length: usize,
@@ -58,16 +67,20 @@ impl Minibatches {
         let whole = rollout.is_text();
         let kept = rollout.segments.iter().enumerate().filter(|(i, _)| keep.get(*i).copied().unwrap_or(true));
         let ranges: Vec<Range<usize>> = kept.map(|(_, segment)| segment.range.clone()).collect();
-        let mut lengths = vec![0; rollout.len()];
-        for range in &ranges {
-            lengths[range.clone()].fill(range.len() as u32);
+        let mut lengths = Vec::new();
+        if how != Aggregation::TokenMean {
+            lengths.resize(rollout.len(), 0);
+            ranges.iter().for_each(|range| lengths[range.clone()].fill(range.len() as u32));
         }
         let order = if whole {
             (0..ranges.len() as u32).collect()
         } else {
-            (0..rollout.len() as u32).filter(|i| lengths[*i as usize] > 0).collect()
+            let mut order: Vec<u32> = ranges.iter().flat_map(|range| range.start as u32..range.end as u32).collect();
+            // segments may be in another order than their decisions
+            order.sort_unstable();
+            order
         };
-        Self { order, whole, ranges, lengths, how, constant_length }
+        Self { order, keys: None, whole, ranges, lengths, how, constant_length }
     }
 
     /// Number of decisions.
@@ -77,7 +90,11 @@ impl Minibatches {
 
     /// Shuffles the order of the decisions or, on texts, of the segments.
     pub fn shuffle(&mut self, stream: &mut Stream) {
-        stream.shuffle(&mut self.order);
+        if self.whole || self.order.len() < DRAWN_FROM {
+            return stream.shuffle(&mut self.order);
+        }
+        self.keys = Some(stream.clone());
+        stream.seek(stream.position() + self.order.len() as u64);
     }
 
     /// Returns minibatches of `size` decisions; the last minibatch may be smaller. On texts each minibatch holds as many whole
@@ -86,20 +103,21 @@ impl Minibatches {
         if !self.whole {
             let parts = self.order.chunks(size.max(1));
             return match self.order.len() {
-                ..SORTED_FROM => parts.map(|part| self.minibatch(part)).collect(),
-                _ => self.sorted(parts).iter().map(|part| self.minibatch(part)).collect(),
+                _ if self.keys.is_some() => self.drawn(size),
+                ..SORTED_FROM => parts.map(|part| self.minibatch(part.to_vec())).collect(),
+                _ => self.sorted(parts).into_iter().map(|part| self.minibatch(part)).collect(),
             };
         }
         let (mut minibatches, mut begin, mut decisions) = (Vec::new(), 0, 0);
         for (i, segment) in self.order.iter().enumerate() {
             let length = self.ranges[*segment as usize].len();
             if i > begin && decisions + length > size {
-                minibatches.push(self.minibatch(&self.order[begin..i]));
+                minibatches.push(self.minibatch(self.order[begin..i].to_vec()));
                 (begin, decisions) = (i, 0);
             }
             decisions += length;
         }
-        minibatches.push(self.minibatch(&self.order[begin..]));
+        minibatches.push(self.minibatch(self.order[begin..].to_vec()));
         minibatches.retain(|minibatch| !minibatch.indices.is_empty());
         minibatches
     }
@@ -108,10 +126,13 @@ impl Minibatches {
     /// On texts they have nearly equal numbers of segments.
     pub fn parts(&self, parts: usize) -> Vec<Minibatch> {
         let n = self.order.len();
+        if self.keys.is_some() {
+            return self.drawn(n.div_ceil(parts));
+        }
         let mut minibatches: Vec<Minibatch> = if self.whole {
-            (0..parts).map(|i| self.minibatch(&self.order[i * n / parts..(i + 1) * n / parts])).collect()
+            (0..parts).map(|i| self.minibatch(self.order[i * n / parts..(i + 1) * n / parts].to_vec())).collect()
         } else {
-            self.order.chunks(n.div_ceil(parts).max(1)).map(|part| self.minibatch(part)).collect()
+            self.order.chunks(n.div_ceil(parts).max(1)).map(|part| self.minibatch(part.to_vec())).collect()
         };
         minibatches.retain(|minibatch| !minibatch.indices.is_empty());
         minibatches
@@ -120,7 +141,8 @@ impl Minibatches {
     /// Returns `parts`, each sorted in ascending order.
     fn sorted(&self, parts: Chunks<'_, u32>) -> Vec<Vec<u32>> {
         let mut sorted: Vec<Vec<u32>> = parts.clone().map(|part| Vec::with_capacity(part.len())).collect();
-        let mut part_of = vec![u32::MAX; self.lengths.len()];
+        let decisions = self.ranges.iter().map(|range| range.end).max().unwrap_or(0);
+        let mut part_of = vec![u32::MAX; decisions];
         for (number, part) in parts.enumerate() {
             part.iter().for_each(|i| part_of[*i as usize] = number as u32);
         }
@@ -132,26 +154,90 @@ impl Minibatches {
         sorted
     }
 
+    /// Draws minibatches of `size` decisions with all threads, each sorted in ascending order. Every decision has a random key. The first
+    /// minibatch has the decisions with the smallest keys, the second those with the next keys, and so on. Of equal keys that of the earlier
+    /// decision is the smaller.
+    fn drawn(&self, size: usize) -> Vec<Minibatch> {
+        struct Block<'a> {
+            /// Number of the first decision in `order`.
+            first: usize,
+            decisions: &'a [u32],
+            keys: Vec<u32>,
+            counts: Vec<u32>,
+            /// The keys in the buckets that a border cuts, each with the number of its decision in `order`.
+            cut: Vec<(u32, u32)>,
+            /// The decisions of each minibatch.
+            parts: Vec<Vec<u32>>,
+        }
+        const BUCKETS: usize = 1 << 12;
+        let bucket = |key: u32| key as usize >> 20;
+        let Some(stream) = &self.keys else { return Vec::new() };
+        let blocks = self.order.chunks(BLOCK).enumerate().map(|(number, decisions)| {
+            let (keys, counts) = (vec![0; decisions.len()], vec![0; BUCKETS]);
+            Block { first: number * BLOCK, decisions, keys, counts, cut: Vec::new(), parts: Vec::new() }
+        });
+        let mut blocks: Vec<Block<'_>> = blocks.collect();
+        threads::for_each(&mut blocks, |_, block| {
+            let mut stream = stream.clone();
+            stream.seek(stream.position() + block.first as u64);
+            stream.fill(&mut block.keys);
+            block.keys.iter().for_each(|key| block.counts[bucket(*key)] += 1);
+        });
+
+        // a border is the key at which a minibatch begins; first find its bucket, then its rank in the bucket
+        let (mut begin, mut ranks) = (0, Vec::new());
+        for number in 0..BUCKETS {
+            let end = begin + blocks.iter().map(|block| block.counts[number] as usize).sum::<usize>();
+            let borders = (begin.div_ceil(size)..end.div_ceil(size)).filter(|border| *border > 0);
+            ranks.extend(borders.map(|border| (number, border * size - begin)));
+            begin = end;
+        }
+        let mut is_cut = vec![false; BUCKETS];
+        ranks.iter().for_each(|(number, _)| is_cut[*number] = true);
+        threads::for_each(&mut blocks, |_, block| {
+            let keys = block.keys.iter().zip(block.first as u32..);
+            block.cut = keys.filter(|(key, _)| is_cut[bucket(**key)]).map(|(key, i)| (*key, i)).collect();
+        });
+        let mut cut: Vec<(u32, u32)> = blocks.iter_mut().flat_map(|block| std::mem::take(&mut block.cut)).collect();
+        cut.sort_unstable();
+        let in_buckets = ranks.iter().map(|(number, rank)| cut[cut.partition_point(|(key, _)| bucket(*key) < *number) + rank]);
+        let borders: Vec<(u32, u32)> = in_buckets.collect();
+
+        let parts = borders.len() + 1;
+        threads::for_each(&mut blocks, |_, block| {
+            block.parts = (0..parts).map(|_| Vec::with_capacity(2 * block.decisions.len() / parts)).collect();
+            for ((key, i), decision) in block.keys.iter().zip(block.first as u32..).zip(block.decisions) {
+                block.parts[borders.partition_point(|border| *border <= (*key, i))].push(*decision);
+            }
+        });
+        threads::map(&mut vec![(); parts], |number, ()| {
+            let parts: Vec<&[u32]> = blocks.iter().map(|block| block.parts[number].as_slice()).collect();
+            self.minibatch(parts.concat())
+        })
+    }
+
     /// Returns all decisions as one minibatch, in order.
     pub fn all(&self) -> Minibatch {
         let mut part = self.order.clone();
         part.sort_unstable();
-        self.minibatch(&part)
+        self.minibatch(part)
     }
 
-    fn minibatch(&self, part: &[u32]) -> Minibatch {
+    /// Creates a minibatch of these segments, on texts, or of these decisions.
+    fn minibatch(&self, part: Vec<u32>) -> Minibatch {
+        let segments = part.len();
         let indices: Vec<u32> = if self.whole {
             part.iter().flat_map(|segment| self.ranges[*segment as usize].clone()).map(|i| i as u32).collect()
         } else {
-            part.to_vec()
+            part
         };
-        let length = |i: &u32| self.lengths[*i as usize] as usize;
         if self.how == Aggregation::TokenMean {
             let weights = vec![self.how.weight(0, indices.len(), 0.0, 0); indices.len()]; // token-mean ignores lengths
             return Minibatch { indices, weights, total: 1.0 };
         }
+        let length = |i: &u32| self.lengths[*i as usize] as usize;
         // a single decision counts as the fraction 1 / length of an episode; a whole episode counts as 1, even if it has no decisions
-        let episodes = if self.whole { part.len() as f32 } else { indices.iter().map(|i| 1.0 / length(i) as f64).sum::<f64>() as f32 };
+        let episodes = if self.whole { segments as f32 } else { indices.iter().map(|i| 1.0 / length(i) as f64).sum::<f64>() as f32 };
         let weight = |i: &u32| self.how.weight(length(i), indices.len(), episodes, self.constant_length);
         let weights: Vec<f32> = indices.iter().map(weight).collect();
         let is_mean = self.how == Aggregation::SequenceMean;

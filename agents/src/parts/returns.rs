@@ -2,6 +2,7 @@
 //!
 //! Time steps are numbered from 0 to T - 1. `bootstrap` is the value after the last step: 0 if the episode terminated, else V(s_T).
 
+use gradus_base::threads;
 use serde::{Deserialize, Serialize};
 
 use crate::rollout::{End, Rollout};
@@ -122,6 +123,22 @@ fn sum(numbers: &[f64], f: impl Fn(f64) -> f64) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|x| f(*x)).sum::<f64>()
 }
 
+/// From this number of numbers on, all threads compute a sum. Each thread sums whole blocks, so the sum does not depend on the number of
+/// threads.
+const SHARED_FROM: usize = 1 << 17;
+
+/// Number of numbers in a block.
+const BLOCK: usize = 1 << 15;
+
+/// Returns the sum of f(x) over the numbers x(i) for all i below `n`, with all threads.
+fn shared_sum(n: usize, x: impl Fn(usize) -> f64 + Sync, f: impl Fn(f64) -> f64 + Sync) -> f64 {
+    let of_block = |block: usize, (): &mut ()| {
+        let numbers: Vec<f64> = (block * BLOCK..((block + 1) * BLOCK).min(n)).map(&x).collect();
+        sum(&numbers, &f)
+    };
+    threads::map(&mut vec![(); n.div_ceil(BLOCK)], of_block).iter().sum()
+}
+
 /// The scope over which advantages are normalised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -146,6 +163,17 @@ pub fn standardisation(numbers: impl ExactSizeIterator<Item = f32>) -> (f32, f32
     }
     let (mean, std) = mean_and_sample_std(numbers);
     (mean as f32, std as f32 + 1e-8)
+}
+
+/// Returns the [`standardisation`] of the numbers of these decisions.
+pub fn standardisation_of(numbers: &[f32], decisions: &[u32]) -> (f32, f32) {
+    let (n, x) = (decisions.len(), |i: usize| numbers[decisions[i] as usize]);
+    if n < SHARED_FROM {
+        return standardisation((0..n).map(x));
+    }
+    let mean = shared_sum(n, |i| f64::from(x(i)), |x| x) / n as f64;
+    let squares = shared_sum(n, |i| f64::from(x(i)), |x| (x - mean) * (x - mean));
+    (mean as f32, (squares / (n as f64 - 1.0)).sqrt() as f32 + 1e-8)
 }
 
 /// Scales numbers to sample standard deviation 1. Their mean becomes 0. If `keeps_mean` is true, the mean is unchanged instead, as when
@@ -174,12 +202,20 @@ pub fn whiten(numbers: &mut [f32], keeps_mean: bool) {
 /// assert_eq!(explained_variance(&[2.0, 2.0, 2.0], &[1.0, 2.0, 3.0]), 0.0);
 /// ```
 pub fn explained_variance(values: &[f32], targets: &[f32]) -> f64 {
-    let variance = |numbers: Vec<f64>| {
-        let n = numbers.len().max(1) as f64;
-        let mean = sum(&numbers, |x| x) / n;
-        sum(&numbers, |x| (x - mean) * (x - mean)) / n
+    let n = targets.len();
+    let shared_variance = |x: &(dyn Fn(usize) -> f64 + Sync)| {
+        let mean = shared_sum(n, x, |x| x) / n as f64;
+        shared_sum(n, x, |x| (x - mean) * (x - mean)) / n as f64
     };
-    let of_targets = variance(targets.iter().map(|t| f64::from(*t)).collect());
-    let of_errors = variance(targets.iter().zip(values).map(|(t, v)| f64::from(*t) - f64::from(*v)).collect());
+    let variance = |x: &(dyn Fn(usize) -> f64 + Sync)| {
+        if n >= SHARED_FROM {
+            return shared_variance(x);
+        }
+        let numbers: Vec<f64> = (0..n).map(x).collect();
+        let mean = sum(&numbers, |x| x) / n.max(1) as f64;
+        sum(&numbers, |x| (x - mean) * (x - mean)) / n.max(1) as f64
+    };
+    let of_targets = variance(&|i| f64::from(targets[i]));
+    let of_errors = variance(&|i| f64::from(targets[i]) - f64::from(values[i]));
     if of_targets == 0.0 { f64::NAN } else { 1.0 - of_errors / of_targets }
 }

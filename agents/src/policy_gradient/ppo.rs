@@ -39,7 +39,7 @@ use crate::parts::learner::Learner;
 use crate::parts::old_policy::{OldPolicy, next_coefficient};
 use crate::parts::optimiser::OptimiserConfig;
 use crate::parts::reference::{KL_REFERENCE, Reference, ReferenceConfig};
-use crate::parts::returns::{NormaliseOver, Truncated, standardisation};
+use crate::parts::returns::{NormaliseOver, Truncated, standardisation_of};
 use crate::parts::rewards::penalised_rewards;
 use crate::parts::surrogate::{APPROX_KL, Clip, dual_bound, limited};
 use crate::rollout::Rollout;
@@ -193,7 +193,7 @@ impl PpoObjective<'_> {
 
     /// Normalises the advantages over `decisions` to mean 0 and sample standard deviation 1.
     fn normalise_advantages(&mut self, decisions: &[u32]) {
-        (self.advantage_mean, self.advantage_std) = standardisation(decisions.iter().map(|i| self.advantages[*i as usize]));
+        (self.advantage_mean, self.advantage_std) = standardisation_of(self.advantages, decisions);
     }
 }
 
@@ -309,8 +309,7 @@ impl Agent for Ppo {
             .with_kl_penalty(&kl_penalty)
             .with_old_distributions(old_policy.distributions());
         // one step on all decisions needs no random order; it is then a step of A2C, bit for bit (Huang et al., arXiv 2205.09123)
-        let all = learner.all();
-        let is_one_step = config.epochs == 1 && config.minibatch_size >= all.indices.len();
+        let is_one_step = config.epochs == 1 && config.minibatch_size >= learner.decisions();
         let mut epochs = 0;
         'epochs: for epoch in 0..config.epochs {
             if config.recompute_advantages && epoch > 0 {
@@ -318,9 +317,9 @@ impl Agent for Ppo {
             }
             let mut objective = self.objective(rollout, &old_values, &estimate, clip, kl_penalty.coefficients());
             if normalised_over == Some(NormaliseOver::Rollout) {
-                objective.normalise_advantages(&all.indices);
+                objective.normalise_advantages(&learner.all().indices);
             }
-            for minibatch in if is_one_step { vec![all.clone()] } else { learner.minibatches_of_size(config.minibatch_size) } {
+            for minibatch in if is_one_step { vec![learner.all()] } else { learner.minibatches_of_size(config.minibatch_size) } {
                 if normalised_over == Some(NormaliseOver::Minibatch) {
                     objective.normalise_advantages(&minibatch.indices);
                 }

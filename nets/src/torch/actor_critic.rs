@@ -218,7 +218,7 @@ impl ActorCritic {
     /// Returns the distributions and values of some decisions, and the actions taken.
     fn pass(&self, rows: &Rows, indices: &[u32]) -> Result<(Distribution, Tensor, Tensor), TchError> {
         let views = self.parameters.views(Kind::Float)?;
-        let index = to_device(&indices.iter().map(|i| i64::from(*i)).collect::<Vec<_>>(), self.parameters.device())?;
+        let index = to_device(&indices.iter().map(|i| *i as i32).collect::<Vec<_>>(), self.parameters.device())?;
         let select = |tensor: &Tensor| tensor.f_index_select(0, &index);
         let heads = self.heads(&views, &select(&rows.observations)?)?;
         let masks = rows.masks.as_ref().map(|masks| select(masks)).transpose()?;

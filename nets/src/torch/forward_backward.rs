@@ -2,7 +2,7 @@
 
 use tch::{Kind, TchError, Tensor, no_grad};
 
-use super::parameters::{to_device, to_host};
+use super::parameters::{replaced, to_host};
 use crate::{Batch, Objective, PolicyOutput, Sums};
 use gradus_base::threads;
 
@@ -76,39 +76,40 @@ pub(super) fn forward_backward(
     let kl_old = said.kl_old.as_ref().map(|_| 3);
     let kl_ref = said.kl_ref.as_ref().map(|_| k - 1);
     let stacked = Tensor::f_stack(&columns, 1)?.f_to_kind(Kind::Float)?;
-    let mut numbers = to_host(&stacked)?;
-
-    let mut slices = Vec::with_capacity(ends.len());
-    let (mut rest, mut begin) = (numbers.as_mut_slice(), 0);
-    for end in ends {
-        let (part, behind) = rest.split_at_mut((end - begin) * k);
-        slices.push((begin..*end, part, Sums::default()));
-        (rest, begin) = (behind, *end);
-    }
-    // the objective's derivatives with respect to the outputs of a slice overwrite these outputs
-    threads::for_each(&mut slices, |_, (range, numbers, sums)| {
-        let divergence = |row: &[f32], column: Option<usize>| column.map_or(0.0, |column| row[column]);
-        let output = |row: &[f32]| PolicyOutput {
-            log_prob: row[0],
-            entropy: row[1],
-            value: row[2],
-            kl_old: divergence(row, kl_old),
-            kl_ref: divergence(row, kl_ref),
-        };
-        let mut outputs: Vec<PolicyOutput> = numbers.chunks_exact(k).map(output).collect();
-        objective.slice(&indices[range.clone()], &weights[range.clone()], &mut outputs, sums);
-        for (row, derivative) in numbers.chunks_exact_mut(k).zip(outputs) {
-            row[..3].copy_from_slice(&[derivative.log_prob, derivative.entropy, derivative.value]);
-            kl_old.into_iter().for_each(|column| row[column] = derivative.kl_old);
-            kl_ref.into_iter().for_each(|column| row[column] = derivative.kl_ref);
-        }
-    });
     let mut sums = Sums::default();
-    slices.iter().for_each(|(.., part)| sums.add(part));
+    // the objective's derivatives with respect to the outputs of a slice overwrite these outputs
+    let mut evaluate = |numbers: &mut [f32]| {
+        let mut slices = Vec::with_capacity(ends.len());
+        let (mut rest, mut begin) = (numbers, 0);
+        for end in ends {
+            let (part, behind) = rest.split_at_mut((end - begin) * k);
+            slices.push((begin..*end, part, Sums::default()));
+            (rest, begin) = (behind, *end);
+        }
+        threads::for_each(&mut slices, |_, (range, numbers, sums)| {
+            let divergence = |row: &[f32], column: Option<usize>| column.map_or(0.0, |column| row[column]);
+            let output = |row: &[f32]| PolicyOutput {
+                log_prob: row[0],
+                entropy: row[1],
+                value: row[2],
+                kl_old: divergence(row, kl_old),
+                kl_ref: divergence(row, kl_ref),
+            };
+            let mut outputs: Vec<PolicyOutput> = numbers.chunks_exact(k).map(output).collect();
+            objective.slice(&indices[range.clone()], &weights[range.clone()], &mut outputs, sums);
+            for (row, derivative) in numbers.chunks_exact_mut(k).zip(outputs) {
+                row[..3].copy_from_slice(&[derivative.log_prob, derivative.entropy, derivative.value]);
+                kl_old.into_iter().for_each(|column| row[column] = derivative.kl_old);
+                kl_ref.into_iter().for_each(|column| row[column] = derivative.kl_ref);
+            }
+        });
+        slices.iter().for_each(|(.., part)| sums.add(part));
+    };
     if !with_gradient {
+        evaluate(&mut to_host(&stacked)?);
         return Ok((sums, None));
     }
-    let derivatives = to_device(&numbers, stacked.device())?.f_view_as(&stacked)?;
+    let derivatives = replaced(&stacked, evaluate)?;
     Ok((sums, Some(stacked.f_mul(&derivatives)?.f_sum(Kind::Float)?)))
 }
 

@@ -6,11 +6,12 @@ use std::sync::OnceLock;
 use tch::{Device, Kind, TchError, Tensor, no_grad};
 
 use super::fault::{Fault, one_line};
-use super::raw::Shared;
+use super::raw::{Shared, numbers_mut};
 use crate::clocks::{self, in_range};
 use crate::optimiser::{self, Rectified};
 use crate::{Group, OptimiserStep, Rule, UpdatedGroups};
 use gradus_base::tensors::{Tensor as Named, Tensors, TensorsError, get_f32};
+use gradus_base::threads;
 
 // the f32 constants of the engine `cpu`, so that a checkpoint of one engine can be resumed on the other
 const BETA1: f64 = optimiser::BETA1 as f64;
@@ -55,20 +56,26 @@ impl Moments {
 /// The largest number of elements that a copy through pinned memory may have. Larger copies are rare.
 const STAGED: usize = 1 << 24;
 
+/// Number of elements that a thread copies at once.
+const AT_ONCE: usize = 1 << 16;
+
 thread_local! {
     /// Pinned memory, reused by the calls of [`staged`] on this thread.
     static STAGE: RefCell<Option<Tensor>> = const { RefCell::new(None) };
 }
 
-/// Copies a tensor of f32 to pinned memory; the result is valid until the next call.
-fn staged(there: &Tensor) -> Result<Tensor, TchError> {
+/// Copies a tensor of f32 to pinned memory, lets `work` read and write it, and returns the pinned memory. It is valid until the next call.
+fn staged(there: &Tensor, work: impl FnOnce(&mut [f32])) -> Result<Tensor, TchError> {
     let n = there.numel() as i64;
     STAGE.with_borrow_mut(|stage| {
         let room = stage.take().filter(|stage| stage.numel() as i64 >= n);
-        let grow = || Tensor::f_zeros([(n as u64).next_power_of_two() as i64], (Kind::Float, Device::Cpu))?.f_pin_memory(there.device());
+        // not `f_pin_memory`, which prints that its argument is deprecated
+        let grow =
+            || Tensor::f_zeros([(n as u64).next_power_of_two() as i64], (Kind::Float, Device::Cpu))?.f_internal_pin_memory(there.device());
         let room = room.map_or_else(grow, Ok)?;
         let mut here = room.f_narrow(0, 0, n)?;
         here.f_copy_(&there.f_contiguous()?.f_view([n])?)?;
+        work(numbers_mut(&mut here));
         *stage = Some(room);
         Ok(here)
     })
@@ -77,14 +84,31 @@ fn staged(there: &Tensor) -> Result<Tensor, TchError> {
 /// Copies all numbers of an f32 tensor to the host.
 pub(super) fn to_host(tensor: &Tensor) -> Result<Vec<f32>, TchError> {
     let there = tensor.f_detach()?;
-    let here = match there.device() {
-        Device::Cuda(_) if there.numel() <= STAGED => staged(&there)?,
-        _ => there.f_to(Device::Cpu)?.f_contiguous()?,
-    };
-    let mut numbers = vec![0.0; here.numel()];
+    let mut numbers = vec![0.0; there.numel()];
     let n = numbers.len();
-    here.f_copy_data(&mut numbers, n)?;
+    match there.device() {
+        Device::Cuda(_) if n <= STAGED => {
+            let _ = staged(&there, |here| {
+                let mut parts: Vec<_> = numbers.chunks_mut(AT_ONCE).zip(here.chunks(AT_ONCE)).collect();
+                threads::for_each(&mut parts, |_, (to, from)| to.copy_from_slice(from));
+            })?;
+        }
+        _ => there.f_to(Device::Cpu)?.f_contiguous()?.f_copy_data(&mut numbers, n)?,
+    }
     Ok(numbers)
+}
+
+/// Copies all numbers of an f32 tensor to the host, lets `work` replace them, and returns a tensor of the same shape with the new numbers on the
+/// device of the first.
+pub(super) fn replaced(tensor: &Tensor, work: impl FnOnce(&mut [f32])) -> Result<Tensor, TchError> {
+    let there = tensor.f_detach()?;
+    if matches!(there.device(), Device::Cuda(_)) && there.numel() <= STAGED {
+        // the copy back is asynchronous; the next copy to the pinned memory waits for it
+        return staged(&there, work)?.f_to_device_(there.device(), Kind::Float, true, false)?.f_view_as(&there);
+    }
+    let mut numbers = to_host(&there)?;
+    work(&mut numbers);
+    to_device(&numbers, there.device())?.f_view_as(&there)
 }
 
 /// Copies all numbers of an i64 tensor to the host.
@@ -103,7 +127,7 @@ pub(super) fn to_device<T: tch::kind::Element>(numbers: &[T], device: Device) ->
         return here.f_to(device);
     }
     // from pinned memory the copy is asynchronous
-    here.f_pin_memory(device)?.f_to_device_(device, here.f_kind()?, true, false)
+    here.f_internal_pin_memory(device)?.f_to_device_(device, here.f_kind()?, true, false)
 }
 
 /// Returns the group of a parameter, by its name.

@@ -53,6 +53,17 @@ impl DerefMut for Shared {
     }
 }
 
+/// Returns the numbers of a contiguous f32 tensor on the host.
+///
+/// # Panics
+/// If it is another tensor.
+pub(super) fn numbers_mut(tensor: &mut Tensor) -> &mut [f32] {
+    assert!(tensor.is_contiguous() && tensor.kind() == tch::Kind::Float && tensor.device() == tch::Device::Cpu, "expected f32 on the host");
+    // SAFETY: the tensor has this many f32, one after the other, and stays borrowed as long as the slice; no other tensor that shares its
+    // memory is used meanwhile, because its only owner is `parameters::staged`
+    unsafe { std::slice::from_raw_parts_mut(tensor.data_ptr().cast(), tensor.numel()) }
+}
+
 /// Allows or forbids products of f32 on CUDA's tensor cores. `tch` does not expose libtorch's C++ function for this.
 #[cfg(target_os = "linux")]
 pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
@@ -74,6 +85,111 @@ pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
     if allowed { Err("it can be set on Linux only".into()) } else { Ok(()) }
+}
+
+/// A stream of CUDA, as libtorch passes it: `c10::cuda::CUDAStream`.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Stream {
+    device: [i8; 2],
+    id: i64,
+}
+
+/// Identifies memory of a graph: `c10::cuda::MempoolId_t`.
+#[cfg(target_os = "linux")]
+#[repr(C)]
+struct Pool(u64, u64);
+
+/// Launches of kernels that were recorded once and can be repeated at once, with the same tensors: a CUDA graph. `tch` does not expose
+/// libtorch's C++ class for this.
+#[cfg(target_os = "linux")]
+pub(super) struct Graph {
+    /// The C++ object, which has 104 bytes in libtorch 2.11.
+    object: Box<[u64; 64]>,
+    gpu: i64,
+    replay: unsafe extern "C-unwind" fn(*mut u64),
+    destroy: unsafe extern "C-unwind" fn(*mut u64),
+}
+
+#[cfg(target_os = "linux")]
+impl Graph {
+    /// Records what `work` launches on GPU number `gpu`, without running it. `work` must not wait for the device. The tensors that it creates keep
+    /// their memory as long as the graph; every replay overwrites them. An error is one line.
+    pub fn record<T>(gpu: usize, work: impl FnOnce() -> Result<T, tch::TchError>) -> Result<(Self, T), tch::TchError> {
+        let missing = |error: libloading::Error| tch::TchError::Torch(one_line(error));
+        let library = libloading::os::unix::Library::this();
+        let gpu = gpu as i8;
+        // SAFETY: the symbols are functions of libtorch 2.11, whose version has been checked, with these signatures: a reference and `this` are
+        // pointers, and both structures are passed as their two words. The object is constructed in memory that is large enough and does
+        // not move, and is destroyed once. The stream is the caller's again before anything else is launched.
+        unsafe {
+            type OfObject = unsafe extern "C-unwind" fn(*mut u64);
+            let construct = library.get::<unsafe extern "C-unwind" fn(*mut u64, bool)>(b"_ZN2at4cuda9CUDAGraphC1Eb\0").map_err(missing)?;
+            let destroy = *library.get::<OfObject>(b"_ZN2at4cuda9CUDAGraphD1Ev\0").map_err(missing)?;
+            let replay = *library.get::<OfObject>(b"_ZN2at4cuda9CUDAGraph6replayEv\0").map_err(missing)?;
+            let end = library.get::<OfObject>(b"_ZN2at4cuda9CUDAGraph11capture_endEv\0").map_err(missing)?;
+            let begin = library
+                .get::<unsafe extern "C-unwind" fn(*mut u64, Pool, c_int)>(
+                    b"_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode\0",
+                )
+                .map_err(missing)?;
+            let fresh = library.get::<unsafe extern "C-unwind" fn(bool, i8) -> Stream>(b"_ZN3c104cuda17getStreamFromPoolEba\0");
+            let current = library.get::<unsafe extern "C-unwind" fn(i8) -> Stream>(b"_ZN3c104cuda20getCurrentCUDAStreamEa\0");
+            let set = library.get::<unsafe extern "C-unwind" fn(Stream)>(b"_ZN3c104cuda20setCurrentCUDAStreamENS0_10CUDAStreamE\0");
+            let (fresh, current, set) = (fresh.map_err(missing)?, current.map_err(missing)?, set.map_err(missing)?);
+
+            tch::Cuda::synchronize(i64::from(gpu));
+            let before = current(gpu);
+            let mut object = Box::new([0; 64]);
+            construct(object.as_mut_ptr(), false);
+            set(fresh(false, gpu));
+            // mode 1: only this thread must not wait for the device
+            begin(object.as_mut_ptr(), Pool(0, 0), 1);
+            let made = work();
+            if made.is_ok() {
+                end(object.as_mut_ptr());
+            } else {
+                // the end of a recording that failed raises a C++ exception; the run ends with the error of `work`
+                std::mem::forget(object);
+                set(before);
+                return made.map(|_| unreachable!("it is an error"));
+            }
+            set(before);
+            Ok((Self { object, gpu: i64::from(gpu), replay, destroy }, made?))
+        }
+    }
+
+    /// Launches everything again.
+    pub fn replay(&mut self) {
+        // SAFETY: the object was constructed, and its recording has ended
+        unsafe { (self.replay)(self.object.as_mut_ptr()) }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // the launches may use its memory until then
+        tch::Cuda::synchronize(self.gpu);
+        // SAFETY: the object was constructed and is not used again
+        unsafe { (self.destroy)(self.object.as_mut_ptr()) }
+    }
+}
+
+/// Systems other than Linux have no CUDA or do not export libtorch's functions.
+#[cfg(not(target_os = "linux"))]
+pub(super) struct Graph(std::convert::Infallible);
+
+#[cfg(not(target_os = "linux"))]
+impl Graph {
+    pub fn record<T>(_: usize, _: impl FnOnce() -> Result<T, tch::TchError>) -> Result<(Self, T), tch::TchError> {
+        Err(tch::TchError::Torch("graphs can be recorded on Linux only".into()))
+    }
+
+    pub fn replay(&mut self) {
+        match self.0 {}
+    }
 }
 
 /// Returns the loader's message in one line.

@@ -51,17 +51,15 @@ impl Weights {
         x.f_rms_norm(gain.size(), Some(gain), NORM_EPSILON)
     }
 
-    fn rotated(&self, x: Tensor, places: Option<&Tensor>) -> Result<Tensor, TchError> {
-        let Some((cos, sin)) = &self.rotary else { return Ok(x) };
-        // x is [texts, heads, tokens, width]; whole texts begin at position 0, and each single token has its own position
+    /// Returns the cosines and signed sines by which queries and keys are turned. Whole texts begin at position 0, and each single token has its
+    /// own position.
+    fn turns(&self, places: Option<&Tensor>, n: i64) -> Result<Option<(Tensor, Tensor)>, TchError> {
+        let Some((cos, sin)) = &self.rotary else { return Ok(None) };
         let at = |table: &Tensor| match places {
-            Some(places) => table.f_index_select(0, places)?.f_unsqueeze(1)?.f_unsqueeze(1),
-            None => table.f_narrow(0, 0, x.size()[2]),
+            Some(places) => table.f_index_select(0, places)?.f_unsqueeze(1)?.f_unsqueeze(1)?.f_to_kind(self.kind()),
+            None => table.f_narrow(0, 0, n)?.f_to_kind(self.kind()),
         };
-        let half = x.size()[3] / 2;
-        let (cos, sin) = (at(cos)?.f_to_kind(x.f_kind()?)?, at(sin)?.f_to_kind(x.f_kind()?)?);
-        let (a, b) = (x.f_narrow(-1, 0, half)?, x.f_narrow(-1, half, half)?);
-        Tensor::f_cat(&[a.f_mul(&cos)?.f_sub(&b.f_mul(&sin)?)?, b.f_mul(&cos)?.f_add(&a.f_mul(&sin)?)?], -1)
+        Ok(Some((at(cos)?, at(sin)?)))
     }
 
     /// Computes the output of the trunk `prefix` for `tokens`, after the trunk's last norm. The output's shape is [texts, tokens, width].
@@ -86,12 +84,13 @@ impl Weights {
         }
         let (texts, n) = (tokens.size()[0], tokens.size()[1]);
         let (heads, width) = (config.heads as i64, (config.width / config.heads) as i64);
+        let turns = self.turns(places, n)?;
         let by_head = |x: Tensor| x.f_view([texts, n, heads, width])?.f_transpose(1, 2);
         for layer in 0..config.layers {
             let read = self.norm(&x, &name(layer, "input_layernorm"))?.f_to_kind(self.kind())?;
             let project = |part: &str| by_head(self.linear(&read, &name(layer, part))?);
-            let q = self.rotated(project("self_attn.q_proj")?, places)?;
-            let k = self.rotated(project("self_attn.k_proj")?, places)?;
+            let q = turned(project("self_attn.q_proj")?, turns.as_ref())?;
+            let k = turned(project("self_attn.k_proj")?, turns.as_ref())?;
             let v = project("self_attn.v_proj")?;
             let mixed = match &mut attend {
                 Attend::Whole(memories) => {
@@ -139,17 +138,25 @@ impl Weights {
     }
 }
 
+/// Turns the pairs of dimensions of queries or keys [texts, heads, tokens, width]. A pair is a dimension of the first half and one of the second.
+fn turned(x: Tensor, turns: Option<&(Tensor, Tensor)>) -> Result<Tensor, TchError> {
+    let Some((cos, sin)) = turns else { return Ok(x) };
+    let half = x.size()[3] / 2;
+    x.f_mul(cos)?.f_addcmul(&x.f_roll([half], [-1])?, sin)
+}
+
 /// Returns the cosines and sines of the angle position x base^(-i / n) of each position and of each pair i of the n pairs of dimensions in
-/// a head, or `None` if positions are not rotary.
+/// a head, or `None` if positions are not rotary. A row has the numbers of all pairs twice, first with negative sines.
 pub(super) fn rotary(config: &TransformerConfig, context: usize, device: Device) -> Result<Option<(Shared, Shared)>, TchError> {
     if config.positions == Positions::Learned {
         return Ok(None);
     }
     let pairs = config.width / config.heads / 2;
     let angle = |i: usize| (i / pairs) as f64 * ROTARY_BASE.powf(-((i % pairs) as f64) / pairs as f64);
-    let table = |of: fn(f64) -> f64| -> Result<Shared, TchError> {
+    let table = |of: fn(f64) -> f64, sign: f64| -> Result<Shared, TchError> {
         let numbers: Vec<f32> = (0..context * pairs).map(|i| of(angle(i)) as f32).collect();
-        Ok(to_device(&numbers, device)?.f_view([context as i64, pairs as i64])?.into())
+        let half = to_device(&numbers, device)?.f_view([context as i64, pairs as i64])?;
+        Ok(Tensor::f_cat(&[half.f_mul_scalar(sign)?, half], 1)?.into())
     };
-    Ok(Some((table(f64::cos)?, table(f64::sin)?)))
+    Ok(Some((table(f64::cos, 1.0)?, table(f64::sin, -1.0)?)))
 }

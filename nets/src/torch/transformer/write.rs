@@ -4,17 +4,21 @@
 //! in advance, and are the same as those of the host's streams. The next pass reads a sampled token without a copy to the host.
 
 use gradus_base::random::Purpose;
-use tch::{Kind, TchError, Tensor, no_grad};
+use tch::{Device, Kind, TchError, Tensor, no_grad};
 
 use super::Transformer;
 use super::act::TextActor;
-use super::trunk::Attend;
+use super::trunk::{Attend, Memory, Weights};
 use crate::torch::fault::one_line;
 use crate::torch::parameters::{to_device, to_host, whole_to_host};
+use crate::torch::raw::Graph;
 use crate::torch::worlds::random::{halves, sample, unit_f32, words};
 
 /// Number of tokens between two removals of ended completions. Each removal waits for the device.
 const LOOK_EVERY: usize = 16;
+
+/// The same if no completion has ended: the number doubles each time, up to this one.
+const LONGEST_WINDOW: usize = 64;
 
 /// The random numbers of a completion: a stream of actions, and a position in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +38,39 @@ pub struct Written {
     pub tokens: Vec<u32>,
     /// log pi of each token.
     pub log_probs: Vec<f32>,
+}
+
+/// Completions that are being generated. Those that ended are removed now and then.
+struct Going {
+    /// The logits of the next token.
+    logits: Tensor,
+    /// Number of tokens of each prompt.
+    lengths: Tensor,
+    /// The uniform numbers of all tokens: tokens x completions.
+    uniforms: Tensor,
+    /// The numbers of the completions that are not removed yet.
+    remaining: Tensor,
+    /// Whether each of them has ended.
+    is_over: Tensor,
+    memories: Vec<Memory>,
+}
+
+impl Going {
+    /// Removes the completions that have ended. Returns whether any remain.
+    fn shrink(&mut self) -> Result<bool, TchError> {
+        let left = self.is_over.f_logical_not()?.f_nonzero()?.f_squeeze_dim(-1)?;
+        if left.numel() == self.remaining.numel() {
+            return Ok(true);
+        }
+        let keep = |tensor: &Tensor| tensor.f_index_select(0, &left);
+        for (keys, values) in &mut self.memories {
+            (*keys, *values) = (keep(keys)?, keep(values)?);
+        }
+        (self.logits, self.lengths) = (keep(&self.logits)?, keep(&self.lengths)?);
+        (self.remaining, self.is_over) = (keep(&self.remaining)?, keep(&self.is_over)?);
+        self.uniforms = self.uniforms.f_index_select(1, &left)?;
+        Ok(left.numel() > 0)
+    }
 }
 
 /// Completions on the device.
@@ -114,55 +151,79 @@ impl Transformer {
     /// Continues texts whose logits the actor has computed. Each token of the completions has a row in `uniforms`.
     fn go_on(
         &self,
-        (mut actor, mut logits): (TextActor<'_>, Tensor),
-        (mut lengths, longest): (Tensor, usize),
-        mut uniforms: Tensor,
+        (actor, logits): (TextActor<'_>, Tensor),
+        (lengths, longest): (Tensor, usize),
+        uniforms: Tensor,
         ends: &Tensor,
     ) -> Result<Drawn, TchError> {
         let (device, n, most) = (self.parameters.device(), lengths.size()[0], uniforms.size()[0] as usize);
-        let tokens = Tensor::f_zeros([most as i64, n], (Kind::Int64, device))?;
-        let log_probs = Tensor::f_zeros([most as i64, n], (Kind::Float, device))?;
-        // the completions that are not removed yet, and whether they have ended
-        let mut remaining = Tensor::f_arange(n, (Kind::Int64, device))?;
-        let mut is_over = Tensor::f_zeros([n], (Kind::Bool, device))?;
+        let TextActor { weights: Some(weights), memories, .. } = actor else { unreachable!("the actor has read the prompts") };
+        let zeros = |kind| Tensor::f_zeros([most as i64, n], (kind, device));
+        let (tokens, log_probs) = (zeros(Kind::Int64)?, zeros(Kind::Float)?);
+        let remaining = Tensor::f_arange(n, (Kind::Int64, device))?;
+        let is_over = Tensor::f_zeros([n], (Kind::Bool, device))?;
+        let row = Tensor::f_zeros([1], (Kind::Int64, device))?;
+        let mut going = Going { logits, lengths, uniforms, remaining, is_over, memories };
 
-        let mut length = 0;
-        for t in 0..most {
-            let row = t as i64;
-            let distribution = logits.f_log_softmax(-1, Kind::Float)?;
-            let token = sample(&distribution, &uniforms.f_select(0, row)?)?;
-            let log_prob = distribution.f_gather(-1, &token.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1)?;
-            let _ = tokens.f_select(0, row)?.f_index_copy_(0, &remaining, &token)?;
-            let _ = log_probs.f_select(0, row)?.f_index_copy_(0, &remaining, &log_prob)?;
-            is_over = is_over.f_logical_or(&ends.f_index_select(0, &token)?)?;
-            length = t + 1;
-            let TextActor { weights: Some(weights), memories, .. } = &mut actor else { unreachable!("the actor has read the prompts") };
-            let mut last = token;
-            if length.is_multiple_of(LOOK_EVERY) {
-                let left = is_over.f_logical_not()?.f_nonzero()?.f_squeeze_dim(-1)?;
-                if left.numel() == 0 {
-                    break;
+        let (mut length, mut window) = (0, LOOK_EVERY);
+        while length < most {
+            let count = window.min(most - length);
+            let reach = (longest + length + count).min(self.context) as i64;
+            let step = |reads| self.step(&going, (&weights, reach, ends), (&tokens, &log_probs, &row), reads);
+            match device {
+                // the launches take the host longer than the GPU, so the GPU repeats those of one token; the first token prepares libtorch's
+                // libraries, which a recording cannot
+                Device::Cuda(gpu) if count > 2 => {
+                    step(true)?;
+                    let (mut graph, ()) = Graph::record(gpu, || step(true))?;
+                    (1..count).for_each(|_| graph.replay());
                 }
-                let keep = |tensor: &Tensor| tensor.f_index_select(0, &left);
-                for (keys, values) in memories.iter_mut() {
-                    (*keys, *values) = (keep(keys)?, keep(values)?);
-                }
-                (remaining, is_over, lengths, last) = (keep(&remaining)?, keep(&is_over)?, keep(&lengths)?, keep(&last)?);
-                uniforms = uniforms.f_index_select(1, &left)?;
+                _ => (1..=count).try_for_each(|token| step(length + token < most))?,
             }
-            if length == most {
+            length += count;
+            let before = going.remaining.numel();
+            if length < most && !going.shrink()? {
                 break;
             }
-            let places = lengths.f_add_scalar(row)?;
-            let reach = longest as i64 + row + 1;
-            let allowed = Tensor::f_arange(reach, (Kind::Int64, device))?.f_unsqueeze(0)?.f_le_tensor(&places.f_unsqueeze(1)?)?;
-            let allowed = allowed.f_unsqueeze(1)?.f_unsqueeze(1)?;
-            let rows = Tensor::f_arange(last.size()[0], (Kind::Int64, device))?;
-            let attend = Attend::Next { memories, rows: &rows, places: &places, allowed: &allowed };
-            let x = weights.forward(&self.config, ("model", &last.f_unsqueeze(1)?), Some(&places), attend)?.f_squeeze_dim(1)?;
-            logits = weights.logits(&x, self.config.temperature)?;
+            window = if going.remaining.numel() == before { (2 * window).min(LONGEST_WINDOW) } else { LOOK_EVERY };
         }
         Ok(Drawn { length: length as i64, tokens, log_probs })
+    }
+
+    /// Samples the next token of every text and, if `reads` is true, reads it, in place and without waiting for the device. `row` is the token's
+    /// number. The queries look at the first `reach` keys.
+    fn step(
+        &self,
+        going: &Going,
+        (weights, reach, ends): (&Weights, i64, &Tensor),
+        (tokens, log_probs, row): (&Tensor, &Tensor, &Tensor),
+        reads: bool,
+    ) -> Result<(), TchError> {
+        let [logits, is_over, row] = [&going.logits, &going.is_over, row].map(Tensor::shallow_clone);
+        let distribution = logits.f_log_softmax(-1, Kind::Float)?;
+        let token = sample(&distribution, &going.uniforms.f_index_select(0, &row)?.f_squeeze_dim(0)?)?;
+        let log_prob = distribution.f_gather(-1, &token.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1)?;
+        let at = [Some(row.shallow_clone()), Some(going.remaining.shallow_clone())];
+        let _ = tokens.shallow_clone().f_index_put_(&at, &token, false)?;
+        let _ = log_probs.shallow_clone().f_index_put_(&at, &log_prob, false)?;
+        let _ = is_over.shallow_clone().f_logical_or_(&ends.f_index_select(0, &token)?)?;
+
+        if !reads {
+            return Ok(());
+        }
+        let places = going.lengths.f_add(&row)?;
+        let device = self.parameters.device();
+        // the last token of all may be one more than the context holds; nobody reads what follows it
+        let places = places.f_clamp_max(self.context as i64 - 1)?;
+        let allowed = Tensor::f_arange(reach, (Kind::Int64, device))?.f_unsqueeze(0)?.f_le_tensor(&places.f_unsqueeze(1)?)?;
+        let allowed = allowed.f_unsqueeze(1)?.f_unsqueeze(1)?;
+        let rows = Tensor::f_arange(token.size()[0], (Kind::Int64, device))?;
+        let mut memories: Vec<_> = going.memories.iter().map(|(keys, values)| (keys.shallow_clone(), values.shallow_clone())).collect();
+        let attend = Attend::Next { memories: &mut memories, rows: &rows, places: &places, allowed: &allowed };
+        let x = weights.forward(&self.config, ("model", &token.f_unsqueeze(1)?), Some(&places), attend)?.f_squeeze_dim(1)?;
+        logits.shallow_clone().f_copy_(&weights.logits(&x, self.config.temperature)?)?;
+        let _ = row.shallow_clone().f_add_scalar_(1)?;
+        Ok(())
     }
 
     /// Returns the uniform numbers for the next `most` tokens of each of `positions`: tokens x completions.

@@ -2,7 +2,7 @@
 //!
 //! The steps of [`Worlds`] have no branch: every environment computes both its next state and the initial state of its next episode, and
 //! selects the initial state if the episode has ended. So the host waits for the device only at the end of a rollout. Then rewards, log pi
-//! and endings are copied to the host at once.
+//! and endings are copied to the host. On a GPU, the launches of a rollout are recorded and repeated as one CUDA graph.
 //!
 //! [`TextWorlds`] compute prompts, completions and verdicts on the device. Only log pi of the tokens and a few numbers per completion are
 //! copied to the host.
@@ -108,6 +108,12 @@ pub struct Worlds {
     episodes: Tensor,
     /// Number of words drawn from every stream of actions.
     position: u64,
+    /// The number of the random block of the next word, on the device.
+    block: Tensor,
+    /// The launches of a rollout, if they were recorded.
+    recorded: Option<rollout::Recorded>,
+    /// The key of the last rollout.
+    last: Option<rollout::Key>,
     /// The policy's record of the device's first error.
     fault: Fault,
 }
@@ -158,8 +164,8 @@ impl Worlds {
             let zeros = Tensor::f_zeros([1, envs as i64], whole)?;
             let state = program.starts(&episode_seeds(seed, &ids, &zeros)?, kind)?.f_select(0, 0)?;
             let (elapsed, episodes) = (Tensor::f_zeros([envs as i64], whole)?, Tensor::f_ones([envs as i64], whole)?);
-            let fault = policy.fault().clone();
-            Ok(Self { program, device, kind, seed, ids, state, elapsed, episodes, position: 0, fault })
+            let (block, fault) = (Tensor::f_zeros([1], whole)?, policy.fault().clone());
+            Ok(Self { program, device, kind, seed, ids, state, elapsed, episodes, position: 0, block, recorded: None, last: None, fault })
         };
         make().map_err(|error: TchError| one_line(&error))
     }
@@ -232,6 +238,7 @@ impl Worlds {
         self.state = place().map_err(|error| one_line(&error))?;
         self.elapsed = up(|env| u64::from(env.length))?;
         self.episodes = up(|env| env.episodes)?;
+        (self.recorded, self.last) = (None, None);
         self.position = position;
         Ok(())
     }

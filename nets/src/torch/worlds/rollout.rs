@@ -2,13 +2,14 @@
 
 use gradus_base::random::Purpose;
 use gradus_envs::Ending;
-use tch::{Kind, TchError, Tensor, no_grad};
+use tch::{Device, Kind, TchError, Tensor, no_grad};
 
 use super::random::{episode_seeds, halves, sample, unit_f32, words};
 use super::{Stepped, Worlds};
 use crate::torch::ActorCritic;
 use crate::torch::actor_critic::Rows;
 use crate::torch::parameters::{to_device, to_host};
+use crate::torch::raw::{Graph, Shared};
 use crate::{Observations, Store};
 
 /// The largest number of steps whose random numbers are drawn at once. Fewer draws need fewer kernel launches.
@@ -27,7 +28,7 @@ struct EpisodeRng {
 }
 
 /// A rollout. Rewards, log-probabilities and endings are ordered by environment and then by time. Observations and actions are on the
-/// device.
+/// device, where the next rollout may overwrite them.
 pub struct Record {
     /// Reward of each step.
     pub rewards: Vec<f32>,
@@ -36,30 +37,59 @@ pub struct Record {
     /// Whether each step ended its episode, and how.
     pub endings: Vec<Ending>,
     /// The observations: steps x environments x numbers per observation.
-    observations: Tensor,
+    observations: Shared,
     /// The actions: steps x environments.
-    actions: Tensor,
+    actions: Shared,
     /// The observations after truncated steps (environments x `finals`), then the current observations of all environments.
-    after: Tensor,
+    after: Shared,
     /// Number of rows of `after` for the truncated episodes of an environment.
     finals: usize,
 }
 
+/// The steps of a rollout on the device.
+struct Steps {
+    /// Steps x environments x numbers per observation.
+    observations: Tensor,
+    /// Steps x environments.
+    actions: Tensor,
+    /// Rewards, log pi and endings: each environments x steps.
+    scalars: [Tensor; 3],
+    /// The observations after truncated steps (environments x `finals`), then the current observations of all environments.
+    after: Tensor,
+    finals: usize,
+}
+
+impl Steps {
+    /// Returns the same tensors.
+    fn views(&self) -> Self {
+        let [observations, actions, after] = [&self.observations, &self.actions, &self.after].map(Tensor::shallow_clone);
+        Self { observations, actions, scalars: self.scalars.each_ref().map(Tensor::shallow_clone), after, finals: self.finals }
+    }
+}
+
+/// Everything that the launches of a rollout depend on, apart from the contents of tensors: the address of the policy's parameters, the number
+/// of steps, and the place of the first word in its random block.
+pub(super) type Key = (usize, usize, u64);
+
+/// The launches of a rollout, recorded.
+pub(super) struct Recorded {
+    key: Key,
+    graph: Graph,
+    steps: Steps,
+}
+
 impl Worlds {
-    /// Draws the random numbers of the next `steps` steps.
-    fn rng(&self, steps: usize) -> Result<EpisodeRng, TchError> {
+    /// Draws the random numbers of `steps` steps, from step number `first` of the rollout on.
+    fn rng(&self, episodes: &Tensor, first: usize, steps: usize) -> Result<EpisodeRng, TchError> {
         // all streams of actions are at the same position
-        let (first, last) = (self.position / 4, (self.position + steps as u64 - 1) / 4);
-        let blocks = Tensor::f_arange_start(first as i64, last as i64 + 1, (Kind::Int64, self.device))?.f_unsqueeze(-1)?;
+        let begin = self.position % 4 + first as u64;
+        let (from, to) = (begin / 4, (begin + steps as u64 - 1) / 4);
+        let blocks = Tensor::f_arange_start(from as i64, to as i64 + 1, (Kind::Int64, self.device))?.f_add(&self.block)?.f_unsqueeze(-1)?;
         let drawn = words(&halves(self.seed), Purpose::Action, &self.ids, &blocks)?;
-        let drawn = Tensor::f_stack(&drawn, 1)?.f_flatten(0, 1)?.f_narrow(0, (self.position % 4) as i64, steps as i64)?;
-        let episodes = Tensor::f_arange(self.starts_of(steps) as i64, (Kind::Int64, self.device))?.f_unsqueeze(-1)?;
-        let seeds = episode_seeds(self.seed, &self.ids, &episodes.f_add(&self.episodes)?)?;
-        Ok(EpisodeRng {
-            uniforms: unit_f32(&drawn)?,
-            starts: self.program.starts(&seeds, self.kind)?,
-            begun: self.episodes.f_zeros_like()?,
-        })
+        let drawn = Tensor::f_stack(&drawn, 1)?.f_flatten(0, 1)?.f_narrow(0, (begin % 4) as i64, steps as i64)?;
+        let next = Tensor::f_arange(self.starts_of(steps) as i64, (Kind::Int64, self.device))?.f_unsqueeze(-1)?;
+        let seeds = episode_seeds(self.seed, &self.ids, &next.f_add(episodes)?)?;
+        Ok(EpisodeRng { uniforms: unit_f32(&drawn)?, starts: self.program.starts(&seeds, self.kind)?, begun: episodes.f_zeros_like()? })
     }
 
     /// Returns the number of initial states to prepare for `steps` steps. In the worst case the first step ends an episode, and so does
@@ -77,10 +107,54 @@ impl Worlds {
     /// Takes `steps` steps of every environment under `policy`, with autoreset in the same step. An error is one line, which the policy
     /// also records. After an error these environments must not be used.
     pub fn roll(&mut self, policy: &ActorCritic, steps: usize) -> Result<Record, String> {
-        no_grad(|| self.roll_steps(policy, steps)).map_err(|error| policy.failed(&error))
+        let roll = || {
+            let taken = self.take(policy, steps)?;
+            let [rewards, log_probs, codes] = &taken.scalars;
+            let (rewards, log_probs, codes) = (to_host(rewards)?, to_host(log_probs)?, to_host(codes)?);
+            let endings = codes.iter().map(|code| Ending::new(*code as u8 & 1 != 0, *code as u8 & 2 != 0)).collect();
+            let Steps { observations, actions, after, finals, .. } = taken;
+            Ok(Record {
+                rewards,
+                log_probs,
+                endings,
+                observations: observations.into(),
+                actions: actions.into(),
+                after: after.into(),
+                finals,
+            })
+        };
+        no_grad(roll).map_err(|error| policy.failed(&error))
     }
 
-    fn roll_steps(&mut self, policy: &ActorCritic, steps: usize) -> Result<Record, TchError> {
+    /// Takes `steps` steps. A rollout has thousands of launches, which take the host longer than the GPU, so a GPU repeats the launches of the
+    /// first rollout.
+    fn take(&mut self, policy: &ActorCritic, steps: usize) -> Result<Steps, TchError> {
+        let _ = self.block.f_fill_((self.position / 4) as i64)?;
+        let key = (policy.parameters.leaf().data_ptr() as usize, steps, self.position % 4);
+        let taken = match (self.device, self.recorded.take()) {
+            (_, Some(mut recorded)) if recorded.key == key => {
+                recorded.graph.replay();
+                let taken = recorded.steps.views();
+                self.recorded = Some(recorded);
+                taken
+            }
+            // the first rollout prepares libtorch's libraries, which a recording cannot
+            (Device::Cuda(gpu), _) if self.last == Some(key) => {
+                let (mut graph, recorded) = Graph::record(gpu, || self.launch(policy, steps))?;
+                graph.replay();
+                let taken = recorded.views();
+                self.recorded = Some(Recorded { key, graph, steps: recorded });
+                taken
+            }
+            _ => self.launch(policy, steps)?,
+        };
+        self.last = Some(key);
+        self.position += steps as u64;
+        Ok(taken)
+    }
+
+    /// Launches `steps` steps, without waiting for the device. The state of the environments is updated in place.
+    fn launch(&self, policy: &ActorCritic, steps: usize) -> Result<Steps, TchError> {
         let (n, width) = (self.len() as i64, self.program.width() as i64);
         let actor = policy.log_probs_of_rows()?;
         let zeros = |shape: &[i64], kind| Tensor::f_zeros(shape, (kind, self.device));
@@ -96,14 +170,16 @@ impl Worlds {
         let mut truncations = self.episodes.f_zeros_like()?;
         let row = |tensor: &Tensor, step: usize| tensor.f_select(0, step as i64);
         let [rewards, log_probs, endings] = [row(&scalars, 0)?, row(&scalars, 1)?, row(&scalars, 2)?];
+        let (mut state, mut elapsed) = (self.state.shallow_clone(), self.elapsed.shallow_clone());
+        let mut episodes = self.episodes.shallow_clone();
 
         let stretch = self.stretch();
-        let mut rng = self.rng(stretch.min(steps))?;
-        let mut observed = self.program.observe(&self.state)?;
+        let mut rng = self.rng(&episodes, 0, stretch.min(steps))?;
+        let mut observed = self.program.observe(&state)?;
         for step in 0..steps {
             if step > 0 && step.is_multiple_of(stretch) {
-                self.episodes = self.episodes.f_add(&rng.begun)?;
-                rng = self.rng(stretch.min(steps - step))?;
+                episodes = episodes.f_add(&rng.begun)?;
+                rng = self.rng(&episodes, step, stretch.min(steps - step))?;
             }
             row(&observations, step)?.f_copy_(&observed)?;
             let distribution = actor(&observed)?;
@@ -111,15 +187,15 @@ impl Worlds {
             row(&taken, step)?.f_copy_(&actions)?;
             row(&log_probs, step)?.f_copy_(&distribution.f_gather(-1, &actions.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1)?)?;
 
-            let Stepped { state, rewards: paid, terminated } = self.program.step(&self.state, &actions)?;
+            let Stepped { state: next, rewards: paid, terminated } = self.program.step(&state, &actions)?;
             row(&rewards, step)?.f_copy_(&paid)?;
-            self.elapsed = self.elapsed.f_add_scalar(1)?;
+            elapsed = elapsed.f_add_scalar(1)?;
             let mut done = terminated.shallow_clone();
             let mut ending = terminated.f_to_kind(Kind::Float)?;
             if let Some(limit) = self.program.limit() {
-                let truncated = self.elapsed.f_ge(i64::from(limit))?;
+                let truncated = elapsed.f_ge(i64::from(limit))?;
                 let place = truncations.f_view([n, 1, 1])?.f_expand([n, 1, width], false)?;
-                let _ = after.f_scatter_(1, &place, &self.program.observe(&state)?.f_unsqueeze(1)?)?;
+                let _ = after.f_scatter_(1, &place, &self.program.observe(&next)?.f_unsqueeze(1)?)?;
                 truncations = truncations.f_add(&truncated)?;
                 ending = ending.f_add(&truncated.f_mul_scalar(2)?)?;
                 done = done.f_logical_or(&truncated)?;
@@ -127,22 +203,22 @@ impl Worlds {
             row(&endings, step)?.f_copy_(&ending)?;
 
             // an environment whose episode is over begins its next episode
-            let next = rng.begun.f_view([1, 1, n])?.f_expand([1, state.size()[0], n], false)?;
-            let start = rng.starts.f_gather(0, &next, false)?.f_select(0, 0)?;
-            self.state = start.f_where_self(&done, &state)?;
-            self.elapsed = self.elapsed.f_mul(&done.f_logical_not()?)?;
+            let begun = rng.begun.f_view([1, 1, n])?.f_expand([1, next.size()[0], n], false)?;
+            let start = rng.starts.f_gather(0, &begun, false)?.f_select(0, 0)?;
+            state = start.f_where_self(&done, &next)?;
+            elapsed = elapsed.f_mul(&done.f_logical_not()?)?;
             rng.begun = rng.begun.f_add(&done)?;
-            self.position += 1;
-            observed = self.program.observe(&self.state)?;
+            observed = self.program.observe(&state)?;
         }
-        self.episodes = self.episodes.f_add(&rng.begun)?;
+        let keep = |own: &Tensor, new: &Tensor| own.shallow_clone().f_copy_(new);
+        keep(&self.state, &state)?;
+        keep(&self.elapsed, &elapsed)?;
+        keep(&self.episodes, &episodes.f_add(&rng.begun)?)?;
 
-        let mut rest = to_host(&scalars.f_transpose(1, 2)?.f_contiguous()?)?;
-        let codes = rest.split_off(2 * steps * n as usize);
-        let log_probs = rest.split_off(steps * n as usize);
-        let endings = codes.iter().map(|code| Ending::new(*code as u8 & 1 != 0, *code as u8 & 2 != 0)).collect();
+        let by_env = |steps: Tensor| steps.f_transpose(0, 1)?.f_contiguous();
+        let scalars = [by_env(rewards)?, by_env(log_probs)?, by_env(endings)?];
         let after = Tensor::f_cat(&[after.f_flatten(0, 1)?, observed], 0)?;
-        Ok(Record { rewards: rest, log_probs, endings, observations, actions: taken, after, finals })
+        Ok(Steps { observations, actions: taken, scalars, after, finals })
     }
 }
 

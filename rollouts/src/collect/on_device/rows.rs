@@ -5,6 +5,7 @@
 
 use gradus_agents::{Collection, End, GroupId, Rollout, Segment};
 use gradus_base::random::episode_seed;
+use gradus_base::threads;
 use gradus_envs::{EnvError, EnvSpec};
 use gradus_nets::Behaviour;
 use gradus_nets::torch::ActorCritic;
@@ -14,6 +15,9 @@ use super::{OnDevice, as_type};
 use crate::WrapperConfig;
 use crate::collect::{Episode, NotThere};
 use crate::normaliser::Normaliser;
+
+/// Number of environments whose steps a thread cuts at once.
+const AT_ONCE: usize = 1 << 12;
 
 /// The environments of a run on a device.
 pub struct Rows {
@@ -55,6 +59,42 @@ struct Cut {
     finished: Vec<(usize, Episode)>,
 }
 
+impl Cut {
+    /// Adds the steps of environment `env`. Rows after segments are numbered from 0. A reward that is not finite is an error.
+    fn add(&mut self, (run, env): (u64, usize), episode: &mut Running, (record, steps): (&Record, usize)) -> Result<(), f32> {
+        let (all, group) = (env * steps..(env + 1) * steps, GroupId(env as u32));
+        let (mut begin, mut truncations) = (all.start, 0);
+        for i in all.clone() {
+            let (reward, ending) = (record.rewards[i], record.endings[i]);
+            episode.episode_return += f64::from(reward);
+            episode.length += 1;
+            if !reward.is_finite() {
+                return Err(reward);
+            }
+            if !ending.done() {
+                continue;
+            }
+            let end = if ending.terminated() {
+                End::Terminated
+            } else {
+                self.after.push(record.after_truncation(env, truncations));
+                End::Truncated { successor: self.after.len() - 1 }
+            };
+            truncations += usize::from(ending.truncated());
+            self.segments.push(Segment { range: begin..i + 1, end, group });
+            begin = i + 1;
+            let Running { seed, episode_return, length, .. } = *episode;
+            self.finished.push((i % steps, Episode { step: 0, env, seed, episode_return, length, ending, scores: Vec::new() }));
+            episode.begin(run, env);
+        }
+        if begin < all.end {
+            self.after.push(record.after_all(env));
+            self.segments.push(Segment { range: begin..all.end, end: End::Cut { successor: self.after.len() - 1 }, group });
+        }
+        Ok(())
+    }
+}
+
 impl Rows {
     pub fn new(
         world: &EnvSpec,
@@ -76,51 +116,34 @@ impl Rows {
         Ok(Self { world: world.name.clone(), worlds, seed, steps, width: world.env().observation_space().width(), running })
     }
 
-    /// Cuts the record into segments and episodes.
+    /// Cuts the record into segments and episodes, with all threads.
     fn cut(&mut self, record: &Record) -> Result<Cut, EnvError> {
-        let (steps, decisions) = (self.steps, record.rewards.len());
-        let mut cut = Cut::default();
-        for (env, episode) in self.running.iter_mut().enumerate() {
-            let (all, group) = (env * steps..(env + 1) * steps, GroupId(env as u32));
-            let (mut begin, mut truncations) = (all.start, 0);
-            for i in all.clone() {
-                let (reward, ending) = (record.rewards[i], record.endings[i]);
-                episode.episode_return += f64::from(reward);
-                episode.length += 1;
-                if !reward.is_finite() {
-                    let Running { seed, length: step, .. } = *episode;
-                    return Err(EnvError::NotFinite {
-                        world: self.world.clone(),
-                        what: "reward".into(),
-                        env,
-                        got: f64::from(reward),
-                        step,
-                        seed,
-                    });
-                }
-                if !ending.done() {
-                    continue;
-                }
-                let end = if ending.terminated() {
-                    End::Terminated
-                } else {
-                    cut.after.push(record.after_truncation(env, truncations));
-                    End::Truncated { successor: decisions + cut.after.len() - 1 }
-                };
-                truncations += usize::from(ending.truncated());
-                cut.segments.push(Segment { range: begin..i + 1, end, group });
-                begin = i + 1;
-                let Running { seed, episode_return, length, .. } = *episode;
-                cut.finished.push((i % steps, Episode { step: 0, env, seed, episode_return, length, ending, scores: Vec::new() }));
-                episode.begin(self.seed, env);
+        let (world, seed, steps, decisions) = (&self.world, self.seed, self.steps, record.rewards.len());
+        let mut parts: Vec<&mut [Running]> = self.running.chunks_mut(AT_ONCE).collect();
+        let cut_part = |part: usize, running: &mut &mut [Running]| {
+            let mut cut = Cut::default();
+            for (env, episode) in (part * AT_ONCE..).zip(running.iter_mut()) {
+                cut.add((seed, env), episode, (record, steps)).map_err(|reward| EnvError::NotFinite {
+                    world: world.clone(),
+                    what: "reward".into(),
+                    env,
+                    got: f64::from(reward),
+                    step: episode.length,
+                    seed: episode.seed,
+                })?;
             }
-            if begin < all.end {
-                cut.after.push(record.after_all(env));
-                let end = End::Cut { successor: decisions + cut.after.len() - 1 };
-                cut.segments.push(Segment { range: begin..all.end, end, group });
-            }
+            Ok(cut)
+        };
+        let mut all = Cut::default();
+        for cut in threads::map(&mut parts, cut_part) {
+            let cut: Cut = cut?;
+            // until here successors are numbered from 0
+            let first = decisions + all.after.len();
+            all.segments.extend(cut.segments.iter().map(|segment| segment.moved(0, first)));
+            all.after.extend(cut.after);
+            all.finished.extend(cut.finished);
         }
-        Ok(cut)
+        Ok(all)
     }
 }
 
@@ -133,7 +156,7 @@ impl OnDevice for Rows {
     ) -> Result<(Rollout, Vec<Episode>), EnvError> {
         let policy = as_type::<ActorCritic>(policy).expect("the policy that these environments were made for");
         let record = self.worlds.roll(policy, self.steps).map_err(EnvError::State)?;
-        let Cut { segments, after, mut finished } = self.cut(&record)?;
+        let Cut { segments, after, finished } = self.cut(&record)?;
         let store = record.store(policy, &after).map_err(EnvError::State)?;
 
         let Record { mut rewards, log_probs, endings, .. } = record;
@@ -141,9 +164,13 @@ impl OnDevice for Rows {
             normaliser.learn(env, &[], rewards, &endings[env * self.steps..][..self.steps]);
         }
         normaliser.scale_rewards(&mut rewards);
-        finished.sort_by_key(|(step, episode)| (*step, episode.env));
+        // by step, then by environment
+        let mut by_step: Vec<Vec<Episode>> = vec![Vec::new(); self.steps];
+        finished.into_iter().for_each(|(step, episode)| by_step[step].push(episode));
         let steps_at = |step: usize| before + self.running.len() as u64 * (step as u64 + 1);
-        let episodes = finished.into_iter().map(|(step, episode)| Episode { step: steps_at(step), ..episode }).collect();
+        let at_step =
+            |(step, episodes): (usize, Vec<Episode>)| episodes.into_iter().map(move |episode| Episode { step: steps_at(step), ..episode });
+        let episodes = by_step.into_iter().enumerate().flat_map(at_step).collect();
         Ok((Rollout::new(store, rewards, log_probs, segments), episodes))
     }
 
