@@ -107,9 +107,11 @@ struct Pool(u64, u64);
 pub(super) struct Graph {
     /// The C++ object, which has 104 bytes in libtorch 2.11.
     object: Box<[u64; 64]>,
-    gpu: i64,
+    /// The stream on which it is launched.
+    stream: Stream,
     replay: unsafe extern "C-unwind" fn(*mut u64),
     destroy: unsafe extern "C-unwind" fn(*mut u64),
+    wait: unsafe extern "C-unwind" fn(*const Stream),
 }
 
 #[cfg(target_os = "linux")]
@@ -139,7 +141,9 @@ impl Graph {
             let set = library.get::<unsafe extern "C-unwind" fn(Stream)>(b"_ZN3c104cuda20setCurrentCUDAStreamENS0_10CUDAStreamE\0");
             let (fresh, current, set) = (fresh.map_err(missing)?, current.map_err(missing)?, set.map_err(missing)?);
 
-            tch::Cuda::synchronize(i64::from(gpu));
+            let wait = *library
+                .get::<unsafe extern "C-unwind" fn(*const Stream)>(b"_ZNK3c104cuda10CUDAStream11synchronizeEv\0")
+                .map_err(missing)?;
             let before = current(gpu);
             let mut object = Box::new([0; 64]);
             construct(object.as_mut_ptr(), false);
@@ -156,7 +160,7 @@ impl Graph {
                 return made.map(|_| unreachable!("it is an error"));
             }
             set(before);
-            Ok((Self { object, gpu: i64::from(gpu), replay, destroy }, made?))
+            Ok((Self { object, stream: before, replay, destroy, wait }, made?))
         }
     }
 
@@ -170,10 +174,12 @@ impl Graph {
 #[cfg(target_os = "linux")]
 impl Drop for Graph {
     fn drop(&mut self) {
-        // the launches may use its memory until then
-        tch::Cuda::synchronize(self.gpu);
-        // SAFETY: the object was constructed and is not used again
-        unsafe { (self.destroy)(self.object.as_mut_ptr()) }
+        // SAFETY: the object was constructed and is not used again; the stream's launches, which may use its memory, are waited for. A device cannot
+        // be waited for instead while another thread records
+        unsafe {
+            (self.wait)(&self.stream);
+            (self.destroy)(self.object.as_mut_ptr());
+        }
     }
 }
 
