@@ -76,6 +76,35 @@ for test in "${tests[@]}"; do
 done
 say
 
+refused() { # what, the beginning of the error line, command...
+  local what=$1 expected=$2 line code=0
+  shift 2
+  echo "== $*" >&2
+  line=$("$@" 2>&1 >/dev/null) || code=$?
+  line=$(tail -n 1 <<<"$line")
+  if [[ $code != 2 || $line != "$expected"* ]]; then failed=1; line="expected exit code 2 and \`$expected\`, got $code and \`$line\`"; fi
+  say "- $what: $line"
+}
+if [[ $device == cuda* ]]; then
+  refused "a GPU that is not there" "error: device cuda:99: expected cuda:0" "$gradus" train ppo cartpole --device cuda:99 --out "$scratch/none"
+  refused "no GPU is visible" "error: device cuda:0: expected NVIDIA's driver to start, got CUDA error 100" \
+    env CUDA_VISIBLE_DEVICES= "$gradus" train ppo cartpole --device cuda --out "$scratch/none"
+  refused "too little memory" "error: device $device: out of memory" \
+    "$gradus" bench device --device "$device" --envs 4000000 --steps 33 --minibatches 1 --epochs 1 --updates 1
+  if [ -e "$scratch/none" ]; then failed=1; say "- a refused run has left a folder"; fi
+fi
+for run in 1 2; do
+  "$gradus" train ppo cartpole --device "$device" --quiet --set envs=4096 --set ppo.minibatch_size=32768 --set steps=2000000 --set torch.worlds=device \
+    --out "$scratch/same-$run" >&2
+done
+if cmp -s "$scratch"/same-{1,2}/metrics.csv && cmp -s "$scratch"/same-{1,2}/policy.safetensors; then
+  say "- two runs with one seed on the device: the same bytes"
+else
+  failed=1
+  say "- two runs with one seed on the device differ"
+fi
+say
+
 say "| what | measured | command |"
 say "| --- | --- | --- |"
 measure() { # label, unit, command...
@@ -132,6 +161,12 @@ for size in "${sizes[@]}"; do
   done
 done
 measure "PPO, preset cleanrl, environments on the host" "steps/s" "$gradus" bench train ppo cartpole --preset cleanrl --set "device=$device" --set torch.worlds=host
+for envs in "${counts[@]}"; do
+  for worlds in device host; do
+    measure "PPO, $envs CartPoles, plain PyTorch, environments on the $worlds" "steps/s" \
+      "$python" benches/peers/ppo_pytorch.py --device "$torch_device" --worlds "$worlds" --envs "$envs" --steps 32 --rounds 3
+  done
+done
 measure "PPO, CleanRL's settings, plain PyTorch" "steps/s" "$python" benches/peers/ppo_pytorch.py --device "$torch_device"
 if "$python" -c 'import jax' 2>/dev/null; then
   measure "PPO, CleanRL's settings, compiled by JAX" "steps/s" "$python" benches/peers/ppo_jax.py
