@@ -83,7 +83,8 @@ for kind in "${kinds[@]}"; do
     many=$(cpu bash -c "seq 1000 | xargs -P 2 -n 1 '$gradus' sweep study.toml --out timed-many --jobs 1 --quiet --task")
     awk -v a="$one" -v b="$many" 'BEGIN { printf "processor time: %.1f ms for a run in one process, %.1f ms for a task: overhead %.1f ms\n", a, b, b - a }'
     began=$(date +%s.%N)
-    seq 1000 | xargs -P 2 -n 1 gradus sweep study.toml --out xargs --jobs 1 --quiet --task 2>/dev/null || true
+    # xargs itself ends when a command is killed
+    seq 1000 | xargs -P 2 -n 1 sh -c 'gradus sweep study.toml --out xargs --jobs 1 --quiet --task "$1" 2>/dev/null || true' sh
     finish xargs "$(took)"
     ;;
   slurm)
