@@ -453,6 +453,11 @@ impl Analysis<'_> {
     }
 }
 
+/// Returns a number with its noun: `1 seed`, `2 seeds`.
+pub(super) fn plural(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
 /// Returns a text that Markdown shows as it is, in a line or in a cell: no emphasis, code, link, tag or further cell.
 pub(super) fn markdown(text: &str) -> String {
     let mut escaped = String::new();

@@ -9,7 +9,7 @@ use super::{ALL, Design, Measure, Scores, Sweep};
 use crate::Statistic;
 use crate::figures::title;
 use crate::report;
-use crate::summary::{Sheet, markdown, short};
+use crate::summary::{Sheet, markdown, plural, short};
 
 /// A setting of an agent in one world.
 pub(super) struct Response {
@@ -120,7 +120,6 @@ impl<'a> Tables<'a> {
             Design::Random => "a random sample",
         };
         let (seeds, worlds) = (comparison.seeds.len(), comparison.environments.len());
-        let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let failed = self.scores.failed.iter().sum::<usize>();
         let failed = if failed > 0 { format!("; {failed} failed and count as the lowest score") } else { String::new() };
         format!(

@@ -12,7 +12,7 @@ use super::{Measure, Tuning, write};
 use crate::figures::Named;
 use crate::report;
 pub(super) use crate::summary::short;
-use crate::summary::{Sheet, markdown};
+use crate::summary::{Sheet, markdown, plural};
 use crate::sweep::figures::{axes, places};
 use crate::sweep::space::{short_keys, shown};
 use crate::{Error, Execution};
@@ -143,7 +143,8 @@ impl<'a> Summary<'a> {
 
     fn about(&self) -> String {
         let plan = &self.tuning.plan;
-        let rungs: Vec<String> = plan.rungs.iter().map(|rung| format!("{} of the steps with {} seeds", rung.steps, rung.seeds)).collect();
+        let rungs: Vec<String> =
+            plan.rungs.iter().map(|rung| format!("{} of the steps with {}", rung.steps, plural(rung.seeds, "seed"))).collect();
         let (environments, whole) = (
             self.tuning.default.environments.join(", "),
             self.trials.iter().filter(|trial| trial.scores.len() == plan.rungs.len()).count(),
