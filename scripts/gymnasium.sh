@@ -6,7 +6,7 @@
 # itself before a run for which the seconds that are left do not suffice [default: 28800, of all rows]. Cheap lines get ten seeds, dear ones fewer: a line has a share of the
 # budget. At the end, and with `table` alone, it writes summary.csv, bridge-summary.csv and the tables of README.md. SEEDS is the most seeds of a line [default: 10]. GRADUS names the program and GRADUS_PYTHON the Python, which needs `gymnasium[box2d]` and `minigrid`.
 set -euo pipefail
-TIMEFORMAT=%R
+TIMEFORMAT='%U %S'
 cd "$(dirname "$0")/../results/gymnasium"
 budget=${1:-28800}
 most=${SEEDS:-10}
@@ -25,8 +25,8 @@ for seed in $(seq 1 "$most"); do
     spent=$(awk -F, 'NR > 1 { s += $5 } END { print s + 0 }' runs.csv)
     if awk -v b="$budget" -v s="$spent" -v k="$known" 'BEGIN { exit !(s + k > b) }'; then continue; fi
     rm -rf "$work/run"
-    # the program and Python take turns, so that a second is about one of one core
-    seconds=$( { time nice "$gradus" train "$agent" "$environment" --seed "$seed" --threads 1 --quiet --out "$work/run"; } 2>&1 >/dev/null | tail -n 1)
+    # the processor time of the program and of its Python, which take turns: other programs do not lengthen it
+    seconds=$( { time nice "$gradus" train "$agent" "$environment" --seed "$seed" --threads 1 --quiet --out "$work/run"; } 2>&1 >/dev/null | tail -n 1 | awk '{ print $1 + $2 }')
     value=$(nice "$gradus" eval "$work/run" --episodes "$episodes" --seed 1 --json)
     python3 - "$work/run" "$agent,$environment,$seed" "$value" "$seconds" <<'END'
 import csv, json, sys
