@@ -116,6 +116,16 @@ pub(super) struct Graph {
 
 #[cfg(target_os = "linux")]
 impl Graph {
+    /// Whether this libtorch has the class.
+    pub fn is_supported() -> bool {
+        let library = libloading::os::unix::Library::this();
+        // SAFETY: the symbol is only looked for
+        unsafe {
+            library.get::<unsafe extern "C-unwind" fn()>(b"_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode\0")
+        }
+        .is_ok()
+    }
+
     /// Records what `work` launches on GPU number `gpu`, without running it. `work` must not wait for the device. The tensors that it creates keep
     /// their memory as long as the graph; every replay overwrites them. An error is one line.
     pub fn record<T>(gpu: usize, work: impl FnOnce() -> Result<T, tch::TchError>) -> Result<(Self, T), tch::TchError> {
@@ -183,12 +193,16 @@ impl Drop for Graph {
     }
 }
 
-/// Systems other than Linux have no CUDA or do not export libtorch's functions.
+/// Systems other than Linux have no CUDA, or other names of libtorch's functions.
 #[cfg(not(target_os = "linux"))]
 pub(super) struct Graph(std::convert::Infallible);
 
 #[cfg(not(target_os = "linux"))]
 impl Graph {
+    pub fn is_supported() -> bool {
+        false
+    }
+
     pub fn record<T>(_: usize, _: impl FnOnce() -> Result<T, tch::TchError>) -> Result<(Self, T), tch::TchError> {
         Err(tch::TchError::Torch("graphs can be recorded on Linux only".into()))
     }

@@ -173,7 +173,7 @@ impl Transformer {
             match device {
                 // the launches take the host longer than the GPU, so the GPU repeats those of one token; the first token prepares libtorch's
                 // libraries, which a recording cannot
-                Device::Cuda(gpu) if count > 2 => {
+                Device::Cuda(gpu) if count > 2 && Graph::is_supported() => {
                     step(true)?;
                     let (mut graph, ()) = Graph::record(gpu, || step(true))?;
                     (1..count).for_each(|_| graph.replay());

@@ -139,7 +139,7 @@ impl Worlds {
                 taken
             }
             // the first rollout prepares libtorch's libraries, which a recording cannot
-            (Device::Cuda(gpu), _) if self.last == Some(key) => {
+            (Device::Cuda(gpu), _) if self.last == Some(key) && Graph::is_supported() => {
                 let (mut graph, recorded) = Graph::record(gpu, || self.launch(policy, steps))?;
                 graph.replay();
                 let taken = recorded.views();
