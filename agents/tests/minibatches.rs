@@ -6,7 +6,8 @@ use common::texts::{completions, rollout, transformer};
 use common::{decisions, near};
 use gradus_agents::reference::KlPenalty;
 use gradus_agents::reinforce::ReinforceObjective;
-use gradus_agents::{Aggregation, Minibatches};
+use gradus_agents::returns::{self, Truncated};
+use gradus_agents::{Aggregation, Gae, Minibatches};
 use gradus_base::random::{Purpose, Stream};
 use gradus_nets::{Batch, Network, Policy, Sums};
 
@@ -145,4 +146,30 @@ fn drawn_minibatches_are_those_of_the_sorted_keys() {
             assert!(drawn.iter().all(|m| (m.weights.iter().map(|w| f64::from(*w)).sum::<f64>() - 1.0).abs() < 1e-3));
         }
     }
+}
+
+/// In a very large rollout all threads estimate advantages and their moments; the numbers are those of the formulas.
+#[test]
+fn large_rollouts_have_the_advantages_of_their_segments() {
+    let (n, length) = (140_000, 70);
+    let segments: Vec<_> = (0..n / length).map(|i| (i * length..(i + 1) * length, 0)).collect();
+    let rewards: Vec<f32> = (0..n).map(|i| (i as f32 * 0.37).sin()).collect();
+    let values: Vec<f32> = (0..n).map(|i| (i as f32 * 0.11).cos()).collect();
+    let rollout = decisions(&rewards, &segments);
+    let gae = Gae { gamma: 0.9, lambda: 0.8, truncated: Truncated::Bootstraps };
+    let (mut advantages, mut targets) = (Vec::new(), Vec::new());
+    gradus_base::threads::with(3, || gae.of_rollout(&rollout, &values, &mut advantages, &mut targets));
+    let mut expected = vec![0.0; n];
+    for segment in &rollout.segments {
+        let range = segment.range.clone();
+        let bootstrap = segment.bootstrap(&values);
+        returns::gae(&rewards[range.clone()], &values[range.clone()], bootstrap, 0.9, 0.8, &mut expected[range]);
+    }
+    assert_eq!(advantages, expected);
+    assert!(targets.iter().zip(&expected).zip(&values).all(|((target, advantage), value)| *target == advantage + value));
+
+    let some: Vec<u32> = (0..n as u32).rev().collect();
+    let (mean, std) = gradus_base::threads::with(3, || returns::standardisation_of(&expected, &some));
+    let (expected_mean, expected_std) = returns::standardisation(expected.iter().copied());
+    near(&[f64::from(mean), f64::from(std)], &[f64::from(expected_mean), f64::from(expected_std)], "moments");
 }

@@ -5,13 +5,10 @@ use gradus_nets::Policy;
 
 use crate::agent::UpdateContext;
 use crate::error::AgentError;
-use crate::parts::returns::{Truncated, explained_variance, gae};
+use crate::parts::returns::{SHARED_FROM, Truncated, explained_variance, gae};
 use crate::rollout::{End, Rollout, Segment};
 
-/// From this number of decisions on, all threads estimate the advantages.
-const SHARED_FROM: usize = 1 << 17;
-
-/// Number of parts into which the segments of a rollout are then cut.
+/// Number of parts into which the segments of a large rollout are cut, one for each thread at a time.
 const PARTS: usize = 64;
 
 /// The parameters of generalised advantage estimation (Schulman et al., arXiv 1506.02438).

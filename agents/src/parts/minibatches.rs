@@ -103,7 +103,7 @@ impl Minibatches {
         if !self.whole {
             let parts = self.order.chunks(size.max(1));
             return match self.order.len() {
-                _ if self.keys.is_some() => self.drawn(size),
+                _ if self.keys.is_some() => self.drawn(size.max(1)),
                 ..SORTED_FROM => parts.map(|part| self.minibatch(part.to_vec())).collect(),
                 _ => self.sorted(parts).into_iter().map(|part| self.minibatch(part)).collect(),
             };

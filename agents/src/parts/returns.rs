@@ -123,9 +123,9 @@ fn sum(numbers: &[f64], f: impl Fn(f64) -> f64) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|x| f(*x)).sum::<f64>()
 }
 
-/// From this number of numbers on, all threads compute a sum. Each thread sums whole blocks, so the sum does not depend on the number of
+/// From this number of numbers on, all threads compute a sum, and the advantages of a rollout. Each thread sums whole blocks, so the sum does not depend on the number of
 /// threads.
-const SHARED_FROM: usize = 1 << 17;
+pub(crate) const SHARED_FROM: usize = 1 << 17;
 
 /// Number of numbers in a block.
 const BLOCK: usize = 1 << 15;
