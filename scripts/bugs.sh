@@ -2,6 +2,8 @@
 # Checks the failure set: every planted bug and every wrong fix is refused, and every right form is accepted. With a folder, draws the figures
 # and writes separation.csv to it: trains each agent with its bug, and the right one, with twenty seeds, some half an hour on one core.
 #
+# PROGRAMS names the folder of what is built [default: a temporary folder].
+#
 #   scripts/bugs.sh
 #   scripts/bugs.sh results/bugs
 set -euo pipefail
@@ -10,6 +12,7 @@ root=$PWD
 cargo build --quiet
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+export CARGO_TARGET_DIR=${PROGRAMS:-$dir/target}
 
 # a student's folder, with all variants in the place of the agents that were opened
 "$root/target/debug/gradus" course new "$dir/eve" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the course as a student and a lecturer use it: `gradus course new`, templates, answers, hints, and the grades of submissions that are
-# right, wrong, or try what they must not.
+# right, wrong, or try what they must not. PROGRAMS names the folder of what is built [default: a temporary folder].
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -14,6 +14,7 @@ fail() {
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+export CARGO_TARGET_DIR=${PROGRAMS:-$dir/target}
 "$gradus" course new "$dir/ada" >"$dir/log" 2>&1 || { cat "$dir/log"; fail "expected a folder that builds"; }
 "$gradus" course new "$dir/ada" 2>/dev/null && fail "expected a folder that exists to be refused"
 cd "$dir/ada"

@@ -2,14 +2,14 @@
 # Checks Gradus as a dependency of other crates: the library builds without its default features and with each of them alone, it then needs
 # few other crates, and a program without the profile lines is told of them.
 #
-#   scripts/dependency.sh [FOLDER]      builds the programs in FOLDER (default: a temporary folder)
+#   scripts/dependency.sh      PROGRAMS names the folder of what is built [default: a temporary folder]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 CRATES=30
 source=$PWD
 temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
-target=$(realpath -m "${1:-$temporary/target}")
+target=$(realpath -m "${PROGRAMS:-$temporary/target}")
 
 for features in "" terminal figures gif ndarray tensorboard terminal,figures terminal,gif; do
   echo "dependency: the library with the features: ${features:-none}"

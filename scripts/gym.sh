@@ -43,6 +43,29 @@ cmp one/metrics.csv two/metrics.csv
 env -u GRADUS_PYTHON "$gradus" eval one --episodes 2 | grep -q '^evaluation: mean '
 no_orphans "after trainings"
 
+# one action, no time limit; episodes.csv has the seeds that `reset` got
+cat >one_action.py <<'END'
+import gymnasium, numpy
+
+class One(gymnasium.Env):
+    observation_space, action_space = gymnasium.spaces.Box(-1, 1, (1,)), gymnasium.spaces.Discrete(1)
+
+    def reset(self, *, seed=None, options=None):
+        self.t = 0
+        open("seeds", "a").write(f"{seed}\n")
+        return numpy.zeros(1, numpy.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        return numpy.zeros(1, numpy.float32), float(self.t), self.t == 9, False, {}
+
+gymnasium.register("One-v0", One)
+END
+said=$(PYTHONPATH=. "$gradus" train ppo gym:one_action/One-v0 --steps 2k --out only 2>&1)
+grep -q 'it has one action, so all policies are the same' <<<"$said" || fail "expected one action to be announced"
+grep -q 'it has no time limit' <<<"$said" || fail "expected that no time limit is announced"
+tail -n +2 only/episodes.csv | cut -d, -f3 | sort -u | grep -vxFf seeds && fail "expected seeds that reset got"
+
 # resumed with another version of the package
 sed -i 's/^gymnasium = .*/gymnasium = "1.0.0"/' one/gym.toml
 "$gradus" train --resume one --steps 30k 2>&1 | grep -q 'gymnasium: the run began with version 1.0.0, and goes on with 1.4.0'

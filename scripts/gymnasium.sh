@@ -4,7 +4,8 @@
 # For every seed and every line of results/gymnasium/presets.csv, trains as `gradus train AGENT ENVIRONMENT` does, on one thread, evaluates greedy episodes with the seed
 # 1, and adds a row to results/gymnasium/runs.csv, and rows to curves.csv. A row that is there is not made again, so the script can be stopped and continued; it stops by
 # itself before a run for which the seconds that are left do not suffice [default: 28800, of all rows]. Cheap lines get ten seeds, dear ones fewer: a line has a share of the
-# budget. At the end, and with `table` alone, it writes summary.csv, bridge-summary.csv and the tables of README.md. SEEDS is the most seeds of a line [default: 10]. GRADUS names the program and GRADUS_PYTHON the Python, which needs `gymnasium[box2d]` and `minigrid`.
+# budget. At the end, and with `table` alone, it writes summary.csv, bridge-summary.csv and the tables of README.md. SEEDS is the most seeds of a line [default: 10], and
+# ONLY a regular expression that its line of presets.csv matches [default: every line]. GRADUS names the program and GRADUS_PYTHON the Python, which needs `gymnasium[box2d]` and `minigrid`.
 set -euo pipefail
 TIMEFORMAT='%U %S'
 cd "$(dirname "$0")/../results/gymnasium"
@@ -44,7 +45,7 @@ with open("curves.csv", "a") as file:
         if own:
             file.write(f"{key},{part * steps // 20},{sum(own) / len(own):.4f}\n")
 END
-  done < <(tail -n +2 presets.csv)
+  done < <(tail -n +2 presets.csv | grep -E "${ONLY:-,}")
 done
 
 python3 - <<'END'

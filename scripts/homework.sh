@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Grades fifty submissions of homework 1: right ones in several forms, wrong ones of named kinds, and hostile ones. No mark may be wrong. Then
-# runs the autograder's files as Gradescope does. Takes some minutes.
+# runs the autograder's files as Gradescope does. Takes some minutes. PROGRAMS names the folder of what is built [default: a temporary folder].
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -8,6 +8,7 @@ cargo build --quiet
 gradus=$root/target/debug/gradus
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+export CARGO_TARGET_DIR=${PROGRAMS:-$dir/target}
 "$gradus" course new "$dir/class" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
 cd "$dir/class"
 answers=$root/course/answers/homework_1.rs

@@ -2,12 +2,12 @@
 # Builds examples/own_crate, which is not part of this workspace, and checks that every command works with its environment and its agent. Then
 # does the same with a crate that `gradus new` writes, and checks the presets of its folder.
 #
-#   scripts/own-crate.sh [FOLDER]      builds in FOLDER (default: a temporary folder)
+#   scripts/own-crate.sh      PROGRAMS names the folder of what is built [default: a temporary folder]
 set -euo pipefail
 cd "$(dirname "$0")/../examples/own_crate"
 temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
-target=$(realpath -m "${1:-$temporary/target}")
+target=$(realpath -m "${PROGRAMS:-$temporary/target}")
 comparison=$PWD/compare.toml
 repository=$(realpath ../..)
 

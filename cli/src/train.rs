@@ -8,7 +8,7 @@ use gradus::agents::ConfigError;
 use gradus::agents::registry as agents;
 use gradus::config::parse_steps;
 use gradus::config::spaces::about_defaults;
-use gradus::envs::{EnvError, gym, registry};
+use gradus::envs::{EnvError, Space, gym, registry};
 use gradus::numbers::{rate, short};
 use gradus::{Config, Error, Run, Show, program_name};
 
@@ -215,6 +215,9 @@ fn announce(arguments: &Train, run: &Run, was_finished: bool) {
         say(format!("stepped by {}", versions.join(", ")));
         if !known.left_out.is_empty() {
             say(format!("left out of the observations: {}", known.left_out.join(", ")));
+        }
+        if known.action_space == Space::Discrete(1) {
+            say("it has one action, so all policies are the same");
         }
         if known.max_episode_steps.is_none() {
             let end = if env.contains('?') { "&" } else { "?" };

@@ -401,7 +401,7 @@ impl VecEnv {
             self.transition.finished.push(Finished {
                 scores,
                 env,
-                seed: self.seeds[env],
+                seed: self.seed_of(env),
                 ending: self.transition.endings[env],
                 episode_return: self.returns[env],
                 length: self.lengths[env],
