@@ -73,7 +73,7 @@ impl<'a> Player<'a> {
                 let row = sides.map(|[low, high]| (stream.uniform(low.into(), high.into()) as f32).clamp(low, high)).collect();
                 Chosen { number: 0, row }
             }
-            Space::Text { .. } => Chosen { number: 0, row: Vec::new() }, // rejected by the check of spaces
+            Space::Image(_) | Space::Text { .. } => Chosen { number: 0, row: Vec::new() }, // rejected by the check of spaces
         }
     }
 

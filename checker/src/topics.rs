@@ -21,7 +21,9 @@ pub(super) fn spaces(make: &dyn Fn() -> Box<dyn Env>) -> Outcome {
     for (what, space) in [("observation space", env.observation_space()), ("action space", env.action_space())] {
         space.check(what)?;
         let is_action = what.starts_with("action");
-        unless(!is_action || !matches!(space, Space::Text { .. }), || format!("{what}: expected a discrete space or a box, got {space}"))?;
+        unless(!is_action || !matches!(space, Space::Image(_) | Space::Text { .. }), || {
+            format!("{what}: expected a discrete space or a box, got {space}")
+        })?;
         unless(is_action || !matches!(space, Space::MultiDiscrete(_)), || format!("{what}: expected numbers or one number, got {space}"))?;
         if let Space::Discrete(n) = space {
             let most = 1 << f32::MANTISSA_DIGITS; // observations are f32
@@ -48,6 +50,11 @@ fn fits(space: &Space, row: &[f32]) -> Result<(), String> {
             Space::Box { low, high } => {
                 let inside = (low[i]..=high[i]).contains(x);
                 unless(inside, || format!("observation[{i}]: expected {:?} to {:?}, got {x:?}", low[i], high[i]))?;
+            }
+            Space::Image(image) => {
+                let most = image.largest;
+                let expected = || format!("observation[{i}]: expected a whole number from 0 to {most}, got {x:?}");
+                unless(whole_below(*x, f32::from(most) + 1.0), expected)?;
             }
             Space::Text { context, .. } if i == 0 => {
                 let is_length = whole_below(*x, *context as f32 + 1.0);
@@ -215,7 +222,7 @@ fn extremes(space: &Space) -> Vec<Chosen> {
             let row = |corner: u32| sides.iter().enumerate().map(|(i, side)| side[(corner >> (i % 8)) as usize & 1]).collect();
             (0..corners).map(|corner| Chosen { number: 0, row: row(corner) }).collect()
         }
-        Space::Text { .. } => Vec::new(), // rejected by the check of spaces
+        Space::Image(_) | Space::Text { .. } => Vec::new(), // rejected by the check of spaces
     }
 }
 

@@ -64,7 +64,7 @@ pub use episode::{Autoreset, Ending, Finished, Outcome, Starts, Transition};
 pub use error::EnvError;
 pub use scene::{Ink, Picture, Scene, Shape};
 pub use single::{SingleEnv, make};
-pub use space::{Space, choices};
+pub use space::{Image, Space, choices};
 pub use vector::{UNWRITTEN, VecEnv, unwritten};
 pub use wrappers::TimeLimit;
 

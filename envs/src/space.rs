@@ -18,6 +18,8 @@ pub enum Space {
         /// Upper bounds.
         high: Vec<f32>,
     },
+    /// Pictures. Observations only.
+    Image(Image),
     /// Texts of at most `context` tokens, each from 0 to `vocabulary` - 1. An observation holds the number of tokens, then the tokens, then
     /// zeros. [`text::tokens`](crate::text::tokens) returns the tokens of an observation.
     Text {
@@ -28,13 +30,59 @@ pub enum Space {
     },
 }
 
+/// The shape of a picture, or of several that were taken one after another: `frames` x `height` x `width` x `channels` whole numbers from 0
+/// to `largest`, in this order. Networks read them divided by `largest`, with frames x channels planes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Number of pictures; the last one is the newest.
+    pub frames: usize,
+    /// Rows of pixels.
+    pub height: usize,
+    /// Pixels of a row.
+    pub width: usize,
+    /// Numbers of a pixel.
+    pub channels: usize,
+    /// The largest number: 255, or 1 for planes of things that are there or not.
+    pub largest: u8,
+}
+
+impl Image {
+    /// Numbers in all.
+    pub fn len(&self) -> usize {
+        self.frames * self.frame_len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Numbers of one frame.
+    pub fn frame_len(&self) -> usize {
+        self.height * self.width * self.channels
+    }
+
+    /// Numbers of a pixel, of all frames.
+    pub fn planes(&self) -> usize {
+        self.frames * self.channels
+    }
+}
+
+impl std::fmt::Display for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Image { frames, height, width, channels, largest } = self;
+        write!(f, "Image({frames} x {height} x {width} x {channels}, 0 to {largest})")
+    }
+}
+
 impl Space {
-    /// Length of the row of numbers that holds an observation or action: the dimensions of a box, 1 for a discrete space, `context` + 1 for
-    /// texts.
+    /// Length of the row of numbers that holds an observation or action: the dimensions of a box, 1 for a discrete space, the numbers of an
+    /// image, `context` + 1 for texts.
     pub fn width(&self) -> usize {
         match self {
             Space::Discrete(_) | Space::MultiDiscrete(_) => 1,
             Space::Box { low, .. } => low.len(),
+            Space::Image(image) => image.len(),
             Space::Text { context, .. } => context + 1,
         }
     }
@@ -44,7 +92,7 @@ impl Space {
         match self {
             Space::Discrete(n) => std::slice::from_ref(n),
             Space::MultiDiscrete(sizes) => sizes,
-            Space::Box { .. } | Space::Text { .. } => &[],
+            Space::Box { .. } | Space::Image(_) | Space::Text { .. } => &[],
         }
     }
 
@@ -89,6 +137,12 @@ impl Space {
                     let ordered = low <= high && *low < f32::INFINITY && *high > f32::NEG_INFINITY;
                     unless(ordered, &|| format!(", dimension {i}: expected low <= high, got low {low:?} and high {high:?}"))
                 })
+            }
+            Space::Image(Image { frames, height, width, channels, largest }) => {
+                let sizes = [frames, height, width, channels];
+                let numbers = sizes.iter().try_fold(1_usize, |product, size| product.checked_mul(**size)).unwrap_or(usize::MAX);
+                let fits = (1..=1 << 24).contains(&numbers) && *largest > 0;
+                unless(fits, &|| format!(": expected 1 to 2^24 numbers from 0 to 1 or more, got {self}"))
             }
             Space::Text { vocabulary, context } => {
                 let most = 1 << f32::MANTISSA_DIGITS; // observations are f32
@@ -136,6 +190,7 @@ impl std::fmt::Display for Space {
             Space::Discrete(n) => write!(f, "Discrete({n}), that is 0 to {}", n - 1),
             Space::MultiDiscrete(sizes) => write!(f, "MultiDiscrete({sizes:?})"),
             Space::Box { low, high } => write!(f, "Box({} dimensions, low {low:?}, high {high:?})", low.len()),
+            Space::Image(image) => image.fmt(f),
             Space::Text { vocabulary, context } => write!(f, "Text(at most {context} tokens, vocabulary {vocabulary})"),
         }
     }

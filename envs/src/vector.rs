@@ -43,6 +43,8 @@ pub struct VecEnv {
     score_names: Vec<String>,
     episodes: Vec<u64>,
     seeds: Vec<u64>,
+    /// The bits of a seed that the environments get.
+    seed_bits: u64,
     returns: Vec<f64>,
     lengths: Vec<u32>,
     /// Whether the environments are taking a step that `lengths` does not count yet.
@@ -102,6 +104,7 @@ impl VecEnv {
             score_names,
             episodes: vec![0; n],
             seeds: vec![0; n],
+            seed_bits: if gym::is_gym(world) { gym::SEED_BITS } else { u64::MAX },
             returns: vec![0.0; n],
             lengths: vec![0; n],
             is_stepping: false,
@@ -162,7 +165,7 @@ impl VecEnv {
 
     /// The seed of the episode of `env` as its environment got it, for messages.
     fn seed_of(&self, env: usize) -> u64 {
-        if gym::is_gym(&self.world) { gym::of_31_bits(self.seeds[env]) } else { self.seeds[env] }
+        self.seeds[env] & self.seed_bits
     }
 
     /// Number of environments.

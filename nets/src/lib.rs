@@ -56,6 +56,7 @@ mod texts;
 #[cfg(feature = "tch")]
 pub mod torch;
 mod transformer;
+mod trunk;
 mod wrapped;
 
 pub use gradus_base::{Settings, Visit, math, range, settings, tensors, threads};
@@ -75,6 +76,7 @@ pub use squashed::LogStdBounds;
 pub use store::{ActionRows, Observations, Store};
 pub use texts::{Prefix, Texts};
 pub use transformer::{Critic, FeedForward, Positions, TransformerConfig};
+pub use trunk::Trunk;
 pub use wrapped::{Listener, Wrapped};
 
 /// Whether this crate, which has the hot loops of training, is built without debug assertions. Cargo ignores our profiles in another workspace, where

@@ -1,10 +1,11 @@
 //! Configuration of multilayer perceptrons.
 
 use crate::choices::Choices;
-use crate::{ActionScale, QActor, QActorHead, QHead};
+use crate::trunk::{Part, Window};
+use crate::{ActionScale, QActor, QActorHead, QHead, Trunk};
 use gradus_base::range::{OutOfRange, from};
 use gradus_base::{Settings, settings};
-use gradus_envs::Space;
+use gradus_envs::{Image, Space};
 use serde::{Deserialize, Serialize};
 
 /// The activation function of the hidden layers.
@@ -22,6 +23,10 @@ settings! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct NetworkConfig {
+        /// The convolutional layers through which images are seen, which actor and critic share: none, nature, impala-small, arcade, or a
+        /// list such as 32x8/4,64x4/2,64x3; the hidden layers follow.
+        #[serde(default)]
+        pub trunk: Trunk = Trunk::none(),
         /// Widths of the hidden layers, in order; may be empty.
         pub hidden: Vec<usize> = vec![64, 64],
         /// Activation function of the hidden layers: tanh or relu.
@@ -51,6 +56,19 @@ pub enum NetworkError {
     /// Too many weights between the observations and the actions.
     #[error("network.hidden: expected at most 2^28 weights in the actor, got {0}")]
     Size(usize),
+    /// Convolutional layers of observations that are no images.
+    #[error("network.trunk: expected none, because observations are no images, got {0}")]
+    NoImage(Trunk),
+    /// A window of a convolutional layer that is larger than the image.
+    #[error("network.trunk: expected windows that fit into the image, got {layer} for {height} x {width} pixels")]
+    Window {
+        /// The layer.
+        layer: String,
+        /// Rows of pixels that it reads.
+        height: usize,
+        /// Pixels of a row.
+        width: usize,
+    },
     /// A setting whose number is out of range.
     #[error(transparent)]
     Range(OutOfRange),
@@ -72,6 +90,9 @@ pub enum NetworkError {
     /// Actions that are not a box with finite bounds.
     #[error("an actor of scaled actions needs a box with finite bounds, got {0}")]
     NotBounded(String),
+    /// gSDE whose noise depends on pixels.
+    #[error("network.hidden: expected a layer after those of network.trunk, because network.gsde is true, got none")]
+    GsdeOfPixels,
     /// gSDE with discrete actions.
     #[error("network.gsde: expected a box of actions, got {0}")]
     Gsde(String),
@@ -102,6 +123,15 @@ pub enum NetworkError {
     Observations(String),
 }
 
+/// What a network reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Input {
+    /// Numbers of an observation.
+    pub width: usize,
+    /// The image that it is, if it is one.
+    pub image: Option<Image>,
+}
+
 /// The actor's action space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Actions {
@@ -112,26 +142,27 @@ pub(crate) enum Actions {
 }
 
 impl NetworkConfig {
-    /// Returns the observations' width and the actor's action space, or why the network cannot be built.
-    pub(crate) fn check(&self, observations: &Space, actions: &Space) -> Result<(usize, Actions), NetworkError> {
+    /// Returns what the network reads and the actor's action space, or why the network cannot be built.
+    pub(crate) fn check(&self, observations: &Space, actions: &Space) -> Result<(Input, Actions), NetworkError> {
         let outputs = if actions.sizes().is_empty() { actions.width() } else { actions.mask_width() };
-        let width = self.check_layers(observations, outputs)?;
+        let input = self.check_layers(observations, outputs)?;
         if self.layer_norm {
             return Err(NetworkError::LayerNorm);
         }
         self.check_ranges("network").map_err(NetworkError::Range)?;
         match actions {
+            Space::Box { .. } if self.gsde && !self.trunk.is_none() && self.hidden.is_empty() => Err(NetworkError::GsdeOfPixels),
             Space::Discrete(_) | Space::MultiDiscrete(_) if self.gsde => Err(NetworkError::Gsde(actions.to_string())),
             Space::Discrete(_) | Space::MultiDiscrete(_) if actions.check("").is_ok() => {
-                Ok((width, Actions::Discrete(Choices::of(actions.sizes()))))
+                Ok((input, Actions::Discrete(Choices::of(actions.sizes()))))
             }
-            Space::Box { low, .. } if !low.is_empty() => Ok((width, Actions::Continuous(low.len()))),
+            Space::Box { low, .. } if !low.is_empty() => Ok((input, Actions::Continuous(low.len()))),
             _ => Err(NetworkError::Actions(actions.to_string())),
         }
     }
 
-    /// Returns the observations' width and the number of actions, or why a network of action values cannot be built.
-    pub(crate) fn check_q(&self, head: QHead, observations: &Space, actions: &Space) -> Result<(usize, usize), NetworkError> {
+    /// Returns what the network reads and the number of actions, or why a network of action values cannot be built.
+    pub(crate) fn check_q(&self, head: QHead, observations: &Space, actions: &Space) -> Result<(Input, usize), NetworkError> {
         let n = match actions {
             Space::Discrete(n) if *n > 0 => *n as usize,
             _ => return Err(NetworkError::NotDiscrete(actions.to_string())),
@@ -150,6 +181,9 @@ impl NetworkConfig {
         actions: &Space,
     ) -> Result<(usize, ActionScale), NetworkError> {
         let scale = ActionScale::of(actions).ok_or_else(|| NetworkError::NotBounded(actions.to_string()))?;
+        if let Space::Image(_) = observations {
+            return Err(NetworkError::Observations(observations.to_string()));
+        }
         if self.shared {
             return Err(NetworkError::SharedCritics);
         }
@@ -157,23 +191,60 @@ impl NetworkConfig {
             return Err(NetworkError::DeterministicGsde);
         }
         self.check_ranges("network").map_err(NetworkError::Range)?;
-        Ok((self.check_layers(observations, 2 * scale.width())?, scale))
+        Ok((self.check_layers(observations, 2 * scale.width())?.width, scale))
     }
 
-    /// Checks the layers of a network with this many outputs. Returns the observations' width.
-    fn check_layers(&self, observations: &Space, outputs: usize) -> Result<usize, NetworkError> {
+    /// Checks the layers of a network with this many outputs. Returns what it reads.
+    fn check_layers(&self, observations: &Space, outputs: usize) -> Result<Input, NetworkError> {
         if let Some(width) = self.hidden.iter().find(|width| !(1..=65_536).contains(*width)) {
             return Err(NetworkError::Width(*width));
         }
-        let widths = [&[observations.width()], &self.hidden[..], &[outputs]].concat();
-        let weights = widths.windows(2).fold(0_usize, |sum, pair| sum.saturating_add(pair[0].saturating_mul(pair[1])));
+        let (features, convolutional) = match observations {
+            Space::Image(image) => self.trunk.seen(*image)?,
+            _ if !self.trunk.is_none() => return Err(NetworkError::NoImage(self.trunk.clone())),
+            _ => (observations.width(), 0),
+        };
+        let widths = [&[features], &self.hidden[..], &[outputs]].concat();
+        let weights = widths.windows(2).fold(convolutional, |sum, pair| sum.saturating_add(pair[0].saturating_mul(pair[1])));
         if weights > 1 << 28 {
             return Err(NetworkError::Size(weights));
         }
         match observations {
-            Space::Box { low, .. } if !low.is_empty() => Ok(low.len()),
+            Space::Box { low, .. } if !low.is_empty() => Ok(Input { width: low.len(), image: None }),
+            Space::Image(image) => Ok(Input { width: image.len(), image: Some(*image) }),
             _ => Err(NetworkError::Observations(observations.to_string())),
         }
+    }
+}
+
+impl Trunk {
+    /// Returns the numbers that the hidden layers read, and the weights of the convolutional layers, or which of them does not fit.
+    fn seen(&self, image: Image) -> Result<(usize, usize), NetworkError> {
+        let Image { mut height, mut width, .. } = image;
+        let (mut channels, mut weights) = (image.planes(), 0_usize);
+        let mut look = |part: &Part, window: Window, channels: usize| {
+            let error = || NetworkError::Window { layer: part.to_string(), height, width };
+            let most = usize::from(u16::MAX);
+            let rows = window.outputs(height).filter(|rows| *rows <= most).ok_or_else(error)?;
+            let columns = window.outputs(width).filter(|columns| *columns <= most).ok_or_else(error)?;
+            (height, width) = (rows, columns);
+            Ok::<usize, NetworkError>(channels * window.size * window.size)
+        };
+        for part in self.parts() {
+            match *part {
+                Part::Pool { window } => drop(look(part, window, 0)?),
+                Part::Convolution { filters, window } => {
+                    weights = weights.saturating_add(look(part, window, channels)? * filters);
+                    channels = filters;
+                }
+                Part::Section { filters } => {
+                    look(part, Window::HALF, 0)?;
+                    weights = weights.saturating_add(9 * filters * (channels + 4 * filters));
+                    channels = filters;
+                }
+            }
+        }
+        Ok((height * width * channels, weights))
     }
 }
 
@@ -185,11 +256,12 @@ mod tests {
     fn spaces_that_do_not_fit_are_named_in_one_line() {
         let config = NetworkConfig::default();
         let numbers = |n: usize| Space::Box { low: vec![-1.0; n], high: vec![1.0; n] };
+        let three = Input { width: 3, image: None };
         let message = |config: &NetworkConfig, observations: &Space, actions: &Space| {
             config.check(observations, actions).map_err(|error| error.to_string())
         };
-        assert_eq!(message(&config, &numbers(3), &Space::Discrete(2)), Ok((3, Actions::Discrete(Choices::of(&[2])))));
-        assert_eq!(message(&config, &numbers(3), &numbers(1)), Ok((3, Actions::Continuous(1))));
+        assert_eq!(message(&config, &numbers(3), &Space::Discrete(2)), Ok((three, Actions::Discrete(Choices::of(&[2])))));
+        assert_eq!(message(&config, &numbers(3), &numbers(1)), Ok((three, Actions::Continuous(1))));
         let gsde = NetworkConfig { gsde: true, ..config.clone() };
         let wide = NetworkConfig { log_std_init: f32::NAN, ..config.clone() };
         let table = [

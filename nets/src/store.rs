@@ -29,7 +29,7 @@ impl ActionRows {
         match space {
             Space::Discrete(_) | Space::MultiDiscrete(_) => ActionRows::Discrete(Vec::new()),
             Space::Box { low, .. } => ActionRows::Continuous { rows: Vec::new(), width: low.len() },
-            Space::Text { .. } => panic!("actions: expected a discrete space or a box, got {space}"),
+            Space::Image(_) | Space::Text { .. } => panic!("actions: expected a discrete space or a box, got {space}"),
         }
     }
 
@@ -139,6 +139,13 @@ pub enum Observations {
         /// Numbers per row.
         width: usize,
     },
+    /// Rows of whole numbers from 0 to 255: images.
+    Bytes {
+        /// The rows, concatenated.
+        rows: Vec<u8>,
+        /// Numbers per row.
+        width: usize,
+    },
     /// Prefixes of texts.
     Texts(Texts),
     /// Rows stored only on the device that computed them. Only a policy on that device can read them.
@@ -157,6 +164,7 @@ impl Observations {
     pub fn empty(space: &Space) -> Self {
         match space {
             Space::Text { context, .. } => Observations::Texts(Texts::new(*context)),
+            Space::Image(image) => Observations::Bytes { rows: Vec::new(), width: image.len() },
             space => Observations::Rows { rows: Vec::new(), width: space.width() },
         }
     }
@@ -165,6 +173,7 @@ impl Observations {
     pub fn len(&self) -> usize {
         match self {
             Observations::Rows { rows, width } => rows.len() / width,
+            Observations::Bytes { rows, width } => rows.len() / width,
             Observations::Texts(texts) => texts.prefixes().len(),
             Observations::TextsOnDevice(prefixes) => prefixes.len(),
             Observations::OnDevice { rows, .. } => *rows,
@@ -184,6 +193,7 @@ impl Observations {
     pub fn push(&mut self, row: &[f32]) {
         match self {
             Observations::Rows { rows, .. } => rows.extend_from_slice(row),
+            Observations::Bytes { rows, .. } => rows.extend(row.iter().map(|number| *number as u8)),
             Observations::Texts(texts) => texts.push(gradus_envs::text::tokens(row)),
             _ => panic!("observations: expected rows of numbers or texts, got {}", self.kind()),
         }
@@ -196,6 +206,7 @@ impl Observations {
     pub fn extend(&mut self, other: &Observations) {
         match (self, other) {
             (Observations::Rows { rows, width }, Observations::Rows { rows: more, width: same }) if *width == *same => rows.extend(more),
+            (Observations::Bytes { rows, width }, Observations::Bytes { rows: more, width: same }) if *width == *same => rows.extend(more),
             (Observations::Texts(texts), Observations::Texts(more)) => texts.extend(more),
             (own, other) => panic!("observations: expected {}, got {}", own.kind(), other.kind()),
         }
@@ -212,6 +223,7 @@ impl Observations {
     pub fn clear(&mut self) {
         match self {
             Observations::Rows { rows, .. } => rows.clear(),
+            Observations::Bytes { rows, .. } => rows.clear(),
             Observations::Texts(texts) => *texts = Texts::new(texts.context()),
             Observations::OnDevice { rows, .. } => *rows = 0,
             Observations::TextsOnDevice(prefixes) => prefixes.clear(),
@@ -221,6 +233,7 @@ impl Observations {
     fn kind(&self) -> &'static str {
         match self {
             Observations::Rows { .. } => "rows of numbers",
+            Observations::Bytes { .. } => "images",
             Observations::Texts(_) => "texts",
             Observations::OnDevice { .. } => "rows on a device",
             Observations::TextsOnDevice(_) => "texts on a device",
@@ -300,9 +313,10 @@ impl Store {
         let (n, more) = (self.actions.len(), other.actions.len());
         match (&mut self.observations, &other.observations) {
             (Observations::Rows { rows, width }, Observations::Rows { rows: new, width: same }) if *width == *same => {
-                let (decisions, ends) = new.split_at(more * *width);
-                rows.splice(n * *width..n * *width, decisions.iter().copied());
-                rows.extend_from_slice(ends);
+                insert(rows, n * *width, new.split_at(more * *width));
+            }
+            (Observations::Bytes { rows, width }, Observations::Bytes { rows: new, width: same }) if *width == *same => {
+                insert(rows, n * *width, new.split_at(more * *width));
             }
             (Observations::Texts(texts), Observations::Texts(new)) => texts.insert(n, new, more),
             (own @ (Observations::OnDevice { .. } | Observations::TextsOnDevice(_)), _) => {
@@ -380,7 +394,7 @@ impl Store {
     /// Numbers per observation; 0 for texts.
     pub fn width(&self) -> usize {
         match &self.observations {
-            Observations::Rows { width, .. } | Observations::OnDevice { width, .. } => *width,
+            Observations::Rows { width, .. } | Observations::Bytes { width, .. } | Observations::OnDevice { width, .. } => *width,
             Observations::Texts(_) | Observations::TextsOnDevice(_) => 0,
         }
     }
@@ -393,11 +407,14 @@ impl Store {
     /// Observation number `row`.
     ///
     /// # Panics
-    /// If the observations are texts, or on a device.
+    /// If the observations are images or texts, or on a device.
     #[inline]
     pub fn observation(&self, row: usize) -> &[f32] {
         let width = self.width();
-        &self.all_observations()[row * width..(row + 1) * width]
+        match &self.observations {
+            Observations::Rows { rows, .. } => &rows[row * width..(row + 1) * width],
+            other => panic!("observations: expected rows of numbers, got {}", other.kind()),
+        }
     }
 
     /// All observations, one after the other.
@@ -405,10 +422,44 @@ impl Store {
     /// # Panics
     /// If the observations are texts, or on a device.
     #[inline]
-    pub(crate) fn all_observations(&self) -> &[f32] {
+    pub(crate) fn numbers(&self) -> Numbers<'_> {
         match &self.observations {
-            Observations::Rows { rows, .. } => rows,
+            Observations::Rows { rows, .. } => Numbers::F32(rows),
+            Observations::Bytes { rows, .. } => Numbers::U8(rows),
             other => panic!("observations: expected rows of numbers, got {}", other.kind()),
         }
     }
+}
+
+/// Rows of numbers, one after the other.
+#[derive(Clone, Copy)]
+pub(crate) enum Numbers<'a> {
+    /// As environments write them.
+    F32(&'a [f32]),
+    /// Of images.
+    U8(&'a [u8]),
+}
+
+impl<'a> Numbers<'a> {
+    /// How many numbers they are.
+    pub fn len(self) -> usize {
+        match self {
+            Numbers::F32(numbers) => numbers.len(),
+            Numbers::U8(numbers) => numbers.len(),
+        }
+    }
+
+    /// Some of them.
+    pub fn part(self, range: std::ops::Range<usize>) -> Numbers<'a> {
+        match self {
+            Numbers::F32(numbers) => Numbers::F32(&numbers[range]),
+            Numbers::U8(numbers) => Numbers::U8(&numbers[range]),
+        }
+    }
+}
+
+/// Inserts the first of two parts at position `at`, and appends the second.
+fn insert<T: Copy>(rows: &mut Vec<T>, at: usize, (first, second): (&[T], &[T])) {
+    rows.splice(at..at, first.iter().copied());
+    rows.extend_from_slice(second);
 }

@@ -136,7 +136,7 @@ impl Actor for UniformActor<'_> {
                 *actions = ActionRows::Continuous { rows, width: low.len() };
                 log_probs.fill(0.0);
             }
-            Space::Text { .. } => unreachable!("a text task has an untrained network"),
+            Space::Image(_) | Space::Text { .. } => unreachable!("actions are neither images nor texts"),
             space @ (Space::Discrete(_) | Space::MultiDiscrete(_)) => {
                 let n = space.mask_width();
                 let mut chosen = Vec::with_capacity(streams.len());

@@ -39,7 +39,7 @@ impl Record {
         match known.action_space {
             Space::MultiDiscrete(sizes) => choices = sizes,
             Space::Box { low: lowest, high: highest } => (low, high) = (lowest, highest),
-            Space::Discrete(_) | Space::Text { .. } => {}
+            Space::Discrete(_) | Space::Image(_) | Space::Text { .. } => {}
         }
         Ok(Self { executable: known.executable, choices, low, high, versions: known.versions.into_iter().collect(), later: Vec::new() })
     }

@@ -8,7 +8,7 @@ use gradus_base::panics;
 
 use super::frame::Frame;
 use super::worker::{Failure, HINT, Offsets, Worker};
-use super::{DRAWS_NOTHING, World, of_31_bits};
+use super::{DRAWS_NOTHING, SEED_BITS, World};
 use crate::{Action, Actions, Batch, Ending, Env, EnvError, Picture, Scene, Space, Step, choices};
 
 /// A started worker with its environments.
@@ -105,7 +105,7 @@ impl GymBatch {
         let (mut marks, mut all) = (vec![0; n], vec![0; 8 * n]);
         for (env, seed) in envs.iter().zip(seeds) {
             marks[*env] = 1;
-            all[8 * env..8 * env + 8].copy_from_slice(&of_31_bits(*seed).to_le_bytes());
+            all[8 * env..8 * env + 8].copy_from_slice(&(*seed & SEED_BITS).to_le_bytes());
         }
         let written = frame.write(&marks, offsets.marks).and_then(|()| frame.write(&all, offsets.seeds));
         written.map_err(|error| broken(format!("cannot write the shared file: {error}")))?;
@@ -141,7 +141,7 @@ impl GymBatch {
 
     /// Writes the announced seeds, after some of them have changed.
     fn write_announced(&mut self) {
-        let seeds: Vec<u8> = self.announced.iter().flat_map(|seed| of_31_bits(seed.unwrap_or_default()).to_le_bytes()).collect();
+        let seeds: Vec<u8> = self.announced.iter().flat_map(|seed| (seed.unwrap_or_default() & SEED_BITS).to_le_bytes()).collect();
         if let Some(Running { frame, offsets, .. }) = &self.running {
             _ = frame.write(&seeds, offsets.seeds);
         }

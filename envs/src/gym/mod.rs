@@ -137,10 +137,8 @@ pub fn describe(name: &str) -> Result<Description, EnvError> {
     Ok(world(name)?.description.clone())
 }
 
-/// The seed that `reset(seed=...)` gets: NumPy takes seeds of any size, and environments expect numbers of 31 bits.
-pub(crate) fn of_31_bits(seed: u64) -> u64 {
-    seed % (1 << 31)
-}
+/// The bits of a seed that `reset(seed=...)` gets: NumPy takes seeds of any size, and environments expect numbers of 31 bits.
+pub(crate) const SEED_BITS: u64 = (1 << 31) - 1;
 
 /// Whether `name` is that of an environment of Gymnasium.
 pub fn is_gym(name: &str) -> bool {

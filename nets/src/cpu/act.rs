@@ -14,6 +14,7 @@ use super::perceptron::Observed;
 use super::weights::Weights;
 use super::workspace::{TILE, Workspace};
 use crate::policy::restore;
+use crate::store::Numbers;
 use crate::{ActionRows, Actor, ActorState, Choice, Store};
 use gradus_base::math::exp_inline;
 use gradus_base::simd::{Kernel, Simd, dispatch};
@@ -36,8 +37,8 @@ impl Kernel for Values<'_> {
         let Self { layout, parameters, store, first, workspace: w, values } = self;
         for (tile, values) in values.chunks_mut(TILE).enumerate() {
             let begin = first + tile * TILE;
-            let observations = &store.all_observations()[begin * layout.width()..(begin + values.len()) * layout.width()];
-            w.tile.read(layout.width(), Observed::Block(observations));
+            let observations = store.numbers().part(begin * layout.width()..(begin + values.len()) * layout.width());
+            w.tile.read(&layout.perceptron, Observed::Block(observations));
             forward(simd, layout, parameters, Subnet::Critic, w);
             let heads = w.tile.outputs(layout.critic_head()).chunks_exact(padded(1));
             values.iter_mut().zip(heads).for_each(|(value, head)| *value = head[0]);
@@ -80,7 +81,7 @@ impl Kernel for Describe<'_> {
         for begin in (first..end).step_by(TILE) {
             let indices: [u32; TILE] = std::array::from_fn(|row| (begin + row) as u32);
             let decisions = Decisions { store, indices: &indices[..TILE.min(end - begin)], old: None, reference: None };
-            let rows = w.tile.read(layout.width(), decisions.observations());
+            let rows = w.tile.read(&layout.perceptron, decisions.observations());
             forward(simd, layout, parameters, Subnet::Actor, w);
             head.read(rows, decisions.masks(layout.actions), w);
             for row in 0..rows {
@@ -123,7 +124,7 @@ impl Kernel for Act<'_, '_> {
         }
         for (tile, (block, log_probs)) in observations.chunks(TILE * layout.width()).zip(log_probs.chunks_mut(TILE)).enumerate() {
             let first = tile * TILE;
-            let rows = w.tile.read(layout.width(), Observed::Block(block));
+            let rows = w.tile.read(&layout.perceptron, Observed::Block(Numbers::F32(block)));
             forward(simd, layout, parameters, Subnet::Actor, w);
             let mask = masks.map(|masks| move |row: usize| &masks[(first + row) * n..(first + row + 1) * n]);
             if let (ActionRows::Discrete(actions), Choice::Sample(streams), true) = (&mut *actions, &mut choice, layout.is_narrow()) {

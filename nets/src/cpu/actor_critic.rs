@@ -14,7 +14,7 @@ use super::perceptron::{Dense, Tile};
 use super::weights::{Named, Visit, Weights, behaviour_by_weights, network_by_weights, reduce};
 use super::workspace::{Lane, TILE, Workspace};
 use crate::cpu::footprint::Footprint;
-use crate::network::Actions;
+use crate::network::{Actions, Input};
 use crate::{ActionRows, Actor, Batch, Behaviour, Inspection, NetworkConfig, NetworkError, Objective, Policy, PolicyOutput, Store, Sums};
 use gradus_base::math::exp;
 use gradus_base::simd::{Level, dispatch};
@@ -54,8 +54,8 @@ impl ActorCritic {
     ///
     /// The head is categorical for discrete actions and Gaussian for a box.
     pub fn new(config: &NetworkConfig, observations: &Space, actions: &Space, seed: u64) -> Result<Self, NetworkError> {
-        let (width, actions) = config.check(observations, actions)?;
-        let layout = Layout::new(config, width, actions);
+        let (input, actions) = config.check(observations, actions)?;
+        let layout = Layout::new(config, input, actions);
         let mut parameters = Aligned::zeros(layout.parameters());
         let mut stream = Stream::new(seed, Purpose::Initialisation, 0);
         let gain = |dense: &Dense| match dense.layer.weights {
@@ -81,8 +81,8 @@ impl ActorCritic {
     }
 
     /// Returns the memory of a network for these observations and actions; see [`NetworkConfig::footprint`].
-    pub(crate) fn footprint(config: &NetworkConfig, width: usize, actions: Actions) -> Footprint {
-        let layout = Layout::new(config, width, actions);
+    pub(crate) fn footprint(config: &NetworkConfig, input: Input, actions: Actions) -> Footprint {
+        let layout = Layout::new(config, input, actions);
         let bytes = |numbers: usize| 4.0 * numbers as f64;
         Footprint {
             parameters: bytes(layout.parameters()),

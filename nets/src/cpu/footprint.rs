@@ -35,14 +35,14 @@ impl Footprint {
 impl NetworkConfig {
     /// Returns the memory of this network for these spaces, or why it cannot be built.
     pub fn footprint(&self, observations: &Space, actions: &Space) -> Result<Footprint, NetworkError> {
-        let (width, actions) = self.check(observations, actions)?;
-        Ok(ActorCritic::footprint(self, width, actions))
+        let (input, actions) = self.check(observations, actions)?;
+        Ok(ActorCritic::footprint(self, input, actions))
     }
 
     /// Returns the memory of a network of action values for these spaces, or why it cannot be built.
     pub fn q_footprint(&self, head: QHead, observations: &Space, actions: &Space) -> Result<Footprint, NetworkError> {
-        let (width, actions) = self.check_q(head, observations, actions)?;
-        Ok(QNetwork::footprint(self, head, width, actions))
+        let (input, actions) = self.check_q(head, observations, actions)?;
+        Ok(QNetwork::footprint(self, head, input, actions))
     }
 
     /// Returns the memory of a network of continuous actions for these spaces, or why it cannot be built.

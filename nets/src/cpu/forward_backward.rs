@@ -94,7 +94,7 @@ impl Kernel for AskTile<'_> {
         let Self { question, subnet, tile, w } = self;
         let layout = question.layout;
         let decisions = question.decisions(tile);
-        let rows = w.tile.read(layout.width(), decisions.observations());
+        let rows = w.tile.read(&layout.perceptron, decisions.observations());
         forward(simd, layout, question.parameters, subnet, w);
         if subnet != Subnet::Critic {
             let head = question.head(simd);
@@ -134,9 +134,11 @@ fn backward_shared<S: Simd>(
     start: Start<'_>,
 ) {
     let last = layout.trunk.end - 1;
-    let n = w.tile.rows() * layout.perceptron.layers[last].stride();
-    let (h, delta) = w.tile.outputs_and_derivatives(last);
-    Finish::Derivative(layout.perceptron.activation, h).apply::<S>(&mut delta[..n], 0, (n, n));
+    let n = w.tile.rows() * layout.perceptron.layers[last].row();
+    if layout.perceptron.layers[last].is_hidden {
+        let (h, delta) = w.tile.outputs_and_derivatives(last);
+        Finish::Derivative(layout.perceptron.activation, h).apply::<S>(&mut delta[..n], 0, (n, n));
+    }
     backward(simd, (layout, parameters), &layout.trunk, transposed, w, gradient, start);
 }
 
@@ -329,7 +331,7 @@ impl Kernel for Fisher<'_> {
         for tile in tiles {
             let range = tile * TILE..batch.indices.len().min((tile + 1) * TILE);
             let decisions = Decisions { store, indices: &batch.indices[range.clone()], old: None, reference: None };
-            let rows = w.tile.read(layout.width(), decisions.observations());
+            let rows = w.tile.read(&layout.perceptron, decisions.observations());
             forward(simd, layout, parameters, Subnet::Actor, w);
             w.tile.tangent_through(simd, &layout.perceptron, (parameters, vector), 0..layout.actor.end);
 

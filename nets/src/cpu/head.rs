@@ -34,7 +34,7 @@ pub(super) struct Decisions<'a> {
 impl<'a> Decisions<'a> {
     /// Returns the observations of these decisions.
     pub fn observations(self) -> Observed<'a> {
-        Observed::Chosen(self.store.all_observations(), self.indices)
+        Observed::Chosen(self.store.numbers(), self.indices)
     }
 
     /// Returns the masks of these decisions, by row.

@@ -40,6 +40,8 @@ pub(super) struct Layer {
     pub outputs: usize,
     pub weights: usize,
     pub bias: usize,
+    /// Whether a layer of few outputs is stored as a wide one.
+    pub is_wide: bool,
     /// Position of the transposed weights among those of the layer's chain; only for wide layers that need the derivative with respect to
     /// their inputs.
     pub transposed: Option<usize>,
@@ -47,7 +49,7 @@ pub(super) struct Layer {
 
 impl Layer {
     pub fn is_narrow(&self) -> bool {
-        self.outputs < 16
+        self.outputs < 16 && !self.is_wide
     }
 
     pub fn weight_len(&self) -> usize {
@@ -59,11 +61,22 @@ impl Layer {
         self.weights + if self.is_narrow() { output * padded(self.inputs) + input } else { input * padded(self.outputs) + output }
     }
 
+    /// The weights of a wide layer, and the distance between their rows.
+    #[inline(always)]
+    pub fn kernel<'a>(&self, parameters: &'a [f32]) -> (&'a [f32], usize) {
+        (&parameters[self.weights..self.weights + self.weight_len()], padded(self.outputs))
+    }
+
+    /// The bias, for every row.
+    #[inline(always)]
+    pub fn start<'a>(&self, parameters: &'a [f32]) -> Start<'a> {
+        Start::Row(&parameters[self.bias..self.bias + padded(self.outputs)])
+    }
+
     /// Computes f(x W + b) for `rows` rows; `finish` is f.
     #[inline(always)]
     pub fn forward<S: Simd>(&self, simd: S, parameters: &[f32], rows: usize, x: &[f32], y: &mut [f32], finish: Finish<'_>) {
-        let bias = Start::Row(&parameters[self.bias..self.bias + padded(self.outputs)]);
-        self.multiply(simd, parameters, rows, x, y, (bias, finish));
+        self.multiply(simd, parameters, rows, x, y, (self.start(parameters), finish));
     }
 
     /// Computes the change of f(y) if x changes by `dx` and the parameters by `change`: dy = f'(y) (x dW + db + dx W). The last term is
@@ -201,9 +214,13 @@ impl Layer {
     #[inline(always)]
     pub fn transpose<S: Simd>(&self, simd: S, parameters: &[f32], copies: &mut [f32]) {
         let Some(begin) = self.transposed else { return };
-        let weights = &parameters[self.weights..self.weights + self.weight_len()];
-        let copy = &mut copies[begin..begin + self.transposed_len()];
-        transpose(simd, (weights, padded(self.outputs)), (self.inputs, self.outputs), (copy, padded(self.inputs)));
+        self.transpose_to(simd, parameters, &mut copies[begin..begin + self.transposed_len()]);
+    }
+
+    /// Writes the transposed weights of a wide layer.
+    #[inline(always)]
+    pub fn transpose_to<S: Simd>(&self, simd: S, parameters: &[f32], copy: &mut [f32]) {
+        transpose(simd, self.kernel(parameters), (self.inputs, self.outputs), (copy, padded(self.inputs)));
     }
 
     /// As [`backward_input`](Layer::backward_input), for a wide layer and without its transposed weights: computes dx' = W dy', and transposes

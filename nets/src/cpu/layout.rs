@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::layer::padded;
 use super::perceptron::Perceptron;
 use crate::choices::Choices;
-use crate::network::Actions;
+use crate::network::{Actions, Input};
 use crate::{ActionRows, Group, NetworkConfig};
 
 /// The distribution that the actor's last layer parameterises.
@@ -41,15 +41,16 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub fn new(config: &NetworkConfig, width: usize, actions: Actions) -> Self {
+    pub fn new(config: &NetworkConfig, input: Input, actions: Actions) -> Self {
         let (n, choices) = match actions {
             Actions::Discrete(choices) => (choices.logits(), choices),
             Actions::Continuous(n) => (n, Choices::of(&[])),
         };
         let is_gaussian = choices.parts().is_empty();
-        let mut perceptron = Perceptron::new(config.activation, width, 0);
+        let mut perceptron = Perceptron::new(config.activation, input.width, 0);
+        let seen = perceptron.see(config, input.image);
         let (shared, own) = if config.shared { (&config.hidden[..], &[][..]) } else { (&[][..], &config.hidden[..]) };
-        let features = perceptron.chain(config, "trunk", None, shared, None);
+        let features = perceptron.chain(config, "trunk", seen, shared, None);
         let trunk = 0..perceptron.layers.len();
         perceptron.chain(config, "actor", features, own, Some(n));
         let actor = trunk.end..perceptron.layers.len();

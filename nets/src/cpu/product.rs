@@ -1,6 +1,8 @@
 //! The matrix product that all passes use, and the dot products of layers that are too narrow for it.
 #![allow(unsafe_code)]
 
+use std::ops::Range;
+
 use crate::Activation;
 use gradus_base::math::tanh_inline;
 use gradus_base::simd::{Kernel, Level, Simd, Square};
@@ -104,6 +106,71 @@ pub fn product_then<S: Simd>(simd: S, product: Product<'_>, finish: Finish<'_>) 
     simd.call(Finished(product, finish));
 }
 
+/// Positions in a slice, and the largest of them.
+#[derive(Clone, Copy)]
+pub struct Places<'a> {
+    places: &'a [u32],
+    largest: usize,
+}
+
+impl<'a> Places<'a> {
+    /// Some positions.
+    pub fn new(places: &'a [u32]) -> Self {
+        Self { places, largest: places.iter().copied().max().unwrap_or(0) as usize }
+    }
+
+    /// A range of these positions.
+    pub fn part(self, range: Range<usize>) -> Self {
+        Self { places: &self.places[range], ..self }
+    }
+}
+
+/// As [`Product`], of a matrix A whose element (i, k) is number `rows[i] + columns[k]` of `a`: the windows of an image, without a copy of them.
+pub struct Gathered<'a> {
+    /// Columns of B and C, a multiple of 16.
+    pub n: usize,
+    /// The numbers of A.
+    pub a: &'a [f32],
+    /// For each row of A and C, a position.
+    pub rows: Places<'a>,
+    /// For each column of A and row of B, a distance.
+    pub columns: Places<'a>,
+    /// B, row by row.
+    pub b: &'a [f32],
+    /// Distance between B's rows.
+    pub b_stride: usize,
+    /// C, row by row.
+    pub c: &'a mut [f32],
+    /// Distance between C's rows.
+    pub c_stride: usize,
+    /// The initial value of C.
+    pub start: Start<'a>,
+}
+
+/// Computes the product, and a function of each of its elements.
+#[inline(always)]
+pub fn gathered_then<S: Simd>(simd: S, product: Gathered<'_>, finish: Finish<'_>) {
+    simd.call(FinishedGathered(product, finish));
+}
+
+/// A gathered product and the function of its elements, which all kernels share.
+struct FinishedGathered<'a>(Gathered<'a>, Finish<'a>);
+
+impl Kernel for FinishedGathered<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self(Gathered { n, a, rows, columns, b, b_stride, c, c_stride, start }, finish) = self;
+        let (m, k) = (rows.places.len(), columns.places.len());
+        assert!(m == 0 || k == 0 || rows.largest + columns.largest < a.len(), "product: A is too short");
+        run::<S, _>(
+            Left { a: a.as_ptr(), at: Gather { rows: rows.places, columns: columns.places } },
+            Rest { m, n, k, b, b_stride, c, c_stride, start },
+            finish,
+        );
+    }
+}
+
 /// A product and the function of its elements, which all kernels share.
 struct Finished<'a>(Product<'a>, Finish<'a>);
 
@@ -111,25 +178,97 @@ impl Kernel for Finished<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        // as many rows and vectors as the registers hold
-        match S::LEVEL {
-            Level::Avx512 => run::<S, 6, 4>(self.0, self.1),
-            Level::Avx2 => run::<S, 6, 2>(self.0, self.1),
-            Level::Portable => run::<S, 4, 1>(self.0, self.1),
-        }
+        let Self(Product { m, n, k, a, a_strides: (row, column), b, b_stride, c, c_stride, start }, finish) = self;
+        assert!(m == 0 || k == 0 || (m - 1) * row + (k - 1) * column < a.len(), "product: A is too short");
+        run::<S, _>(Left { a: a.as_ptr(), at: Strides { row, column } }, Rest { m, n, k, b, b_stride, c, c_stride, start }, finish);
+    }
+}
+
+/// Where the elements of A are, relative to its beginning.
+trait At: Copy {
+    /// The position of row `row`.
+    fn row(&self, row: usize) -> usize;
+
+    /// The distance of column `k` from it.
+    fn column(&self, k: usize) -> usize;
+}
+
+/// Equal distances.
+#[derive(Clone, Copy)]
+struct Strides {
+    row: usize,
+    column: usize,
+}
+
+impl At for Strides {
+    #[inline(always)]
+    fn row(&self, row: usize) -> usize {
+        row * self.row
+    }
+
+    #[inline(always)]
+    fn column(&self, k: usize) -> usize {
+        k * self.column
+    }
+}
+
+/// Positions from lists.
+#[derive(Clone, Copy)]
+struct Gather<'a> {
+    rows: &'a [u32],
+    columns: &'a [u32],
+}
+
+impl At for Gather<'_> {
+    #[inline(always)]
+    fn row(&self, row: usize) -> usize {
+        self.rows[row] as usize
+    }
+
+    #[inline(always)]
+    fn column(&self, k: usize) -> usize {
+        self.columns[k] as usize
+    }
+}
+
+/// A.
+#[derive(Clone, Copy)]
+struct Left<T> {
+    a: *const f32,
+    at: T,
+}
+
+/// Everything but A.
+struct Rest<'a> {
+    m: usize,
+    n: usize,
+    k: usize,
+    b: &'a [f32],
+    b_stride: usize,
+    c: &'a mut [f32],
+    c_stride: usize,
+    start: Start<'a>,
+}
+
+/// Computes C. The caller has checked that A has all elements.
+#[inline(always)]
+fn run<S: Simd, T: At>(left: Left<T>, rest: Rest<'_>, finish: Finish<'_>) {
+    // as many rows and vectors as the registers hold
+    match S::LEVEL {
+        Level::Avx512 => blocks::<S, T, 6, 4>(left, rest, finish),
+        Level::Avx2 => blocks::<S, T, 6, 2>(left, rest, finish),
+        Level::Portable => blocks::<S, T, 4, 1>(left, rest, finish),
     }
 }
 
 /// Computes C in blocks of at most `R` rows and `V` vectors, which stay in registers.
 #[inline(always)]
-fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>, finish: Finish<'_>) {
+fn blocks<S: Simd, T: At, const R: usize, const V: usize>(left: Left<T>, p: Rest<'_>, finish: Finish<'_>) {
     const { assert!(V <= 4 && R <= 6, "kernels exist for at most 4 vectors and 6 rows") };
     if p.m == 0 || p.n == 0 {
         return;
     }
-    let (row, column) = p.a_strides;
     assert!(p.n.is_multiple_of(16) && p.n <= p.b_stride && p.n <= p.c_stride, "product: n is not a multiple of 16 or exceeds a stride");
-    assert!(p.k == 0 || (p.m - 1) * row + (p.k - 1) * column < p.a.len(), "product: A is too short");
     assert!(p.k == 0 || (p.k - 1) * p.b_stride + p.n <= p.b.len(), "product: B is too short");
     assert!((p.m - 1) * p.c_stride + p.n <= p.c.len(), "product: C is too short");
     if let Start::Row(start) = p.start {
@@ -146,10 +285,10 @@ fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>, finish: Finish<'
         // SAFETY: the assertions above cover every element that these columns touch.
         unsafe {
             match width {
-                4 if const { V >= 4 } => columns::<S, R, 4>(&p, finish, c, first * S::LANES),
-                3 if const { V >= 3 } => columns::<S, R, 3>(&p, finish, c, first * S::LANES),
-                2 if const { V >= 2 } => columns::<S, R, 2>(&p, finish, c, first * S::LANES),
-                _ => columns::<S, R, 1>(&p, finish, c, first * S::LANES),
+                4 if const { V >= 4 } => columns::<S, T, R, 4>(left, &p, finish, c, first * S::LANES),
+                3 if const { V >= 3 } => columns::<S, T, R, 3>(left, &p, finish, c, first * S::LANES),
+                2 if const { V >= 2 } => columns::<S, T, R, 2>(left, &p, finish, c, first * S::LANES),
+                _ => columns::<S, T, R, 1>(left, &p, finish, c, first * S::LANES),
             }
         }
         first += width.min(4);
@@ -157,21 +296,27 @@ fn run<S: Simd, const R: usize, const V: usize>(p: Product<'_>, finish: Finish<'
 }
 
 /// # Safety
-/// `c` points to the beginning of C, the matrices are as long as [`run`] asserts, and columns `column .. column + V * LANES` exist.
+/// `c` points to the beginning of C, the matrices are as long as [`blocks`] asserts and A as its caller, and columns `column .. column + V * LANES` exist.
 #[inline(always)]
-unsafe fn columns<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, finish: Finish<'_>, c: *mut f32, column: usize) {
+unsafe fn columns<S: Simd, T: At, const R: usize, const V: usize>(
+    left: Left<T>,
+    p: &Rest<'_>,
+    finish: Finish<'_>,
+    c: *mut f32,
+    column: usize,
+) {
     let mut row = 0;
     while row < p.m {
         let rows = R.min(p.m - row);
         // SAFETY: each call stays within rows `row .. row + rows`.
         unsafe {
             match rows {
-                6 if const { R >= 6 } => block::<S, 6, V>(p, finish, c, row, column),
-                5 if const { R >= 5 } => block::<S, 5, V>(p, finish, c, row, column),
-                4 => block::<S, 4, V>(p, finish, c, row, column),
-                3 => block::<S, 3, V>(p, finish, c, row, column),
-                2 => block::<S, 2, V>(p, finish, c, row, column),
-                _ => block::<S, 1, V>(p, finish, c, row, column),
+                6 if const { R >= 6 } => block::<S, T, 6, V>(left, p, finish, c, row, column),
+                5 if const { R >= 5 } => block::<S, T, 5, V>(left, p, finish, c, row, column),
+                4 => block::<S, T, 4, V>(left, p, finish, c, row, column),
+                3 => block::<S, T, 3, V>(left, p, finish, c, row, column),
+                2 => block::<S, T, 2, V>(left, p, finish, c, row, column),
+                _ => block::<S, T, 1, V>(left, p, finish, c, row, column),
             }
         }
         // tanh needs too many registers to be computed with the product; the first-level cache still holds the block
@@ -188,8 +333,14 @@ unsafe fn columns<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, fini
 /// # Safety
 /// As for [`columns`], and rows `row .. row + R` exist.
 #[inline(always)]
-unsafe fn block<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, finish: Finish<'_>, c: *mut f32, row: usize, column: usize) {
-    let (a_row, a_column) = p.a_strides;
+unsafe fn block<S: Simd, T: At, const R: usize, const V: usize>(
+    Left { a, at }: Left<T>,
+    p: &Rest<'_>,
+    finish: Finish<'_>,
+    c: *mut f32,
+    row: usize,
+    column: usize,
+) {
     let mut sums = [[S::splat(0.0); V]; R];
     // SAFETY: all offsets are inside the matrices, as the caller promises.
     unsafe {
@@ -212,20 +363,20 @@ unsafe fn block<S: Simd, const R: usize, const V: usize>(p: &Product<'_>, finish
                 }
             }
         }
-        let mut a = p.a.as_ptr().wrapping_add(row * a_row);
+        let rows: [*const f32; R] = std::array::from_fn(|r| a.wrapping_add(at.row(row + r)));
         let mut b = p.b.as_ptr().wrapping_add(column);
-        for _ in 0..p.k {
+        for k in 0..p.k {
+            let distance = at.column(k);
             let mut vectors = [S::splat(0.0); V];
             for (v, vector) in vectors.iter_mut().enumerate() {
                 *vector = S::load(b.add(v * S::LANES));
             }
             for (r, sum) in sums.iter_mut().enumerate() {
-                let x = S::splat(*a.add(r * a_row));
+                let x = S::splat(*rows[r].wrapping_add(distance));
                 for v in 0..V {
                     sum[v] = S::fma(x, vectors[v], sum[v]);
                 }
             }
-            a = a.wrapping_add(a_column);
             b = b.wrapping_add(p.b_stride);
         }
         match finish {

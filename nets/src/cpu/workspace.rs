@@ -23,7 +23,7 @@ pub(super) struct Workspace {
 
 impl Workspace {
     pub fn new(layout: &Layout) -> Self {
-        let shared = layout.trunk.end.checked_sub(1).map_or(0, |last| layout.perceptron.layers[last].stride());
+        let shared = layout.trunk.end.checked_sub(1).map_or(0, |last| layout.perceptron.layers[last].row());
         Self {
             tile: Tile::new(&layout.perceptron, TILE),
             of_actor: Aligned::zeros(TILE * shared),

@@ -9,11 +9,13 @@ use super::common::{impl_network, objectives_by_parameters};
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
 use super::forward_backward::{Said, Slices, assert_batch, even_slices, forward_backward, forward_backward_parts, rows_of};
+use super::images::see;
 use super::library::{open, use_threads};
 use super::parameters::{Parameters, Views, to_device, to_host};
+use super::perceptron::observations;
 use super::raw::Shared;
 use crate::choices::Choices;
-use crate::network::Actions;
+use crate::network::{Actions, Input};
 use crate::{ActionRows, Activation, Batch, Behaviour, Device, NetworkConfig, NetworkError, Objective, Policy, Store, UpdatedGroups};
 use crate::{Precision, Sums, TorchConfig, cpu};
 use gradus_base::tensors::Tensors;
@@ -22,7 +24,7 @@ use gradus_base::tensors::Tensors;
 pub struct ActorCritic {
     config: NetworkConfig,
     torch: TorchConfig,
-    width: usize,
+    input: Input,
     actions: Actions,
     pub(super) parameters: Parameters,
     pub(super) fault: Fault,
@@ -53,7 +55,7 @@ impl ActorCritic {
         seed: u64,
         device: Device,
     ) -> Result<Self, NetworkError> {
-        let (width, kind) = config.check(observations, actions)?;
+        let (input, kind) = config.check(observations, actions)?;
         let parameters = cpu::ActorCritic::new(config, observations, actions, seed)?.save();
         if torch.precision == Precision::Bf16 {
             return Err(NetworkError::Device("torch.precision: expected f32 or tf32 for a multilayer perceptron, got bf16".into()));
@@ -62,7 +64,7 @@ impl ActorCritic {
         let fault = Fault::none(device);
         let parameters = Parameters::new(&parameters, on, fault.clone())
             .map_err(|error| NetworkError::Device(format!("device {device}: {}", one_line(&error))))?;
-        Ok(Self { config: config.clone(), torch: torch.clone(), width, actions: kind, parameters, fault })
+        Ok(Self { config: config.clone(), torch: torch.clone(), input, actions: kind, parameters, fault })
     }
 
     /// Number of logits of discrete actions, or of dimensions of a continuous action.
@@ -83,7 +85,7 @@ impl ActorCritic {
 
     /// Numbers per observation.
     pub(super) fn width(&self) -> usize {
-        self.width
+        self.input.width
     }
 
     /// Returns the parameters by name.
@@ -113,7 +115,7 @@ impl ActorCritic {
 
     /// Number of gSDE's log standard deviations.
     pub(super) fn noise_length(&self) -> usize {
-        self.config.hidden.last().unwrap_or(&self.width) * self.outputs()
+        self.config.hidden.last().unwrap_or(&self.input.width) * self.outputs()
     }
 
     /// Applies a chain of layers. The activation follows each layer except the last; with `to_the_end`, it also follows the last layer.
@@ -136,7 +138,7 @@ impl ActorCritic {
 
     /// Returns the inputs of the layers that actor and critic do not share, and the number of these layers in each of the two.
     fn trunk(&self, views: &Views, observations: &Tensor) -> Result<(Tensor, usize), TchError> {
-        let (hidden, x) = (self.config.hidden.len(), observations.shallow_clone());
+        let (hidden, x) = (self.config.hidden.len(), see(&self.config, self.input, views, observations)?);
         Ok(match self.config.shared {
             true => (self.chain(views, "trunk", (x, hidden), true)?.1, 1),
             false => (x, hidden + 1),
@@ -165,15 +167,12 @@ impl ActorCritic {
 
     /// Returns the rows of a store on the device; they are copied once.
     fn rows(&self, store: &Store) -> Result<std::sync::Arc<Rows>, TchError> {
-        let (device, width, n) = (self.parameters.device(), self.width, self.outputs());
+        let (device, width, n) = (self.parameters.device(), self.input.width, self.outputs());
         assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
         self.assert_actions(&store.actions);
         let fits = |rows: &Rows| rows.observations.device() == device;
         let rows = store.copy(fits, || {
-            let crate::Observations::Rows { rows, .. } = store.observations() else {
-                panic!("observations: expected rows of numbers, got rows on another device")
-            };
-            let observations = to_device(rows, device)?.f_view([-1, width as i64])?.into();
+            let observations = observations(store, device)?;
             let actions = match &store.actions {
                 ActionRows::Discrete(actions) => to_device(&self.choices().places(actions), device)?.f_view(&self.choices().shape()[..])?,
                 ActionRows::Continuous { rows, width } => to_device(rows, device)?.f_view([-1, *width as i64])?,
@@ -299,7 +298,7 @@ impl ActorCritic {
 
     /// Numbers per observation, and the number of actions if they are discrete.
     pub(super) fn reads_and_chooses(&self) -> (usize, Option<usize>) {
-        (self.width, Some(self.outputs()).filter(|_| self.choices().is_one()))
+        (self.input.width, Some(self.outputs()).filter(|_| self.choices().is_one()))
     }
 
     /// Returns a function that computes log pi(a|s) of all discrete actions for observations on the device. It uses the current parameters

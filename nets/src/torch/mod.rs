@@ -25,6 +25,7 @@ mod engine;
 mod fault;
 mod forward_backward;
 mod found;
+mod images;
 mod library;
 mod parameters;
 mod perceptron;

@@ -56,17 +56,19 @@ pub(super) fn parameters(values: &Tensors, torch: &TorchConfig, device: Device) 
     Ok((parameters, fault))
 }
 
+/// Copies the observations of a store to a device: rows of numbers, or of bytes.
+pub(super) fn observations(store: &Store, device: tch::Device) -> Result<Shared, TchError> {
+    let numbers = match store.observations() {
+        Observations::Rows { rows, .. } => to_device(rows, device)?,
+        Observations::Bytes { rows, .. } => to_device(rows, device)?,
+        _ => panic!("observations: expected rows of numbers, got rows on another device"),
+    };
+    Ok(numbers.f_view([-1, store.width() as i64])?.into())
+}
+
 /// Returns the observations of a store, rows of `width` numbers, on the device of these parameters; they are copied once.
 pub(super) fn rows(store: &Store, width: usize, parameters: &Parameters) -> Result<Arc<Rows>, TchError> {
     let device = parameters.device();
     assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
-    store.copy(
-        |rows: &Rows| rows.0.device() == device,
-        || {
-            let Observations::Rows { rows, .. } = store.observations() else {
-                panic!("observations: expected rows of numbers, got rows on another device")
-            };
-            Ok::<Rows, TchError>(Rows(to_device(rows, device)?.f_view([-1, width as i64])?.into()))
-        },
-    )
+    store.copy(|rows: &Rows| rows.0.device() == device, || Ok::<Rows, TchError>(Rows(observations(store, device)?)))
 }

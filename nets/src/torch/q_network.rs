@@ -8,9 +8,11 @@ use tch::{Kind, TchError, Tensor, no_grad};
 
 use super::common::{behaviour_by_parameters, impl_network};
 use super::fault::Fault;
+use super::images::see;
 use super::library::use_threads;
 use super::parameters::{Parameters, Views, to_device, to_host};
 use super::perceptron::{self, chain, rows};
+use crate::network::Input;
 use crate::q_network::greedy;
 use crate::{
     ActionRows, Actor, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, NetworkConfig, NetworkError, QHead, QValues, Store,
@@ -22,7 +24,7 @@ use gradus_base::tensors::Tensors;
 pub struct QNetwork {
     config: NetworkConfig,
     head: QHead,
-    width: usize,
+    input: Input,
     actions: usize,
     parameters: Parameters,
     fault: Fault,
@@ -37,10 +39,10 @@ impl QNetwork {
         seed: u64,
         device: Device,
     ) -> Result<Self, NetworkError> {
-        let (width, n) = config.check_q(head, observations, actions)?;
+        let (input, n) = config.check_q(head, observations, actions)?;
         let values = cpu::QNetwork::new(config, head, observations, actions, seed)?.save();
         let (parameters, fault) = perceptron::parameters(&values, torch, device)?;
-        Ok(Self { config: config.clone(), head, width, actions: n, parameters, fault })
+        Ok(Self { config: config.clone(), head, input, actions: n, parameters, fault })
     }
 
     /// Returns the gradient of the last batch by name, in PyTorch's layout.
@@ -51,7 +53,7 @@ impl QNetwork {
     /// Returns Q(s, .) of some observations: rows x actions x atoms.
     fn q(&self, views: &Views, observations: &Tensor) -> Result<Tensor, TchError> {
         use_threads(self.parameters.len(), observations.size().first().map_or(0, |rows| *rows as usize));
-        let (hidden, x) = (self.config.hidden.len(), observations.shallow_clone());
+        let (hidden, x) = (self.config.hidden.len(), see(&self.config, self.input, views, observations)?);
         let shape = [-1, self.actions as i64, self.head.atoms as i64];
         if !self.head.dueling {
             return chain(&self.config, (views, "q"), x, hidden, true)?.f_view(shape);
@@ -79,7 +81,7 @@ impl QNetwork {
         let ask = || {
             let views = self.parameters.views(Kind::Float)?;
             let index = to_device(&batch.indices.iter().map(|i| i64::from(*i)).collect::<Vec<_>>(), device)?;
-            let q = self.q(&views, &rows(store, self.width, &self.parameters)?.0.f_index_select(0, &index)?)?;
+            let q = self.q(&views, &rows(store, self.input.width, &self.parameters)?.0.f_index_select(0, &index)?)?;
             let taken: Vec<i64> = batch.indices.iter().map(|i| i64::from(actions[*i as usize])).collect();
             let taken = to_device(&taken, device)?.f_view([-1, 1, 1])?.f_expand([-1, 1, atoms as i64], false)?;
             q.f_gather(1, &taken, false)?.f_squeeze_dim(1)
@@ -111,7 +113,7 @@ impl Behaviour for QNetwork {
     behaviour_by_parameters!();
 
     fn observation_width(&self) -> usize {
-        self.width
+        self.input.width
     }
 
     fn actor(&self) -> Box<dyn Actor + '_> {
@@ -134,7 +136,7 @@ impl crate::QNetwork for QNetwork {
         let n = some.len() * self.actions * self.head.atoms;
         *values = self.fault.guard(|| {
             no_grad(|| {
-                let some = rows(store, self.width, &self.parameters)?.0.f_narrow(0, some.start as i64, some.len() as i64)?;
+                let some = rows(store, self.input.width, &self.parameters)?.0.f_narrow(0, some.start as i64, some.len() as i64)?;
                 to_host(&self.q(&self.parameters.views(Kind::Float)?, &some)?)
             })
         });
@@ -175,7 +177,7 @@ struct QActor<'a> {
 
 impl QActor<'_> {
     fn q(&mut self, observations: &[f32]) -> Result<Vec<f32>, TchError> {
-        let QNetwork { width, parameters, .. } = self.network;
+        let QNetwork { input: Input { width, .. }, parameters, .. } = self.network;
         no_grad(|| {
             let views = match self.views.take() {
                 Some(views) => views,
@@ -191,7 +193,7 @@ impl QActor<'_> {
 
 impl Actor for QActor<'_> {
     fn act(&mut self, observations: &[f32], masks: Option<&[bool]>, _: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]) {
-        let (network, width) = (self.network, self.network.width);
+        let (network, width) = (self.network, self.network.input.width);
         assert!(observations.len().is_multiple_of(width), "observations: expected rows of {width} numbers");
         let rows = observations.len() / width;
         assert_eq!(rows, log_probs.len(), "log-probabilities: expected room for {rows}");

@@ -4,7 +4,7 @@
 use super::super::layer::Part as Slice;
 use super::super::product::Start;
 use super::super::weights::norm;
-use super::{Block, Part, Perceptron, Tile};
+use super::{Block, Kind, Part, Perceptron, Tile};
 use gradus_base::simd::{Kernel, Level, Simd, dispatch};
 use gradus_base::threads;
 
@@ -53,19 +53,31 @@ impl Kernel for Gradient<'_> {
             let x = dense.reads.map_or(&*tile.input, |layer| &*tile.layers[layer].y);
             match &block.part {
                 Part::Weights(rows) => {
-                    let dy = own.d_linear();
-                    dense.layer.backward_weights(simd, rows.clone(), tile.rows, (x, dy), gradient, start);
+                    let (rows, dy) = (rows.clone(), own.d_linear());
+                    match &dense.kind {
+                        Kind::Convolution(view) => {
+                            let (images, dy) = (own.seen(dense, tile.rows, x), &dy[..tile.rows * dense.row()]);
+                            view.backward_weights(simd, rows, dense.stride(), (images, dy), gradient, start);
+                        }
+                        _ => dense.layer.backward_weights(simd, rows, tile.rows, (x, dy), gradient, start),
+                    }
                 }
                 Part::Bias => {
                     let begin = dense.layer.bias;
-                    dense.layer.backward_bias(simd, tile.rows, own.d_linear(), &mut Slice { numbers: gradient, begin }, start);
+                    dense.layer.backward_bias(
+                        simd,
+                        tile.rows * dense.pixels,
+                        own.d_linear(),
+                        &mut Slice { numbers: gradient, begin },
+                        start,
+                    );
                 }
                 Part::Gains | Part::Shifts => {
                     if matches!(start, Start::Zero) {
                         gradient.fill(0.0);
                     }
                     let rows = own.delta.chunks_exact(dense.stride()).zip(own.normal.chunks_exact(dense.stride()));
-                    for (delta, normal) in rows.take(tile.rows) {
+                    for (delta, normal) in rows.take(tile.rows * dense.pixels) {
                         if matches!(block.part, Part::Gains) {
                             gradient.iter_mut().zip(delta.iter().zip(normal)).for_each(|(g, (d, x))| *g = d.mul_add(*x, *g));
                         } else {

@@ -1,11 +1,14 @@
-//! Multilayer perceptrons whose layers may branch, and the positions of their parameters. All networks on the CPU except the transformer
-//! consist of them.
+//! Multilayer perceptrons whose layers may branch, behind convolutional layers if they see images, and the positions of their parameters. All
+//! networks on the CPU except the transformer consist of them.
 
 mod gradient;
+mod images;
 mod passes;
 mod tile;
+mod view;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::layer::{Layer, padded};
 use super::weights::Visit;
@@ -13,18 +16,62 @@ use crate::init::{orthogonal, uniform};
 use crate::{Activation, NetworkConfig};
 pub(super) use gradient::gradient;
 use gradus_base::random::Stream;
+use gradus_envs::Image;
 pub(super) use passes::GradientOf;
 pub(super) use tile::{Observed, ROWS, Tile};
+use view::View;
 
 /// Parameters of a block: what one thread computes of the gradient at a time. Blocks are small, so that every thread gets its share.
 const BLOCK: usize = 3072;
 /// Parameters whose squares are added up in order; the gradient's norm comes from these sums.
 const SUMMED: usize = 8192;
 
-/// A dense layer, and the normalisation and activation after it.
+/// What a layer computes from what it reads.
+#[derive(Clone, Debug)]
+pub(in crate::cpu) enum Kind {
+    /// x W + b.
+    Dense,
+    /// The same of each window of an image.
+    Convolution(Arc<View>),
+    /// The largest numbers of each window.
+    Pool(Arc<View>),
+    /// x itself.
+    Same,
+}
+
+/// How PyTorch numbers what an output reads: channel by channel, and the pixels of each. Here it is pixel by pixel.
+#[derive(Clone, Copy, Debug)]
+struct Order {
+    channels: usize,
+    pixels: usize,
+    /// Distance between pixels.
+    stride: usize,
+}
+
+impl Order {
+    fn len(self) -> usize {
+        self.channels * self.pixels
+    }
+
+    /// The position here of PyTorch's input number `i`.
+    fn at(self, i: usize) -> usize {
+        i % self.pixels * self.stride + i / self.pixels
+    }
+}
+
+/// A layer, and the normalisation and activation after it.
 #[derive(Clone, Debug)]
 pub(in crate::cpu) struct Dense {
+    /// The weights, if the layer has some.
     pub layer: Layer,
+    pub kind: Kind,
+    order: Order,
+    /// Pixels of the outputs, each a row of the layer; 1 if they are no image.
+    pub pixels: usize,
+    /// The layer whose outputs are added to those of this one.
+    pub adds: Option<usize>,
+    /// Range of the parameters.
+    parameters: Range<usize>,
     /// Position of the gains of the layer normalisation; the shifts follow them.
     pub norm: Option<usize>,
     /// Whether an activation follows.
@@ -36,9 +83,24 @@ pub(in crate::cpu) struct Dense {
 }
 
 impl Dense {
-    /// Width of a row of outputs, padding included.
+    /// Width of a row of outputs (of an image, of a pixel), padding included.
     pub fn stride(&self) -> usize {
         padded(self.layer.outputs)
+    }
+
+    /// Numbers of the outputs for an observation, padding included.
+    pub fn row(&self) -> usize {
+        self.pixels * self.stride()
+    }
+
+    /// Numbers of the image that a convolution reads, with its padding; 0 if it has none.
+    fn padded_len(&self) -> usize {
+        if let Kind::Convolution(view) = &self.kind { view.padded_len() } else { 0 }
+    }
+
+    /// Whether the layer has weights.
+    fn has_weights(&self) -> bool {
+        matches!(self.kind, Kind::Dense | Kind::Convolution(_))
     }
 
     /// Width of a row of inputs, padding included.
@@ -49,11 +111,6 @@ impl Dense {
     /// Range of the gains.
     pub fn gains(&self, norm: usize) -> Range<usize> {
         norm..norm + self.stride()
-    }
-
-    /// End of the layer's parameters.
-    fn end(&self) -> usize {
-        self.norm.map_or(self.layer.bias + self.stride(), |norm| self.shifts(norm).end)
     }
 
     /// Range of the shifts.
@@ -85,6 +142,8 @@ pub(in crate::cpu) enum Part {
 pub(super) struct Perceptron {
     /// Numbers per input.
     pub width: usize,
+    /// The image that the inputs are, if they are one: whole numbers, which are divided by the largest.
+    pub image: Option<Image>,
     pub activation: Activation,
     /// All layers; a layer reads an earlier one.
     pub layers: Vec<Dense>,
@@ -99,7 +158,7 @@ impl Perceptron {
     /// The range of the parameters of some consecutive layers.
     pub fn parameters_of(&self, layers: Range<usize>) -> Range<usize> {
         match self.layers[layers].split_last() {
-            Some((last, before)) => before.first().unwrap_or(last).layer.weights..last.end(),
+            Some((last, before)) => before.first().unwrap_or(last).parameters.start..last.parameters.end,
             None => 0..0,
         }
     }
@@ -108,7 +167,8 @@ impl Perceptron {
     /// transposed weights. Returns how many numbers they are.
     pub fn keep_transposed(&mut self, layers: Range<usize>) -> usize {
         let mut end = 0;
-        for dense in self.layers[layers].iter_mut().filter(|dense| dense.reads.is_some() && !dense.layer.is_narrow()) {
+        let reads = |dense: &&mut Dense| matches!(dense.kind, Kind::Dense) && dense.reads.is_some() && !dense.layer.is_narrow();
+        for dense in self.layers[layers].iter_mut().filter(reads) {
             dense.layer.transposed = Some(end);
             end += dense.layer.transposed_len();
         }
@@ -117,7 +177,7 @@ impl Perceptron {
 
     /// Creates a perceptron without layers, whose parameters begin at `begin`.
     pub fn new(activation: Activation, width: usize, begin: usize) -> Self {
-        Self { width, activation, layers: Vec::new(), blocks: Vec::new(), summed: Vec::new(), range: begin..begin }
+        Self { width, image: None, activation, layers: Vec::new(), blocks: Vec::new(), summed: Vec::new(), range: begin..begin }
     }
 
     /// Adds the layers of a chain that reads layer `reads`. Returns its last layer, or `reads` if it has none.
@@ -132,37 +192,63 @@ impl Perceptron {
         let widths = hidden.iter().map(|width| (*width, true)).chain(output.map(|width| (width, false)));
         let mut number = 0;
         for (outputs, is_hidden) in widths {
-            let inputs = reads.map_or(self.width, |layer| self.layers[layer].layer.outputs);
-            let mut layer = Layer { inputs, outputs, weights: self.range.end, bias: 0, transposed: None };
-            layer.bias = layer.weights + layer.weight_len();
-            self.range.end = layer.bias + padded(outputs);
-            let norm = (is_hidden && config.layer_norm).then_some(self.range.end);
-            self.range.end += norm.map_or(0, |_| 2 * padded(outputs));
+            let plain = |inputs| Order { channels: inputs, pixels: 1, stride: 0 };
+            let (inputs, order) =
+                reads.map(|layer| &self.layers[layer]).map_or((self.width, plain(self.width)), |read| match read.pixels {
+                    1 => (read.layer.outputs, plain(read.layer.outputs)),
+                    pixels => (read.row(), Order { channels: read.layer.outputs, pixels, stride: read.stride() }),
+                });
             // numbered as in PyTorch's `Sequential`, in which normalisations and activations have numbers too
             let (own, normalisation) = (format!("{name}.{number}"), format!("{name}.{}", number + 1));
             number += 2 + usize::from(config.layer_norm);
-            let dense = Dense { layer, norm, is_hidden, reads, name: own, norm_name: normalisation };
-            self.summed.extend(blocks(0, &dense, SUMMED).into_iter().map(|block| block.length));
-            self.blocks.extend(blocks(self.layers.len(), &dense, BLOCK));
-            self.layers.push(dense);
-            reads = Some(self.layers.len() - 1);
+            let dense = Dense { reads, is_hidden, ..Dense::new(Kind::Dense, (inputs, outputs), order, 1, [own, normalisation]) };
+            reads = Some(self.push(dense, is_hidden && config.layer_norm));
         }
         reads
+    }
+
+    /// Whether a layer sees the image that the inputs are.
+    pub fn sees(&self) -> bool {
+        self.layers.first().is_some_and(|dense| !matches!(dense.kind, Kind::Dense))
+    }
+
+    /// Numbers of a row of inputs in a tile.
+    pub fn input_row(&self) -> usize {
+        if self.sees() { self.width } else { padded(self.width) }
+    }
+
+    /// Adds a layer, with parameters at the end; returns its number.
+    fn push(&mut self, dense: Dense, has_norm: bool) -> usize {
+        let begin = self.range.end;
+        let mut dense = Dense { parameters: begin..begin, layer: Layer { weights: begin, bias: begin, ..dense.layer }, ..dense };
+        if dense.has_weights() {
+            dense.layer.bias = begin + dense.layer.weight_len();
+            dense.parameters.end = dense.layer.bias + dense.stride();
+        }
+        if has_norm {
+            dense.norm = Some(dense.parameters.end);
+            dense.parameters.end += 2 * dense.stride();
+        }
+        self.range.end = dense.parameters.end;
+        self.summed.extend(blocks(0, &dense, SUMMED).into_iter().map(|block| block.length));
+        self.blocks.extend(blocks(self.layers.len(), &dense, BLOCK / dense.pixels));
+        self.layers.push(dense);
+        self.layers.len() - 1
     }
 
     /// Sets the parameters. With `orthogonal`, weights are orthogonal and biases are 0; `gain` gives the gain of each layer. Otherwise,
     /// weights and biases are uniform within 1 / sqrt(inputs) of 0, as in PyTorch's `Linear`. Gains of layer normalisations are 1 and shifts
     /// are 0.
     pub fn initialise(&self, is_orthogonal: bool, gain: impl Fn(&Dense) -> f64, parameters: &mut [f32], stream: &mut Stream) {
-        for dense in &self.layers {
-            let layer = &dense.layer;
-            let reach = 1.0 / (layer.inputs as f64).sqrt();
+        for dense in self.layers.iter().filter(|dense| dense.has_weights()) {
+            let (layer, inputs) = (&dense.layer, dense.order.len());
+            let reach = 1.0 / (inputs as f64).sqrt();
             let weights = match is_orthogonal {
-                true => orthogonal(layer.outputs, layer.inputs, gain(dense), stream),
-                false => uniform(layer.outputs * layer.inputs, reach, stream),
+                true => orthogonal(layer.outputs, inputs, gain(dense), stream),
+                false => uniform(layer.outputs * inputs, reach, stream),
             };
             for (i, weight) in weights.into_iter().enumerate() {
-                parameters[layer.weight(i / layer.inputs, i % layer.inputs)] = weight;
+                parameters[layer.weight(i / inputs, dense.order.at(i % inputs))] = weight;
             }
             if !is_orthogonal {
                 parameters[layer.bias..layer.bias + layer.outputs].copy_from_slice(&uniform(layer.outputs, reach, stream));
@@ -175,9 +261,16 @@ impl Perceptron {
 
     /// Visits the tensors of all layers; see [`Named`](super::weights::Named).
     pub fn for_each_tensor(&self, visit: Visit<'_>) {
-        for Dense { layer, norm, name, norm_name, .. } in &self.layers {
-            let (outputs, inputs) = (layer.outputs, layer.inputs);
-            visit(format!("{name}.weight"), &[outputs, inputs], &|i| layer.weight(i / inputs, i % inputs));
+        for Dense { layer, order, kind, norm, name, norm_name, .. } in self.layers.iter().filter(|dense| dense.has_weights()) {
+            let (outputs, inputs) = (layer.outputs, order.len());
+            let weight = |i| layer.weight(i / inputs, order.at(i % inputs));
+            match kind {
+                Kind::Convolution(view) => {
+                    let size = view.window.size;
+                    visit(format!("{name}.weight"), &[outputs, view.from.channels, size, size], &weight);
+                }
+                _ => visit(format!("{name}.weight"), &[outputs, inputs], &weight),
+            }
             visit(format!("{name}.bias"), &[outputs], &|i| layer.bias + i);
             if let Some(norm) = norm {
                 visit(format!("{norm_name}.weight"), &[outputs], &|i| norm + i);
@@ -187,9 +280,20 @@ impl Perceptron {
     }
 }
 
+impl Dense {
+    /// Creates a layer that reads this many numbers and writes that many, for each of some pixels, without parameters yet.
+    fn new(kind: Kind, (inputs, outputs): (usize, usize), order: Order, pixels: usize, [name, norm_name]: [String; 2]) -> Self {
+        let layer = Layer { inputs, outputs, weights: 0, bias: 0, is_wide: !matches!(kind, Kind::Dense), transposed: None };
+        Self { layer, kind, order, pixels, adds: None, parameters: 0..0, norm: None, is_hidden: false, reads: None, name, norm_name }
+    }
+}
+
 /// Divides the parameters of layer number `i` into blocks of about `size`.
 fn blocks(i: usize, dense: &Dense, size: usize) -> Vec<Block> {
     let layer = &dense.layer;
+    if !dense.has_weights() {
+        return Vec::new();
+    }
     let (rows, stride) = if layer.is_narrow() { (layer.outputs, dense.input_stride()) } else { (layer.inputs, dense.stride()) };
     // the products compute six rows at a time
     let height = (size / stride / 6 * 6).max(6);

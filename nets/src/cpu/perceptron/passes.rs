@@ -6,7 +6,7 @@ use super::super::layer::Part;
 use super::super::product::{Finish, Start};
 use super::super::update::squares;
 use super::tile::{Activations, Tile};
-use super::{Dense, Perceptron};
+use super::{Dense, Kind, Perceptron};
 use gradus_base::simd::{Kernel, Level, Simd, dispatch, sum16};
 
 /// Added to the variance of a row of a layer normalisation, as in PyTorch.
@@ -82,23 +82,71 @@ impl Kernel for Forward<'_> {
             let dense = &perceptron.layers[i];
             let (before, after) = tile.layers.split_at_mut(i);
             let x = dense.reads.map_or(&*tile.input, |layer| &*before[layer].y);
-            let Activations { y, normal, scales, .. } = &mut after[0];
-            let n = rows * dense.stride();
+            let Activations { y, normal, scales, padded, .. } = &mut after[0];
+            let (stride, n) = (dense.stride(), rows * dense.row());
+            let y = &mut y[..n];
             let activation = if dense.is_hidden { Finish::Activation(perceptron.activation) } else { Finish::Same };
-            let Some(norm) = dense.norm else {
-                dense.layer.forward(simd, parameters, rows, x, &mut y[..n], activation);
-                continue;
-            };
-            dense.layer.forward(simd, parameters, rows, x, &mut y[..n], Finish::Same);
+            // what is left to do after the product
+            let finish = if dense.norm.is_some() || dense.adds.is_some() { Finish::Same } else { activation };
+            match &dense.kind {
+                Kind::Dense => dense.layer.forward(simd, parameters, rows, x, y, finish),
+                Kind::Convolution(view) => {
+                    let images = dense.images(rows, x, padded);
+                    view.forward(simd, dense.layer.kernel(parameters), images, y, (dense.layer.start(parameters), finish));
+                }
+                Kind::Pool(view) => {
+                    view.largest(&x[..rows * view.from.len()], y);
+                    activation.apply::<S>(y, 0, (n, n));
+                }
+                Kind::Same => {
+                    let (pixels, width) = (dense.reads.map_or(dense.layer.inputs, |_| stride), dense.layer.inputs);
+                    y.chunks_exact_mut(stride).zip(x.chunks_exact(pixels)).for_each(|(y, x)| y[..width].copy_from_slice(&x[..width]));
+                    activation.apply::<S>(y, 0, (n, n));
+                }
+            }
+            if let Some(other) = dense.adds {
+                y.iter_mut().zip(&*before[other].y).for_each(|(y, x)| *y += x);
+                activation.apply::<S>(y, 0, (n, n));
+            }
+            let Some(norm) = dense.norm else { continue };
             let (gains, shifts) = (&parameters[dense.gains(norm)], &parameters[dense.shifts(norm)]);
-            let rows = y[..n].chunks_exact_mut(dense.stride()).zip(normal.chunks_exact_mut(dense.stride())).zip(&mut *scales);
+            let rows = y.chunks_exact_mut(stride).zip(normal.chunks_exact_mut(stride)).zip(&mut *scales);
             for ((y, normal), scale) in rows {
                 *scale = normalise(y, normal, dense.layer.outputs);
                 for (((y, normal), gain), shift) in y.iter_mut().zip(normal).zip(gains).zip(shifts) {
                     *y = normal.mul_add(*gain, *shift);
                 }
             }
-            activation.apply::<S>(&mut y[..n], 0, (n, n));
+            activation.apply::<S>(y, 0, (n, n));
+        }
+    }
+}
+
+impl Dense {
+    /// Returns the images that a convolution reads, for `rows` observations, with their padding. `padded` has room for them, if they have some.
+    #[inline(always)]
+    fn images<'x>(&self, rows: usize, x: &'x [f32], padded: &'x mut [f32]) -> &'x [f32] {
+        let Kind::Convolution(view) = &self.kind else { return x };
+        if padded.is_empty() {
+            return &x[..rows * view.from.len()];
+        }
+        view.pad(&x[..rows * view.from.len()], padded);
+        &padded[..rows * view.padded_len()]
+    }
+
+    /// Adds to the gradients of W and b (or sets them, with `Start::Zero`). `seen` is what a convolution read, with its padding; otherwise x.
+    #[inline(always)]
+    fn backward_parameters<S: Simd>(&self, simd: S, rows: usize, seen: &[f32], dy: &[f32], gradient: &mut Part<'_>, start: Start<'_>) {
+        match &self.kind {
+            Kind::Dense => self.layer.backward_parameters(simd, rows, seen, dy, gradient, start),
+            Kind::Convolution(view) => {
+                let pixels = rows * self.pixels;
+                self.layer.backward_bias(simd, pixels, dy, gradient, start);
+                let weights = gradient.of(self.layer.weights..self.layer.weights + self.layer.weight_len());
+                let (all, stride) = (0..self.layer.inputs, self.stride());
+                view.backward_weights(simd, all, stride, (seen, &dy[..pixels * stride]), weights, start);
+            }
+            Kind::Pool(_) | Kind::Same => {}
         }
     }
 }
@@ -194,37 +242,77 @@ impl Kernel for Backward<'_, '_> {
             if let Some(norm) = dense.norm {
                 let gains = &parameters[dense.gains(norm)];
                 let inputs = delta.chunks_exact(stride).zip(normal.chunks_exact(stride)).zip(scales.iter());
-                for (((dy, normal), scale), dx) in inputs.zip(d_linear.chunks_exact_mut(stride)).take(rows) {
+                for (((dy, normal), scale), dx) in inputs.zip(d_linear.chunks_exact_mut(stride)).take(rows * dense.pixels) {
                     normalise_backward(dy, normal, gains, *scale, dense.layer.outputs, dx);
                 }
             }
             let dy = after[0].d_linear();
             if let Some(GradientOf { gradient, start }) = &mut gradient {
                 let x = dense.reads.map_or(&**input, |layer| &*before[layer].y);
-                dense.layer.backward_parameters(simd, rows, x, dy, gradient, *start);
+                dense.backward_parameters(simd, rows, after[0].seen(dense, rows, x), dy, gradient, *start);
             }
-            let (dx, start, finish) = match dense.reads {
+            // a layer that several layers read gets its derivative from the last one first; the activation's derivative comes at the end
+            let place = |read: usize| {
+                let readers = |range: &[Dense]| range.iter().any(|other| other.reads == Some(read) || other.adds == Some(read));
+                let is_first = !readers(&perceptron.layers[i + 1..]) && other != Some(read);
+                let is_last = !readers(&perceptron.layers[..i]) && perceptron.layers[read].is_hidden;
+                (if is_first { Start::Zero } else { Start::Sum }, is_last)
+            };
+            if let Some(added) = dense.adds {
+                let (start, is_last) = place(added);
+                let Activations { y, delta, .. } = &mut before[added];
+                let finish = if is_last { Finish::Derivative(perceptron.activation, y) } else { Finish::Same };
+                pass_on::<S>(&dy[..rows * dense.row()], delta, (start, finish));
+            }
+            let (x, dx, start, finish) = match dense.reads {
                 None if !to_input => continue,
-                None => (&mut *d_input, Start::Zero, Finish::Same),
-                Some(read) if !range.contains(&read) => (&mut before[read].delta, Start::Zero, Finish::Same),
-                Some(read) => {
-                    // a layer that several layers read gets its derivative from the last one first; the activation's derivative comes at the
-                    // end
-                    let readers = |range: &[Dense]| range.iter().any(|other| other.reads == Some(read));
-                    let is_first = !readers(&perceptron.layers[i + 1..]) && other != Some(read);
-                    let is_last = !readers(&perceptron.layers[..i]);
+                None => (&[][..], &mut *d_input, Start::Zero, Finish::Same),
+                Some(read) if !range.contains(&read) => {
                     let Activations { y, delta, .. } = &mut before[read];
-                    let start = if is_first { Start::Zero } else { Start::Sum };
-                    (delta, start, if is_last { Finish::Derivative(perceptron.activation, y) } else { Finish::Same })
+                    (&**y, delta, Start::Zero, Finish::Same)
+                }
+                Some(read) => {
+                    let (start, is_last) = place(read);
+                    let Activations { y, delta, .. } = &mut before[read];
+                    (&**y, delta, start, if is_last { Finish::Derivative(perceptron.activation, y) } else { Finish::Same })
                 }
             };
-            if dense.layer.is_narrow() || dense.layer.transposed.is_some() {
-                dense.layer.backward_input(simd, (parameters, transposed), rows, dy, dx, (start, finish));
-            } else {
-                dense.layer.backward_input_by_columns(simd, (parameters, columns), rows, dy, dx, (start, finish));
+            match &dense.kind {
+                Kind::Dense if dense.layer.is_narrow() || dense.layer.transposed.is_some() => {
+                    dense.layer.backward_input(simd, (parameters, transposed), rows, dy, dx, (start, finish));
+                }
+                Kind::Dense => dense.layer.backward_input_by_columns(simd, (parameters, columns), rows, dy, dx, (start, finish)),
+                Kind::Same => pass_on::<S>(&dy[..rows * dense.row()], dx, (start, finish)),
+                Kind::Convolution(view) | Kind::Pool(view) => {
+                    let n = rows * view.from.len();
+                    let (dx, dy) = (&mut dx[..n], &dy[..rows * dense.row()]);
+                    if let Start::Zero = start {
+                        dx.fill(0.0);
+                    }
+                    if let Kind::Pool(_) = dense.kind {
+                        view.for_each_largest((x, &after[0].y[..dy.len()]), |output, pixel| dx[pixel] += dy[output]);
+                    } else {
+                        let (kernel, room) = columns.split_at_mut(dense.layer.transposed_len());
+                        dense.layer.transpose_to(simd, parameters, kernel);
+                        view.backward_input(simd, &dense.layer, (kernel, room), dy, dx);
+                    }
+                    finish.apply::<S>(dx, 0, (n, n));
+                }
             }
         }
     }
+}
+
+/// Writes derivatives to `dx`, or adds them, and applies `finish`.
+#[inline(always)]
+fn pass_on<S: Simd>(dy: &[f32], dx: &mut [f32], (start, finish): (Start<'_>, Finish<'_>)) {
+    let n = dy.len();
+    let dx = &mut dx[..n];
+    match start {
+        Start::Sum => dx.iter_mut().zip(dy).for_each(|(dx, dy)| *dx += dy),
+        _ => dx.copy_from_slice(dy),
+    }
+    finish.apply::<S>(dx, 0, (n, n));
 }
 
 /// The tangent pass, after a forward pass: computes the change of each layer's outputs if the parameters change by `change`. The changes
@@ -243,17 +331,52 @@ impl Kernel for Tangent<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { perceptron, parameters, change, layers, tile } = self;
+        let rows = tile.rows;
         for i in layers {
             let dense = &perceptron.layers[i];
             let (before, after) = tile.layers.split_at_mut(i);
             let (x, dx) = dense.reads.map_or((&*tile.input, None), |layer| (&*before[layer].y, Some(&*before[layer].delta)));
-            let Activations { y, delta, .. } = &mut after[0];
-            let dy = &mut delta[..tile.rows * dense.stride()];
-            if dense.layer.is_narrow() {
-                dy.fill(0.0); // a narrow layer does not write its padding
-            }
+            let Activations { y, delta, padded, .. } = &mut after[0];
+            let (stride, n) = (dense.stride(), rows * dense.row());
+            let dy = &mut delta[..n];
             let derivative = if dense.is_hidden { Finish::Derivative(perceptron.activation, y) } else { Finish::Same };
-            dense.layer.tangent(simd, (parameters, change), tile.rows, (x, dx), dy, derivative);
+            let finish = if dense.adds.is_some() { Finish::Same } else { derivative };
+            match &dense.kind {
+                Kind::Dense => {
+                    if dense.layer.is_narrow() {
+                        dy.fill(0.0); // a narrow layer does not write its padding
+                    }
+                    dense.layer.tangent(simd, (parameters, change), rows, (x, dx), dy, finish);
+                }
+                Kind::Convolution(view) => {
+                    // dy = f'(y) (x dW + db + dx W), as of a dense layer
+                    let (kernel, bias) = (dense.layer.kernel(change), dense.layer.start(change));
+                    let first = if dx.is_some() { Finish::Same } else { finish };
+                    view.forward(simd, kernel, dense.images(rows, x, padded), dy, (bias, first));
+                    if let Some(dx) = dx {
+                        view.forward(simd, dense.layer.kernel(parameters), dense.images(rows, dx, padded), dy, (Start::Sum, finish));
+                        dense.images(rows, x, padded); // the backward pass reads it again
+                    }
+                }
+                Kind::Pool(view) => {
+                    dy.fill(0.0);
+                    let dx = dx.unwrap_or_default();
+                    view.for_each_largest((x, &y[..n]), |output, pixel| dy[output] = dx[pixel]);
+                    finish.apply::<S>(dy, 0, (n, n));
+                }
+                Kind::Same => {
+                    match dx {
+                        Some(dx) => dy.copy_from_slice(&dx[..n]),
+                        None => dy.fill(0.0),
+                    }
+                    finish.apply::<S>(dy, 0, (n, n));
+                }
+            }
+            if let Some(other) = dense.adds {
+                dy.iter_mut().zip(&*before[other].delta).for_each(|(dy, dx)| *dy += dx);
+                derivative.apply::<S>(dy, 0, (n, n));
+            }
+            debug_assert!(dense.norm.is_none() && stride > 0);
         }
     }
 }

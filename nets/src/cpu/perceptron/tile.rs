@@ -1,7 +1,9 @@
 //! A tile of rows: the activations of all layers, and the derivatives with respect to them.
 
-use super::{Dense, Perceptron, padded};
+use super::{Dense, Kind, Perceptron, padded};
 use crate::cpu::aligned::Aligned;
+use crate::store::Numbers;
+use gradus_envs::Image;
 
 /// Rows of a tile of a network whose gradient is computed from many tiles at once.
 pub(in crate::cpu) const ROWS: usize = 32;
@@ -9,9 +11,9 @@ pub(in crate::cpu) const ROWS: usize = 32;
 /// The observations that a tile reads.
 pub(in crate::cpu) enum Observed<'a> {
     /// Rows one after the other.
-    Block(&'a [f32]),
+    Block(Numbers<'a>),
     /// Some of many rows, by their indices.
-    Chosen(&'a [f32], &'a [u32]),
+    Chosen(Numbers<'a>, &'a [u32]),
 }
 
 /// Activations and derivatives of some rows.
@@ -27,14 +29,22 @@ pub(in crate::cpu) struct Tile {
 
 /// Numbers that the backward pass through a layer needs for columns, at most.
 fn columns(perceptron: &Perceptron, rows: usize, to_input: bool) -> usize {
-    let needs = |dense: &&Dense| (to_input || dense.reads.is_some()) && !dense.layer.is_narrow() && dense.layer.transposed.is_none();
-    perceptron.layers.iter().filter(needs).map(|dense| dense.layer.columns_len(rows)).max().unwrap_or(0)
+    let is_passed = |dense: &&Dense| to_input || dense.reads.is_some();
+    let needs = |dense: &Dense| match &dense.kind {
+        Kind::Dense if dense.layer.is_narrow() || dense.layer.transposed.is_some() => 0,
+        Kind::Dense => dense.layer.columns_len(rows),
+        Kind::Convolution(view) => view.room(&dense.layer),
+        Kind::Pool(_) | Kind::Same => 0,
+    };
+    perceptron.layers.iter().filter(is_passed).map(needs).max().unwrap_or(0)
 }
 
 /// A layer's outputs in a tile.
 pub(super) struct Activations {
     /// The outputs after normalisation and activation.
     pub y: Aligned,
+    /// The images that a convolution reads, with their padding; empty without padding.
+    pub padded: Aligned,
     /// The normalised rows before gains and shifts, and for each row 1 / sigma; empty without normalisation.
     pub normal: Aligned,
     pub scales: Vec<f32>,
@@ -46,9 +56,19 @@ pub(super) struct Activations {
 
 impl Activations {
     fn new(dense: &Dense, rows: usize) -> Self {
-        let numbers = || Aligned::zeros(rows * dense.stride());
+        let numbers = || Aligned::zeros(rows * dense.row());
         let norm = || if dense.norm.is_some() { numbers() } else { Aligned::zeros(0) };
-        Self { y: numbers(), normal: norm(), scales: vec![0.0; rows], delta: numbers(), d_linear: norm() }
+        let padded = Aligned::zeros(rows * dense.padded_len());
+        Self { y: numbers(), padded, normal: norm(), scales: vec![0.0; rows * dense.pixels], delta: numbers(), d_linear: norm() }
+    }
+
+    /// What `dense`, whose outputs these are, has read for `rows` observations: `x`, or the images with their padding.
+    pub fn seen<'a>(&'a self, dense: &Dense, rows: usize, x: &'a [f32]) -> &'a [f32] {
+        match &dense.kind {
+            Kind::Convolution(view) if self.padded.is_empty() => &x[..rows * view.from.len()],
+            Kind::Convolution(view) => &self.padded[..rows * view.padded_len()],
+            _ => x,
+        }
     }
 
     /// The derivative with respect to the outputs of x W + b.
@@ -61,7 +81,7 @@ impl Tile {
     /// Creates a tile with room for `rows` rows.
     pub fn new(perceptron: &Perceptron, rows: usize) -> Self {
         Self {
-            input: Aligned::zeros(rows * padded(perceptron.width)),
+            input: Aligned::zeros(rows * perceptron.input_row()),
             d_input: Aligned::zeros(0),
             layers: perceptron.layers.iter().map(|dense| Activations::new(dense, rows)).collect(),
             columns: Aligned::zeros(columns(perceptron, rows, false)),
@@ -71,14 +91,14 @@ impl Tile {
 
     /// Makes room for the derivatives with respect to the inputs.
     pub fn with_input_derivatives(self, perceptron: &Perceptron) -> Self {
-        let rows = self.input.len() / padded(perceptron.width);
+        let rows = self.input.len() / perceptron.input_row();
         Self { d_input: Aligned::zeros(self.input.len()), columns: Aligned::zeros(columns(perceptron, rows, true)), ..self }
     }
 
     /// Bytes of a tile with room for `rows` rows.
     pub fn bytes(perceptron: &Perceptron, rows: usize) -> usize {
-        let numbers = |dense: &Dense| (if dense.norm.is_some() { 4 } else { 2 }) * dense.stride();
-        let row = padded(perceptron.width) + perceptron.layers.iter().map(numbers).sum::<usize>();
+        let numbers = |dense: &Dense| (if dense.norm.is_some() { 4 } else { 2 }) * dense.row() + dense.padded_len();
+        let row = perceptron.input_row() + perceptron.layers.iter().map(numbers).sum::<usize>();
         4 * (rows * row + columns(perceptron, rows, false))
     }
 
@@ -89,38 +109,73 @@ impl Tile {
 
     /// Copies observations into the tile; returns their number. This is not part of the kernels, which would compile a copy each.
     #[inline(never)]
-    pub fn read(&mut self, width: usize, observations: Observed<'_>) -> usize {
-        self.rows = match width {
+    pub fn read(&mut self, perceptron: &Perceptron, observations: Observed<'_>) -> usize {
+        let width = perceptron.width;
+        self.rows = match (perceptron.image, observations) {
+            (Some(image), observations) => self.read_images(image, perceptron.input_row(), perceptron.sees(), observations),
+            (None, Observed::Block(Numbers::F32(rows))) => self.read_rows(width, rows, None),
+            (None, Observed::Chosen(Numbers::F32(rows), indices)) => self.read_rows(width, rows, Some(indices)),
+            (None, _) => panic!("observations: expected rows of numbers, got images"),
+        };
+        self.rows
+    }
+
+    fn read_rows(&mut self, width: usize, all: &[f32], indices: Option<&[u32]>) -> usize {
+        match width {
             // calling memcpy for rows of a few numbers would take longer than the first layer
-            1 => self.read_narrow::<1>(observations),
-            2 => self.read_narrow::<2>(observations),
-            3 => self.read_narrow::<3>(observations),
-            4 => self.read_narrow::<4>(observations),
-            6 => self.read_narrow::<6>(observations),
-            8 => self.read_narrow::<8>(observations),
+            1 => self.read_narrow::<1>(all, indices),
+            2 => self.read_narrow::<2>(all, indices),
+            3 => self.read_narrow::<3>(all, indices),
+            4 => self.read_narrow::<4>(all, indices),
+            6 => self.read_narrow::<6>(all, indices),
+            8 => self.read_narrow::<8>(all, indices),
             _ => {
                 let tile = self.input.chunks_exact_mut(padded(width));
-                match observations {
-                    Observed::Block(rows) => tile.zip(rows.chunks_exact(width)).map(|(to, row)| to[..width].copy_from_slice(row)).count(),
-                    Observed::Chosen(all, indices) => {
+                match indices {
+                    None => tile.zip(all.chunks_exact(width)).map(|(to, row)| to[..width].copy_from_slice(row)).count(),
+                    Some(indices) => {
                         let row = |index: &u32| &all[*index as usize * width..(*index as usize + 1) * width];
                         tile.zip(indices).map(|(to, index)| to[..width].copy_from_slice(row(index))).count()
                     }
                 }
             }
-        };
-        self.rows
+        }
     }
 
-    fn read_narrow<const WIDTH: usize>(&mut self, observations: Observed<'_>) -> usize {
+    fn read_narrow<const WIDTH: usize>(&mut self, all: &[f32], indices: Option<&[u32]>) -> usize {
         let tile = self.input.as_chunks_mut::<16>().0.iter_mut();
-        match observations {
-            Observed::Block(rows) => tile.zip(rows.as_chunks::<WIDTH>().0).map(|(to, row)| to[..WIDTH].copy_from_slice(row)).count(),
-            Observed::Chosen(all, indices) => {
-                let all = all.as_chunks::<WIDTH>().0;
-                tile.zip(indices).map(|(to, index)| to[..WIDTH].copy_from_slice(&all[*index as usize])).count()
+        let all = all.as_chunks::<WIDTH>().0;
+        match indices {
+            None => tile.zip(all).map(|(to, row)| to[..WIDTH].copy_from_slice(row)).count(),
+            Some(indices) => tile.zip(indices).map(|(to, index)| to[..WIDTH].copy_from_slice(&all[*index as usize])).count(),
+        }
+    }
+
+    /// As [`read`](Tile::read), of images: divides the numbers by the largest. If a layer `sees` the image, the numbers of a pixel are put side by
+    /// side.
+    fn read_images(&mut self, image: Image, row: usize, sees: bool, observations: Observed<'_>) -> usize {
+        let width = image.len();
+        let (numbers, chosen) = match observations {
+            Observed::Block(numbers) => (numbers, None),
+            Observed::Chosen(numbers, indices) => (numbers, Some(indices)),
+        };
+        let rows = chosen.map_or(numbers.len() / width, <[u32]>::len).min(self.input.len() / row);
+        let largest = f32::from(image.largest);
+        let shares: [f32; 256] = std::array::from_fn(|byte| byte as f32 / largest);
+        // the numbers of a pixel are put side by side only if there are several frames
+        let (frames, channels) = if sees { (image.frames, image.channels) } else { (1, 1) };
+        let frame = width / frames;
+        for (i, to) in self.input.chunks_exact_mut(row).take(rows).enumerate() {
+            let begin = chosen.map_or(i, |indices| indices[i] as usize) * width;
+            for f in 0..frames {
+                let from = begin + f * frame..begin + (f + 1) * frame;
+                match numbers {
+                    Numbers::F32(all) => scatter(&all[from], &mut to[..width], f, (frames, channels), |number| number / largest),
+                    Numbers::U8(all) => scatter(&all[from], &mut to[..width], f, (frames, channels), |byte| shares[usize::from(byte)]),
+                }
             }
         }
+        rows
     }
 
     /// Copies inputs, each in two parts, into the tile, as many as it has room for.
@@ -179,7 +234,7 @@ impl Tile {
     pub fn keep(&mut self, perceptron: &Perceptron, rows: &[usize]) {
         let last = perceptron.layers.len() - 1;
         for (i, (layer, dense)) in self.layers.iter_mut().zip(&perceptron.layers).enumerate() {
-            let stride = dense.stride();
+            let stride = dense.row();
             let compact = |numbers: &mut [f32]| {
                 let moved = rows.iter().enumerate().filter(|(to, from)| to != *from);
                 moved.for_each(|(to, from)| numbers.copy_within(from * stride..(from + 1) * stride, to * stride));
@@ -194,5 +249,17 @@ impl Tile {
             rows.iter().enumerate().for_each(|(to, from)| layer.scales[to] = layer.scales[*from]);
         }
         self.rows = rows.len();
+    }
+}
+
+/// Writes frame number `f` of `frames`, whose pixels have `channels` numbers each, to its place in every pixel of `to`.
+#[inline(always)]
+fn scatter<T: Copy>(frame: &[T], to: &mut [f32], f: usize, (frames, channels): (usize, usize), share: impl Fn(T) -> f32) {
+    if frames == 1 {
+        to.iter_mut().zip(frame).for_each(|(to, number)| *to = share(*number));
+    } else {
+        for (to, pixel) in to.chunks_exact_mut(frames * channels).zip(frame.chunks_exact(channels)) {
+            to[f * channels..(f + 1) * channels].iter_mut().zip(pixel).for_each(|(to, number)| *to = share(*number));
+        }
     }
 }

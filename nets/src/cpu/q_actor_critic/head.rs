@@ -76,7 +76,7 @@ impl ActorTile {
     /// Reads at most [`ROWS`] observations, and computes actions and log-probabilities.
     #[inline(never)] // once per program instead of once per caller
     pub fn choose(&mut self, level: Level, (layout, parameters): (&QActorLayout, &[f32]), observations: Observed<'_>, noise: Noise<'_>) {
-        self.tile.read(layout.width(), observations);
+        self.tile.read(&layout.actor, observations);
         self.tile.forward(level, &layout.actor, parameters);
         dispatch(level, Choose { layout, parameters, noise, tile: self });
     }

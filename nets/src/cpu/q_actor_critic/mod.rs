@@ -18,6 +18,7 @@ use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::cpu::footprint::Footprint;
 use crate::policy::restore;
 use crate::q_actor_critic::ActorNoise;
+use crate::store::Numbers;
 use crate::{
     ActionRows, ActionScale, Actor, ActorObjective, ActorState, Batch, Behaviour, Choice, Evaluated, NetworkConfig, NetworkError, QActor,
     QActorHead, Store, Sums, UpdatedGroups, ValueObjective,
@@ -218,7 +219,7 @@ impl crate::QActorCritic for QActorCritic {
             threads::for_each(&mut tiles, |number, (QActorTile { actor, .. }, (actions, log_probs))| {
                 let first = part * most + number * ROWS;
                 let begin = rows.start + first;
-                let observations = &store.all_observations()[begin * width..(begin + log_probs.len()) * width];
+                let observations = store.numbers().part(begin * width..(begin + log_probs.len()) * width);
                 let noise = noise_of(layout, &epsilon, first, log_probs.len());
                 actor.choose(*level, (layout, parameters), Observed::Block(observations), noise);
                 actions.copy_from_slice(&actor.actions[..actions.len()]);
@@ -327,7 +328,7 @@ impl Actor for CpuActor<'_> {
                 Some(_) => Noise::Matrices { numbers: self.noise.of(first..first + n), is_shared: false },
                 None => Noise::Rows(self.noise.of(first..first + n)),
             };
-            tile.choose(*level, (layout, parameters), Observed::Block(observations), noise);
+            tile.choose(*level, (layout, parameters), Observed::Block(Numbers::F32(observations)), noise);
             actions.copy_from_slice(&tile.actions[..actions.len()]);
             layout.scale.unscale(actions);
             log_probs.copy_from_slice(&tile.log_probs[..n]);

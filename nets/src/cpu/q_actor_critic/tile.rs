@@ -119,7 +119,7 @@ impl QActorTile {
         let n = objective.critics(layout.critics.len()).min(layout.critics.len());
         let observations = indices.iter().map(|index| store.observation(*index as usize));
         let log_std_rows = layout.log_stds.clone();
-        self.actor.choose(level, (layout, parameters), Observed::Chosen(store.all_observations(), indices), noise);
+        self.actor.choose(level, (layout, parameters), Observed::Chosen(store.numbers(), indices), noise);
         let actions = std::mem::take(&mut self.actor.actions);
         self.criticise(level, (layout, parameters), n, observations.zip(actions.chunks_exact(d)));
         self.actor.actions = actions;

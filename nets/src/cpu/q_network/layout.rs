@@ -2,6 +2,7 @@
 
 use super::super::perceptron::Perceptron;
 use super::super::weights::{Named, Visit};
+use crate::network::Input;
 use crate::{Group, NetworkConfig, QHead};
 
 /// The layers of a network and its outputs.
@@ -15,18 +16,19 @@ pub(super) struct QLayout {
 }
 
 impl QLayout {
-    pub fn new(config: &NetworkConfig, head: QHead, width: usize, actions: usize) -> Self {
-        let mut perceptron = Perceptron::new(config.activation, width, 0);
+    pub fn new(config: &NetworkConfig, head: QHead, input: Input, actions: usize) -> Self {
+        let mut perceptron = Perceptron::new(config.activation, input.width, 0);
+        let seen = perceptron.see(config, input.image);
         let q = actions * head.atoms;
         let outputs = if head.dueling {
             // V and A have the last hidden layer for themselves
             let (own, shared) = config.hidden.split_last().map_or((None, &[][..]), |(own, shared)| (Some(*own), shared));
-            let trunk = perceptron.chain(config, "trunk", None, shared, None);
+            let trunk = perceptron.chain(config, "trunk", seen, shared, None);
             let value = perceptron.chain(config, "value", trunk, own.as_slice(), Some(head.atoms));
             let advantage = perceptron.chain(config, "advantage", trunk, own.as_slice(), Some(q));
             [value, advantage].into_iter().flatten().collect()
         } else {
-            perceptron.chain(config, "q", None, &config.hidden, Some(q)).into_iter().collect()
+            perceptron.chain(config, "q", seen, &config.hidden, Some(q)).into_iter().collect()
         };
         Self { perceptron, actions, head, outputs }
     }

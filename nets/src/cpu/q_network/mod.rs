@@ -15,6 +15,8 @@ use super::perceptron::{Observed, ROWS, gradient};
 use super::update::track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::cpu::footprint::Footprint;
+use crate::network::Input;
+use crate::store::Numbers;
 use crate::{
     ActionRows, Actor, Batch, Behaviour, Choice, Evaluated, Inspection, NetworkConfig, NetworkError, QHead, Store, UpdatedGroups,
     ValueObjective,
@@ -43,8 +45,8 @@ impl QNetwork {
     /// Otherwise, weights and biases are uniform within 1 / sqrt(inputs) of 0, as in PyTorch's `Linear`. Gains of layer normalisations are 1
     /// and shifts are 0.
     pub fn new(config: &NetworkConfig, head: QHead, observations: &Space, actions: &Space, seed: u64) -> Result<Self, NetworkError> {
-        let (width, actions) = config.check_q(head, observations, actions)?;
-        let layout = QLayout::new(config, head, width, actions);
+        let (input, actions) = config.check_q(head, observations, actions)?;
+        let layout = QLayout::new(config, head, input, actions);
         let mut parameters = Aligned::zeros(layout.parameters());
         let mut stream = Stream::new(seed, Purpose::Initialisation, 0);
         layout.perceptron.initialise(config.orthogonal, |_| std::f64::consts::SQRT_2, &mut parameters, &mut stream);
@@ -69,8 +71,8 @@ impl QNetwork {
     }
 
     /// Returns the memory of a network for these observations and actions; see [`NetworkConfig::q_footprint`].
-    pub(crate) fn footprint(config: &NetworkConfig, head: QHead, width: usize, actions: usize) -> Footprint {
-        let layout = QLayout::new(config, head, width, actions);
+    pub(crate) fn footprint(config: &NetworkConfig, head: QHead, input: Input, actions: usize) -> Footprint {
+        let layout = QLayout::new(config, head, input, actions);
         let bytes = |numbers: usize| 4.0 * numbers as f64;
         Footprint {
             parameters: bytes(layout.parameters()),
@@ -175,7 +177,7 @@ impl crate::QNetwork for QNetwork {
             let mut tiles: Vec<_> = tiles[..n].iter_mut().zip(values.chunks_mut(ROWS * layout.q_width())).collect();
             threads::for_each(&mut tiles, |i, (tile, values)| {
                 let range = first + i * ROWS..rows.end.min(first + (i + 1) * ROWS);
-                let observations = &store.all_observations()[range.start * width..range.end * width];
+                let observations = store.numbers().part(range.start * width..range.end * width);
                 tile.forward(*level, (layout, parameters), Observed::Block(observations));
                 values.copy_from_slice(tile.q(layout));
             });
@@ -230,7 +232,7 @@ impl Actor for QActor<'_> {
         let ActionRows::Discrete(actions) = actions else { panic!("actions: expected discrete actions, got {}", actions.kind()) };
         let blocks = observations.chunks(ROWS * layout.width()).zip(actions.chunks_mut(ROWS));
         for (first, (observations, actions)) in blocks.enumerate().map(|(i, block)| (i * ROWS, block)) {
-            tile.forward(*level, (layout, parameters), Observed::Block(observations));
+            tile.forward(*level, (layout, parameters), Observed::Block(Numbers::F32(observations)));
             for (row, (action, q)) in actions.iter_mut().zip(tile.q(layout).chunks_exact(layout.q_width())).enumerate() {
                 let mask = masks.map(|masks| &masks[(first + row) * layout.actions..(first + row + 1) * layout.actions]);
                 *action = crate::q_network::greedy(q, layout.head.atoms, mask) as u32;

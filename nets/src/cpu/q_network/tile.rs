@@ -36,7 +36,7 @@ impl QTile {
 
     /// Runs the forward pass over at most [`ROWS`] observations. The result is in [`QTile::q`].
     pub fn forward(&mut self, level: Level, (layout, parameters): (&QLayout, &[f32]), observations: Observed<'_>) {
-        self.tile.read(layout.width(), observations);
+        self.tile.read(&layout.perceptron, observations);
         self.tile.forward(level, &layout.perceptron, parameters);
         combine(layout, self);
     }
@@ -80,7 +80,7 @@ impl Question<'_> {
         let Self { layout, parameters, store, batch, .. } = *self;
         let range = number * ROWS..batch.indices.len().min((number + 1) * ROWS);
         let indices = &batch.indices[range.clone()];
-        tile.forward(level, (layout, parameters), Observed::Chosen(store.all_observations(), indices));
+        tile.forward(level, (layout, parameters), Observed::Chosen(store.numbers(), indices));
 
         tile.evaluated.clear();
         layout.outputs.iter().for_each(|output| tile.tile.derivatives(*output).fill(0.0));

@@ -1,0 +1,119 @@
+//! The convolutional layers in front of a perceptron.
+
+use std::sync::Arc;
+
+use gradus_envs::Image;
+
+use super::view::{Grid, View};
+use super::{Dense, Kind, Order, Perceptron, padded};
+use crate::NetworkConfig;
+use crate::trunk::{Part, Window};
+
+impl Perceptron {
+    /// Reads an image, through the convolutional layers of the configuration if it has some. Returns the last one. The layers must be the
+    /// first.
+    ///
+    /// # Panics
+    /// If an image is too small for a window; [`NetworkConfig`] checks that.
+    pub fn see(&mut self, config: &NetworkConfig, image: Option<Image>) -> Option<usize> {
+        self.image = image;
+        let image = image.filter(|_| !config.trunk.is_none())?;
+        let planes = image.planes();
+        let mut seen = Seen {
+            perceptron: self,
+            has_norm: config.layer_norm,
+            grid: Grid { height: image.height, width: image.width, channels: planes, stride: planes },
+            last: None,
+            convolutions: 0,
+        };
+        let mut parts = config.trunk.parts().iter().peekable();
+        while let Some(part) = parts.next() {
+            match *part {
+                Part::Convolution { filters, window } => seen.convolve(filters, window, true),
+                Part::Pool { window } => seen.pool(window),
+                Part::Section { filters } => {
+                    seen.section(filters);
+                    if !matches!(parts.peek(), Some(Part::Section { .. })) {
+                        seen.activate();
+                    }
+                }
+            }
+        }
+        seen.last
+    }
+}
+
+/// The layers so far.
+struct Seen<'a> {
+    perceptron: &'a mut Perceptron,
+    has_norm: bool,
+    /// The outputs of the last layer.
+    grid: Grid,
+    last: Option<usize>,
+    convolutions: usize,
+}
+
+impl Seen<'_> {
+    fn push(&mut self, dense: Dense, has_norm: bool) {
+        let [height, width] = match &dense.kind {
+            Kind::Convolution(view) | Kind::Pool(view) => view.to,
+            Kind::Dense | Kind::Same => [self.grid.height, self.grid.width],
+        };
+        let channels = dense.layer.outputs;
+        self.grid = Grid { height, width, channels, stride: padded(channels) };
+        let dense = Dense { reads: self.last, ..dense };
+        self.last = Some(self.perceptron.push(dense, has_norm));
+    }
+
+    fn view(&self, window: Window) -> Arc<View> {
+        Arc::new(View::new(window, self.grid).expect("a window that fits into the image"))
+    }
+
+    fn convolve(&mut self, filters: usize, window: Window, is_hidden: bool) {
+        let view = self.view(window);
+        let order = Order { channels: view.from.channels, pixels: window.size * window.size, stride: view.from.channels };
+        let names = ["convolutions", "norms"].map(|kind| format!("trunk.{kind}.{}", self.convolutions));
+        self.convolutions += 1;
+        let (shape, pixels) = ((view.inputs(), filters), view.windows());
+        let dense = Dense { is_hidden, ..Dense::new(Kind::Convolution(view), shape, order, pixels, names) };
+        self.push(dense, is_hidden && self.has_norm);
+    }
+
+    /// A layer without weights.
+    fn pass(&mut self, kind: Kind, pixels: usize, is_hidden: bool) {
+        let channels = self.grid.channels;
+        let order = Order { channels, pixels: 1, stride: 0 };
+        let dense = Dense { is_hidden, ..Dense::new(kind, (channels, channels), order, pixels, [String::new(), String::new()]) };
+        self.push(dense, false);
+    }
+
+    fn pool(&mut self, window: Window) {
+        // what windows of the input have is not stored as the outputs of layers are
+        if self.last.is_none() {
+            self.pass(Kind::Same, self.grid.pixels(), false);
+        }
+        let view = self.view(window);
+        let windows = view.windows();
+        self.pass(Kind::Pool(view), windows, false);
+    }
+
+    fn activate(&mut self) {
+        self.pass(Kind::Same, self.grid.pixels(), true);
+    }
+
+    fn section(&mut self, filters: usize) {
+        let has_norm = std::mem::replace(&mut self.has_norm, false);
+        self.convolve(filters, Window::SAME, false);
+        self.pool(Window::HALF);
+        for _ in 0..2 {
+            let skipped = self.last;
+            self.activate();
+            self.convolve(filters, Window::SAME, true);
+            self.convolve(filters, Window::SAME, false);
+            if let Some(last) = self.last {
+                self.perceptron.layers[last].adds = skipped;
+            }
+        }
+        self.has_norm = has_norm;
+    }
+}
