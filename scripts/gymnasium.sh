@@ -17,6 +17,11 @@ gradus=${GRADUS:-../../target/debug/gradus}
 [ -e curves.csv ] || echo "agent,environment,seed,step,return" >curves.csv
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# a Python that notes its processor time when it ends: a program does not wait for its last one
+python=${GRADUS_PYTHON:-python3}
+printf '#!/usr/bin/env bash\n"%s" "$@"\ncode=$?\ntimes >>"%s"\nexit "$code"\n' "$python" "$work/times" >"$work/python"
+chmod +x "$work/python"
+export GRADUS_PYTHON=$work/python
 
 for seed in $(seq 1 "$most"); do
   while IFS=, read -r agent environment _ _ episodes; do
@@ -27,7 +32,10 @@ for seed in $(seq 1 "$most"); do
     if awk -v b="$budget" -v s="$spent" -v k="$known" 'BEGIN { exit !(s + k > b) }'; then continue; fi
     rm -rf "$work/run"
     # the processor time of the program and of its Python, which take turns: other programs do not lengthen it
+    : >"$work/times"
     seconds=$( { time nice "$gradus" train "$agent" "$environment" --seed "$seed" --threads 1 --quiet --out "$work/run"; } 2>&1 >/dev/null | tail -n 1 | awk '{ print $1 + $2 }')
+    sleep 5 # the last Python ends after the program
+    seconds=$(awk -F'[ms ]' -v s="$seconds" 'NR % 2 == 0 { s += 60 * $1 + $2 + 60 * $4 + $5 } END { print s }' "$work/times")
     value=$(nice "$gradus" eval "$work/run" --episodes "$episodes" --seed 1 --json)
     python3 - "$work/run" "$agent,$environment,$seed" "$value" "$seconds" <<'END'
 import csv, json, sys

@@ -235,7 +235,7 @@ mod tests {
             let observations: Vec<u32> = match first.store.observations() {
                 Observations::Rows { rows, .. } => rows.iter().map(|x| *x as u32).collect(),
                 Observations::Texts(texts) => (0..7).map(|row| texts.prefix(row)[1]).collect(),
-                Observations::OnDevice { .. } | Observations::TextsOnDevice(_) => unreachable!("the observations are on the host"),
+                _ => unreachable!("the observations are rows or texts"),
             };
             assert_eq!(observations, [0, 1, 2, 10, 11, 3, 12]);
             let ends: Vec<_> = first.segments.iter().map(|s| (s.range.clone(), s.end, s.group.0)).collect();

@@ -26,6 +26,7 @@
 //! ```
 #![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written
 
+pub mod arcade;
 pub mod bandits;
 mod batch;
 mod classic;

@@ -169,6 +169,15 @@ impl Observations {
         }
     }
 
+    /// Makes room for this many observations, if they are rows of numbers.
+    pub fn reserve(&mut self, n: usize) {
+        match self {
+            Observations::Rows { rows, width } => rows.reserve_exact(n * *width),
+            Observations::Bytes { rows, width } => rows.reserve_exact(n * *width),
+            _ => {}
+        }
+    }
+
     /// Number of observations.
     pub fn len(&self) -> usize {
         match self {

@@ -37,8 +37,14 @@ impl Config {
             return Ok(world);
         }
         self.wrappers.check_ranges("wrappers").map_err(ConfigError::from)?;
-        if let Space::Discrete(_) = world.env().observation_space() {
-            world = world.one_hot();
+        match world.env().observation_space() {
+            Space::Discrete(_) => world = world.one_hot(),
+            Space::Image(_) => {
+                for (key, is_on) in [("wrappers.time_aware", time_aware), ("wrappers.normalise_observations", normalise_observations)] {
+                    ConfigError::unless(!is_on, key, "false, because observations are images", is_on)?;
+                }
+            }
+            _ => {}
         }
         if time_aware {
             let expected = "false, because this environment has no time limit";

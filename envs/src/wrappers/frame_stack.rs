@@ -1,7 +1,7 @@
 //! Stacked observations, for agents without memory.
 
 use super::{bounds, pass_through, split_state};
-use crate::{Action, Env, EnvError, Space, Step};
+use crate::{Action, Env, EnvError, Image, Space, Step};
 
 /// Concatenates the last n observations, the oldest first. After a reset, it repeats the first observation n times (Gymnasium's
 /// `FrameStackObservation` with padding "reset", flattened).
@@ -30,10 +30,10 @@ impl<E: Env> FrameStack<E> {
     /// Wraps `env`, with its last `frames` observations stacked.
     ///
     /// # Panics
-    /// If the observation space of `env` is not a box (see [`OneHot`](super::OneHot)), or if `frames` is 0.
+    /// If the observation space of `env` is neither a box (see [`OneHot`](super::OneHot)) nor one of images, or if `frames` is 0.
     pub fn new(env: E, frames: usize) -> Self {
         assert!(frames > 0, "FrameStack: expected at least 1 frame, got 0");
-        let width = bounds("FrameStack", &env).0.len();
+        let width = stacked(&env, frames).width() / frames;
         Self { env, frames, width, stack: vec![0.0; frames * width] }
     }
 
@@ -47,12 +47,20 @@ impl<E: Env> FrameStack<E> {
     }
 }
 
+/// Returns the space of stacked observations.
+fn stacked<E: Env>(env: &E, frames: usize) -> Space {
+    if let Space::Image(image) = env.observation_space() {
+        return Space::Image(Image { frames: frames * image.frames, ..image });
+    }
+    let (low, high) = bounds("FrameStack", env);
+    Space::Box { low: low.repeat(frames), high: high.repeat(frames) }
+}
+
 impl<E: Env> Env for FrameStack<E> {
     pass_through!(action_space, reseed, action_mask, render, about_text);
 
     fn observation_space(&self) -> Space {
-        let (low, high) = bounds("FrameStack", &self.env);
-        Space::Box { low: low.repeat(self.frames), high: high.repeat(self.frames) }
+        stacked(&self.env, self.frames)
     }
 
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {

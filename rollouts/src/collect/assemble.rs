@@ -30,9 +30,7 @@ pub(super) fn assemble<'a>(
     let n: usize = trajectories().map(Trajectory::len).sum();
     let rows = n + trajectories().map(|trajectory| trajectory.successors.len()).sum::<usize>();
     let mut observations = Observations::empty(&of.observations);
-    if let Observations::Rows { rows: numbers, width } = &mut observations {
-        numbers.reserve_exact(rows * *width);
-    }
+    observations.reserve(rows);
     let mut actions = ActionRows::empty(&of.actions);
     let (mut log_probs, mut rewards) = (Vec::with_capacity(n), Vec::with_capacity(n));
     let (mut masks, mut step_ends, mut segments, mut finished) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

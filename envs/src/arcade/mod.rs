@@ -1,0 +1,286 @@
+//! Five small games after Atari's, seen as planes of 10 x 10 pixels: the rules of MinAtar (Young and Tian, arXiv 1903.03176).
+//!
+//! | environment | actions | planes |
+//! |---|---|---|
+//! | [`Asterix`] | stay, left, up, right, down | player, enemies, trails, gold |
+//! | [`Breakout`] | stay, left, right | paddle, ball, trail, bricks |
+//! | [`Freeway`] | stay, up, down | chicken, cars, trails by speed (5) |
+//! | [`Seaquest`] | stay, left, up, right, down, fire | front, back, bullets, trails, enemy bullets, fish, enemy submarines, oxygen, divers on board, divers |
+//! | [`SpaceInvaders`] | stay, left, right, fire | cannon, aliens, aliens that move left, aliens that move right, bullets, enemy bullets |
+//!
+//! An observation is an [`Image`]: for each pixel, row by row, one number per plane, 0 or 1. With probability [`STICKY`] the action before is
+//! repeated instead of the one that was chosen; before an episode's first action it is "stay". Except in Breakout and Freeway, episodes get harder
+//! as they go on. The package `minatar` differs in two points: there the action before survives the end of an episode, and no episode is
+//! truncated (here after [`LIMIT`] steps). The tests compare 10,000 steps of five seeds of each game with the package, fed with the same random
+//! numbers.
+
+mod asterix;
+mod breakout;
+mod freeway;
+mod pixels;
+mod seaquest;
+mod space_invaders;
+
+use std::ops::RangeInclusive;
+
+use crate::episode_rng::{EpisodeRng, split_saved};
+use crate::{Action, Env, EnvError, Image, Scene, Space, Step};
+use gradus_base::random::Stream;
+
+pub use asterix::Asterix;
+pub use breakout::Breakout;
+pub use freeway::Freeway;
+pub use pixels::Screen;
+pub use seaquest::Seaquest;
+pub use space_invaders::SpaceInvaders;
+
+/// Rows, and pixels of a row.
+pub const SIZE: usize = 10;
+/// The last row or column.
+const LAST: i32 = SIZE as i32 - 1;
+/// The probability that an action is replaced by the one before.
+pub const STICKY: f64 = 0.1;
+/// Steps after which the registered environments truncate an episode.
+pub const LIMIT: u32 = 10_000;
+
+/// What the player does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// Nothing.
+    Stay,
+    /// One pixel to the left.
+    Left,
+    /// One pixel up.
+    Up,
+    /// One pixel to the right.
+    Right,
+    /// One pixel down.
+    Down,
+    /// Shoots.
+    Fire,
+}
+
+/// Random numbers, in the order in which a game asks for them.
+pub trait Draws {
+    /// A number from 0 to 1, without 1.
+    fn unit(&mut self) -> f64;
+
+    /// A whole number below `n`.
+    fn below(&mut self, n: u32) -> u32;
+}
+
+impl Draws for Stream {
+    fn unit(&mut self) -> f64 {
+        self.unit_f64()
+    }
+
+    fn below(&mut self, n: u32) -> u32 {
+        Stream::below(self, n)
+    }
+}
+
+/// A game without the rule of repeated actions.
+pub trait Game: Clone + Send {
+    /// Its name, for messages.
+    const NAME: &'static str;
+    /// The planes of an observation: their names, and how a pixel with each of them is coloured, from the least important to the most.
+    const PLANES: &'static [(&'static str, [u8; 3])];
+    /// What the actions do.
+    const MOVES: &'static [Move];
+
+    /// Begins an episode.
+    fn start(draws: &mut impl Draws) -> Self;
+
+    /// Takes a step. Returns the reward, and whether the episode is over.
+    fn act(&mut self, action: Move, draws: &mut impl Draws) -> (u32, bool);
+
+    /// Sets the pixels that are there; all are 0 before.
+    fn show(&self, screen: &mut Screen<'_>);
+
+    /// Visits every number of the state, with the values that it may have.
+    fn visit(&mut self, each: &mut impl FnMut(&mut i32, RangeInclusive<i32>));
+}
+
+/// A game as an environment.
+#[derive(Clone, Debug)]
+pub struct Arcade<G> {
+    game: G,
+    before: Move,
+    rng: EpisodeRng,
+}
+
+impl<G: Game> Default for Arcade<G> {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+impl<G: Game> Arcade<G> {
+    /// Begins the episode of a seed.
+    pub fn new(seed: u64) -> Self {
+        let mut rng = EpisodeRng::new(seed);
+        Self { game: G::start(&mut rng.stream), before: Move::Stay, rng }
+    }
+
+    /// The image that an observation is.
+    pub fn image() -> Image {
+        Image { frames: 1, height: SIZE, width: SIZE, channels: G::PLANES.len(), largest: 1 }
+    }
+
+    fn show(&self, observation: &mut [f32]) {
+        observation.fill(0.0);
+        self.game.show(&mut Screen::new(observation, G::PLANES.len()));
+    }
+}
+
+/// Takes a step of a game whose last action was `before`, which is replaced.
+#[inline]
+pub fn act<G: Game>(game: &mut G, chosen: Move, before: &mut Move, draws: &mut impl Draws) -> (u32, bool) {
+    let action = if draws.unit() < STICKY { *before } else { chosen };
+    *before = action;
+    game.act(action, draws)
+}
+
+impl<G: Game> Env for Arcade<G> {
+    fn observation_space(&self) -> Space {
+        Space::Image(Self::image())
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete(G::MOVES.len() as u32)
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        *self = Self::new(seed);
+        self.show(observation);
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        let chosen = match action {
+            Action::Discrete(action) if (action as usize) < G::MOVES.len() => G::MOVES[action as usize],
+            _ => panic!("{}: expected an action from 0 to {}, got {action:?}", G::NAME, G::MOVES.len() - 1),
+        };
+        let (reward, terminated) = act(&mut self.game, chosen, &mut self.before, &mut self.rng.stream);
+        self.show(observation);
+        Step { reward: reward.into(), terminated, truncated: false }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        let mut words = self.rng.save().to_vec();
+        words.push(G::MOVES.iter().position(|action| *action == self.before).unwrap_or(0) as u64);
+        self.game.clone().visit(&mut |number, _| words.push(i64::from(*number) as u64));
+        words
+    }
+
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        let wrong = |problem: String| EnvError::State(format!("{}: {problem}", G::NAME));
+        let (first, own) = state.split_at(state.len().min(EpisodeRng::WORDS + 1));
+        let (rng, [before]) = split_saved::<1>(G::NAME, first)?;
+        let before = G::MOVES.get(before as usize).ok_or_else(|| wrong(format!("expected an action, got {before}")))?;
+        let (mut game, mut rest, mut problem) = (self.game.clone(), own.iter(), None);
+        game.visit(&mut |number, range| match rest.next().map(|word| *word as i64) {
+            Some(word) if i32::try_from(word).is_ok_and(|word| range.contains(&word)) => *number = word as i32,
+            got => problem = problem.take().or(Some(format!("expected a number from {} to {}, got {got:?}", range.start(), range.end()))),
+        });
+        if let Some(problem) = problem.or(rest.next().map(|word| format!("expected {} numbers, then got {word}", own.len() - 1))) {
+            return Err(wrong(problem));
+        }
+        *self = Self { game, before: *before, rng };
+        Ok(())
+    }
+
+    fn reseed(&mut self, seed: u64) {
+        self.rng = EpisodeRng::new(seed);
+    }
+
+    fn render(&self) -> Option<Scene> {
+        let mut observation = vec![0.0; Self::image().len()];
+        self.show(&mut observation);
+        Some(pixels::scene(&observation, G::PLANES))
+    }
+}
+
+/// A pixel, and what moves between pixels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Mover {
+    x: i32,
+    y: i32,
+    /// 1 to the right, -1 to the left.
+    direction: i32,
+    /// Steps until it moves.
+    timer: i32,
+    /// A second number: steps until it shoots, or whether it is of another kind.
+    other: i32,
+}
+
+/// The side from which something enters: the first column if it moves to the right.
+fn side(direction: i32) -> i32 {
+    if direction > 0 { 0 } else { LAST }
+}
+
+impl Mover {
+    fn is_at(&self, x: i32, y: i32) -> bool {
+        (self.x, self.y) == (x, y)
+    }
+
+    /// Whether it is on the screen.
+    fn is_inside(&self) -> bool {
+        (0..=LAST).contains(&self.x)
+    }
+
+    /// The column that it has left.
+    fn behind(&self) -> i32 {
+        self.x - self.direction
+    }
+
+    fn visit(&mut self, each: &mut impl FnMut(&mut i32, RangeInclusive<i32>)) {
+        each(&mut self.x, 0..=LAST);
+        each(&mut self.y, 0..=LAST);
+        each(&mut self.direction, -1..=1);
+        each(&mut self.timer, 0..=i32::MAX);
+        each(&mut self.other, 0..=i32::MAX);
+    }
+}
+
+/// A list of at most `N` things, in order.
+#[derive(Clone, Debug)]
+struct Movers<const N: usize> {
+    all: [Mover; N],
+    len: usize,
+}
+
+impl<const N: usize> Movers<N> {
+    fn new() -> Self {
+        Self { all: [Mover::default(); N], len: 0 }
+    }
+
+    fn iter(&self) -> std::slice::Iter<'_, Mover> {
+        self.all[..self.len].iter()
+    }
+
+    fn push(&mut self, mover: Mover) {
+        if self.len < N {
+            self.all[self.len] = mover;
+            self.len += 1;
+        }
+    }
+
+    fn remove(&mut self, i: usize) {
+        self.all.copy_within(i + 1..self.len, i);
+        self.len -= 1;
+    }
+
+    /// Removes the first one at a pixel; returns whether there was one.
+    fn take(&mut self, x: i32, y: i32) -> bool {
+        let found = self.iter().position(|mover| mover.is_at(x, y));
+        found.into_iter().for_each(|i| self.remove(i));
+        found.is_some()
+    }
+
+    fn visit(&mut self, each: &mut impl FnMut(&mut i32, RangeInclusive<i32>)) {
+        let mut len = self.len as i32;
+        each(&mut len, 0..=N as i32);
+        self.len = len as usize;
+        self.all[..self.len].iter_mut().for_each(|mover| mover.visit(each));
+    }
+}

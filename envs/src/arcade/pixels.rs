@@ -1,0 +1,54 @@
+//! The screen of a game: its planes in an observation, and its picture.
+
+use super::SIZE;
+use crate::Scene;
+use crate::scene::Picture;
+
+/// The pixels of an observation.
+pub struct Screen<'a> {
+    pixels: &'a mut [f32],
+    planes: usize,
+}
+
+impl<'a> Screen<'a> {
+    /// A screen of this many planes.
+    pub fn new(pixels: &'a mut [f32], planes: usize) -> Self {
+        Self { pixels, planes }
+    }
+
+    /// Sets a pixel of a plane; one outside of the screen is left out.
+    #[inline]
+    pub fn set(&mut self, x: i32, y: i32, plane: usize) {
+        let inside = 0..SIZE as i32;
+        if inside.contains(&x) && inside.contains(&y) {
+            self.pixels[(y as usize * SIZE + x as usize) * self.planes + plane] = 1.0;
+        }
+    }
+
+    /// Sets the pixels of a row that are bits of `row`; bit x is column x.
+    #[inline]
+    pub fn set_row(&mut self, y: usize, row: u16, plane: usize) {
+        let pixels = self.pixels[y * SIZE * self.planes..(y + 1) * SIZE * self.planes].chunks_exact_mut(self.planes);
+        pixels.enumerate().for_each(|(x, pixel)| pixel[plane] = f32::from(row >> x & 1));
+    }
+}
+
+/// Side of a pixel in the picture.
+const SIDE: usize = 24;
+/// The colour of nothing.
+const NIGHT: [u8; 3] = [24, 27, 38];
+
+/// The picture of an observation: each pixel has the colour of its last plane that is there.
+pub(super) fn scene(observation: &[f32], planes: &[(&'static str, [u8; 3])]) -> Scene {
+    let colours: Vec<[u8; 3]> = observation
+        .chunks_exact(planes.len())
+        .map(|pixel| pixel.iter().zip(planes).rev().find(|(number, _)| **number > 0.0).map_or(NIGHT, |(_, (_, colour))| *colour))
+        .collect();
+    let side = SIZE * SIDE;
+    let colour = |i: usize| {
+        let (row, column) = (i / side, i % side);
+        // a thin gap between pixels
+        if row % SIDE == 0 || column % SIDE == 0 { NIGHT } else { colours[row / SIDE * SIZE + column / SIDE] }
+    };
+    Picture { width: side, height: side, rgb: (0..side * side).flat_map(colour).collect() }.into_scene()
+}
