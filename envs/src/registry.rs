@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use crate::arcade::{self, Arcade, Asterix, Breakout, Freeway, Game, Seaquest, SpaceInvaders};
 use crate::bandits::{Bandit, ContextualBandit};
 use crate::columns::Columnar;
 use crate::tabular::{self, Blackjack, CarRental, CliffWalking, FickleTaxi, FrozenLake, GridWorld, ShortCorridor, Tabular, Taxi};
@@ -198,6 +199,15 @@ fn blackjack() -> EnvSpec {
     EnvSpec { gymnasium_id: Some("Blackjack-v1".into()), ..of_table("blackjack", about, 100, Blackjack::new) }
 }
 
+/// A game seen as planes of 10 x 10 pixels.
+fn game<G: Game + 'static>(name: &str, about: &str) -> EnvSpec {
+    EnvSpec {
+        gymnasium_id: Some(format!("MinAtar/{}-v1", G::NAME)),
+        about: about.into(),
+        ..EnvSpec::limited(name, arcade::LIMIT, Arcade::<G>::default)
+    }
+}
+
 /// What the name of a world from a map begins with; a file's path follows.
 const GRID: &str = "grid:";
 
@@ -283,6 +293,11 @@ pub fn all() -> Vec<EnvSpec> {
         random_walk(),
         random_walk_19(),
         short_corridor(),
+        game::<Asterix>("asterix", "catch gold and avoid enemies on a screen of 10 x 10 pixels"),
+        game::<Breakout>("breakout", "hold a ball in play and break bricks on a screen of 10 x 10 pixels"),
+        game::<Freeway>("freeway", "cross a road of eight lanes on a screen of 10 x 10 pixels, 2500 steps"),
+        game::<Seaquest>("seaquest", "rescue divers and shoot enemies on a screen of 10 x 10 pixels"),
+        game::<SpaceInvaders>("space-invaders", "shoot aliens before they land on a screen of 10 x 10 pixels"),
     ];
     worlds.extend(text::worlds());
     worlds.extend_from_slice(&ADDED.read().unwrap_or_else(PoisonError::into_inner));
@@ -342,10 +357,7 @@ const ELSEWHERE: [(&[&str], &str); 4] = [
         ],
         "HalfCheetah-v5",
     ),
-    (
-        &["pong", "breakout", "spaceinvaders", "seaquest", "asterix", "freeway", "beamrider", "qbert", "mspacman", "montezumarevenge"],
-        "ALE/Pong-v5",
-    ),
+    (&["pong", "beamrider", "qbert", "mspacman", "montezumarevenge", "enduro"], "ALE/Pong-v5"),
     (
         &["minigridempty5x5", "minigriddoorkey5x5", "minigridfourrooms", "procgen", "coinrun", "crafter", "craftax"],
         "minigrid/MiniGrid-Empty-8x8-v0",

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use gradus_agents::registry as agents;
 use gradus_envs::{EnvSpec, Space, gym, registry};
+use gradus_nets::Activation;
 
-use super::{Config, is_text};
+use super::{Config, Network, is_text};
 
 /// Returns the name under which presets of an environment are found. Of `gym:` names this is the identifier, without the package and the arguments;
 /// or the environment of ours that is the same, as `cartpole` of `gym:CartPole-v1`.
@@ -32,6 +33,9 @@ fn has_own(agent: &str, environment: &str) -> bool {
     agents::presets().iter().any(|preset| (preset.agent, preset.environment) == (agent, &name))
 }
 
+/// The least pixels in a direction that the trunk `nature` needs.
+const SMALLEST: usize = 36;
+
 /// The largest number of an observation that networks read as it is.
 const MODERATE: f32 = 10.0;
 /// Bounds from here on are those of numbers that have none.
@@ -52,6 +56,14 @@ fn wide(config: &Config, world: &EnvSpec) -> Option<f32> {
 /// Changes the settings of an environment without a preset as its spaces need it.
 pub(super) fn adapted(mut config: Config, world: &EnvSpec) -> Config {
     config.wrappers.normalise_observations |= wide(&config, world).is_some();
+    let has_actor_critic = config.has_actor_critic();
+    if let (Space::Image(image), Network::Perceptron(network)) = (world.env().observation_space(), &mut config.network)
+        && !has_own(&config.agent, &world.name)
+    {
+        let (trunk, hidden) = if image.height.min(image.width) >= SMALLEST { ("nature", 512) } else { ("arcade", 128) };
+        network.trunk = trunk.parse().expect("the name of a trunk");
+        (network.hidden, network.activation, network.shared) = (vec![hidden], Activation::Relu, has_actor_critic);
+    }
     config
 }
 

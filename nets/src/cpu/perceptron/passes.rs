@@ -7,7 +7,7 @@ use super::super::product::{Finish, Start};
 use super::super::update::squares;
 use super::tile::{Activations, Tile};
 use super::{Dense, Kind, Perceptron};
-use gradus_base::simd::{Kernel, Level, Simd, dispatch, sum16};
+use gradus_base::simd::{Kernel, Level, Simd, Square, dispatch, sum16};
 
 /// Added to the variance of a row of a layer normalisation, as in PyTorch.
 const EPSILON: f32 = 1e-5;
@@ -110,6 +110,12 @@ impl Kernel for Forward<'_> {
             }
             let Some(norm) = dense.norm else { continue };
             let (gains, shifts) = (&parameters[dense.gains(norm)], &parameters[dense.shifts(norm)]);
+            if stride == 16 {
+                let blocks = y.chunks_mut(256).zip(normal.chunks_mut(256)).zip(scales.chunks_mut(16));
+                blocks.for_each(|((y, normal), scales)| normalise_narrow(simd, y, normal, (gains, shifts), scales, dense.layer.outputs));
+                activation.apply::<S>(y, 0, (n, n));
+                continue;
+            }
             let rows = y.chunks_exact_mut(stride).zip(normal.chunks_exact_mut(stride)).zip(&mut *scales);
             for ((y, normal), scale) in rows {
                 *scale = normalise(y, normal, dense.layer.outputs);
@@ -160,6 +166,62 @@ fn normalise(x: &[f32], normal: &mut [f32], n: usize) -> f32 {
     let scale = 1.0 / (squares(normal) / n as f32 + EPSILON).sqrt();
     normal.iter_mut().for_each(|normal| *normal *= scale);
     scale
+}
+
+/// As [`normalise`], of at most sixteen rows of sixteen numbers, and computes gain x normal + shift in place. The bits are the same.
+#[inline(always)]
+#[allow(clippy::needless_range_loop)] // the compiler puts plain loops into vectors
+fn normalise_narrow<S: Simd>(simd: S, y: &mut [f32], normal: &mut [f32], (gains, shifts): (&[f32], &[f32]), scales: &mut [f32], n: usize) {
+    let (rows, normals) = (y.as_chunks_mut::<16>().0, normal.as_chunks_mut::<16>().0);
+    let (gains, shifts): (&[f32; 16], &[f32; 16]) = (gains.first_chunk().expect("16 gains"), shifts.first_chunk().expect("16 shifts"));
+    let mut square: Square = [[0.0; 16]; 16];
+    for r in 0..rows.len() {
+        square[r] = rows[r];
+    }
+    let mut sums = simd.sums(&square);
+    for r in 0..rows.len() {
+        let mean = sums[r] / n as f32;
+        for i in 0..16 {
+            let difference = if i < n { rows[r][i] - mean } else { 0.0 };
+            normals[r][i] = difference;
+            square[r][i] = difference * difference;
+        }
+    }
+    sums = simd.sums(&square);
+    for r in 0..16 {
+        sums[r] = 1.0 / (sums[r] / n as f32 + EPSILON).sqrt();
+    }
+    for r in 0..rows.len() {
+        scales[r] = sums[r];
+        for i in 0..16 {
+            let number = normals[r][i] * sums[r];
+            normals[r][i] = number;
+            rows[r][i] = number.mul_add(gains[i], shifts[i]);
+        }
+    }
+}
+
+/// As [`normalise_backward`], of at most sixteen rows of sixteen numbers. The bits are the same.
+#[inline(always)]
+#[allow(clippy::needless_range_loop)] // as above
+fn normalise_narrow_backward<S: Simd>(simd: S, dy: &[f32], normal: &[f32], gains: &[f32], scales: &[f32], n: usize, dx: &mut [f32]) {
+    let (dys, normals, dxs) = (dy.as_chunks::<16>().0, normal.as_chunks::<16>().0, dx.as_chunks_mut::<16>().0);
+    let gains: &[f32; 16] = gains.first_chunk().expect("16 gains");
+    let (mut parts, mut products): (Square, Square) = ([[0.0; 16]; 16], [[0.0; 16]; 16]);
+    for r in 0..dys.len() {
+        for i in 0..16 {
+            parts[r][i] = dys[r][i] * gains[i];
+            products[r][i] = parts[r][i] * normals[r][i];
+        }
+    }
+    let (sums, products) = (simd.sums(&parts), simd.sums(&products));
+    for r in 0..dys.len() {
+        let (mean, product) = (sums[r] / n as f32, products[r] / n as f32);
+        for i in 0..16 {
+            let d = scales[r] * (parts[r][i] - mean - normals[r][i] * product);
+            dxs[r][i] = if i < n { d } else { 0.0 };
+        }
+    }
 }
 
 /// Replaces `dy`, the derivative with respect to gain x normal + shift, by the derivative with respect to the numbers that were normalised,
@@ -241,9 +303,16 @@ impl Kernel for Backward<'_, '_> {
             let stride = dense.stride();
             if let Some(norm) = dense.norm {
                 let gains = &parameters[dense.gains(norm)];
-                let inputs = delta.chunks_exact(stride).zip(normal.chunks_exact(stride)).zip(scales.iter());
-                for (((dy, normal), scale), dx) in inputs.zip(d_linear.chunks_exact_mut(stride)).take(rows * dense.pixels) {
-                    normalise_backward(dy, normal, gains, *scale, dense.layer.outputs, dx);
+                let (all, width) = (rows * dense.row(), dense.layer.outputs);
+                let (delta, normal, d_linear) = (&delta[..all], &normal[..all], &mut d_linear[..all]);
+                if stride == 16 {
+                    let blocks = delta.chunks(256).zip(normal.chunks(256)).zip(scales.chunks(16)).zip(d_linear.chunks_mut(256));
+                    blocks.for_each(|(((dy, normal), scales), dx)| normalise_narrow_backward(simd, dy, normal, gains, scales, width, dx));
+                } else {
+                    let inputs = delta.chunks_exact(stride).zip(normal.chunks_exact(stride)).zip(scales.iter());
+                    inputs.zip(d_linear.chunks_exact_mut(stride)).for_each(|(((dy, normal), scale), dx)| {
+                        normalise_backward(dy, normal, gains, *scale, width, dx);
+                    });
                 }
             }
             let dy = after[0].d_linear();
