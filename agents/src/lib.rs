@@ -66,7 +66,7 @@ pub use preferences::*;
 pub use q_learning::*;
 pub use reached::{Reached, best_known, reached, reached_by};
 pub use replay::off_policy::{self, OffPolicy, OffPolicyAgent, OffPolicyConfig, OffPolicyLearner, TargetUpdate};
-pub use replay::{Replay, Sample};
+pub use replay::{Kept, Replay, Sample};
 pub use rollout::{Completion, End, GroupId, Rollout, Scaling, Segment};
 pub use settings::AgentSettings;
 

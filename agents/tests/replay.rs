@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use gradus_agents::{End, GroupId, Replay, Rollout, Scaling, Segment};
+use gradus_agents::{End, GroupId, Kept, Replay, Rollout, Scaling, Segment};
 use gradus_base::random::{Purpose, Stream};
 use gradus_envs::wrappers::RunningStatistics;
-use gradus_nets::{ActionRows, Store};
+use gradus_envs::{Image, Space};
+use gradus_nets::{ActionRows, Observations, Store};
 
 /// What followed a decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -259,6 +260,94 @@ fn samples_are_normalised_with_the_latest_statistics() {
         }
         for (got, raw) in sample.rollout.rewards.iter().zip(&expected.rewards) {
             assert!((got - (raw / reward_scale as f32).clamp(-3.0, 3.0)).abs() < 1e-5, "reward {raw}: {got}");
+        }
+    }
+}
+
+/// Frames of an observation.
+const FRAMES: usize = 3;
+/// One frame: the bytes of the number that a counting environment shows.
+const FRAME: usize = 4;
+
+impl Counting {
+    /// The numbers of the last frames when an environment shows `number`, which is its observation of step t or the final one of step t: those before
+    /// it in its episode, or the first one again.
+    fn stacked(&self, env: usize, t: usize, number: f32) -> [f32; FRAMES] {
+        let begin = (0..t).rev().find(|before| self.history[env][*before].3 != Next::Continues).map_or(0, |before| before + 1);
+        // a final observation stands in place of that of the next episode
+        let begin = if number < 0.0 {
+            (0..t - 1).rev().find(|before| self.history[env][*before].3 != Next::Continues).map_or(0, |before| before + 1)
+        } else {
+            begin
+        };
+        std::array::from_fn(|i| {
+            let back = FRAMES - 1 - i;
+            if back == 0 { number } else { Self::observation(env, t.saturating_sub(back).max(begin)) }
+        })
+    }
+
+    /// The same rollout, seen as stacked images, or as one-hot codes of the step.
+    fn seen_as(&self, rollout: &Rollout, kept: Kept) -> Rollout {
+        let mut observations = match kept {
+            Kept::Frames(frames) => Observations::empty(&Space::Image(Image { frames, height: 2, width: 2, channels: 1, largest: 255 })),
+            _ => Observations::Rows { rows: Vec::new(), width: CODES },
+        };
+        for row in 0..rollout.store.rows() {
+            let number = rollout.store.observation(row)[0];
+            observations.push(&self.shown(number, kept));
+        }
+        Rollout { store: Store::of(observations, rollout.store.actions.clone()), ..rollout.clone() }
+    }
+
+    /// The row that is seen when an environment shows `number`.
+    fn shown(&self, number: f32, kept: Kept) -> Vec<f32> {
+        let (env, t) = (number.abs() as usize / 10_000, number.abs() as usize % 10_000);
+        match kept {
+            Kept::Frames(_) => self.stacked(env, t, number).iter().flat_map(|number| number.to_le_bytes().map(f32::from)).collect(),
+            _ => (0..CODES).map(|i| f32::from(u8::from(i == t % CODES))).collect(),
+        }
+    }
+}
+
+/// States of the one-hot codes.
+const CODES: usize = 11;
+
+/// A buffer that keeps frames or numbers gives the samples of one that keeps rows, also after a checkpoint, and it keeps a frame once.
+#[test]
+fn frames_and_numbers_give_the_samples_of_rows() {
+    for kept in [Kept::Frames(FRAMES), Kept::Numbers] {
+        for (envs, capacity, steps) in [(1, 60, 1), (2, 100, 7)] {
+            let make = || Replay::new(capacity, envs).keeping(kept);
+            let (mut world, mut rows, mut own) = (Counting::new(envs), Replay::new(capacity, envs), make());
+            for round in 0..60 {
+                let rollout = world.rollout(steps, false);
+                own.extend(&world.seen_as(&rollout, kept));
+                rows.extend(&rollout);
+                let mut loaded = make();
+                loaded.load(&own.save()).unwrap();
+                let pages = own.pages();
+                let saved: Vec<_> = pages.iter().map(|page| own.page(*page)).collect();
+                pages.iter().zip(&saved).for_each(|(page, tensors)| loaded.load_page(*page, tensors).unwrap());
+                loaded.finish_loading().unwrap();
+                let sample = |replay: &Replay| replay.sample(100, 3, &mut Stream::new(3, Purpose::Replay, round)).rollout;
+                let (expected, got) = (sample(&rows), sample(&own));
+                assert_eq!(got, sample(&loaded), "round {round}");
+                assert_eq!((&expected.segments, &expected.rewards), (&got.segments, &got.rewards));
+                let width = world.shown(0.0, kept).len();
+                let numbers: Vec<f32> = match got.store.observations() {
+                    Observations::Bytes { rows, .. } => rows.iter().map(|byte| f32::from(*byte)).collect(),
+                    Observations::Rows { rows, .. } => rows.clone(),
+                    _ => unreachable!(),
+                };
+                for (row, seen) in numbers.chunks(width).enumerate() {
+                    let number = expected.store.observation(row)[0];
+                    assert_eq!(seen, world.shown(number, kept), "round {round}, row {row}: {number}");
+                }
+                if let (Kept::Frames(_), [page]) = (kept, &saved[..]) {
+                    let frames = 8 * page["observations_frames"].shape[0] / FRAME;
+                    assert!(frames <= own.len() + FRAMES * envs, "{frames} frames of {} observations", own.len());
+                }
+            }
         }
     }
 }

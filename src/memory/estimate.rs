@@ -4,7 +4,7 @@
 //! ([`RolloutBytes`]), and the update ([`Rollout::UPDATE_BYTES`]). Each counts only the large allocations that are certainly made, so
 //! an estimate is rather too low than too high: what works is never refused. Numbers of bytes are `f64`, which cannot overflow.
 
-use gradus_agents::{AgentKind, Collection, Replay, Rollout};
+use gradus_agents::{AgentKind, Collection, Kept, Replay, Rollout};
 use gradus_base::random::Stream;
 use gradus_envs::text::TextWorld;
 use gradus_envs::{EnvSpec, Finished, Space, VecEnv};
@@ -131,11 +131,12 @@ fn of_values(config: &Config, world: &EnvSpec) -> Result<Option<(impl Fn(f64) ->
         _ => return Ok(None),
     };
     let (rollout, envs) = (RolloutBytes::of(world, &config.wrappers), config.envs as f64);
+    let kept = Kept::of(world);
     let is_prioritised = replay.is_some_and(|(_, is_prioritised)| is_prioritised);
     // the target network is a whole copy, with moments
     let networks = (if replay.is_some() { 2.0 } else { 1.0 }) * footprint.learning(0.0);
     let bytes = move |decisions: f64| {
-        networks + envs * rollout.env + Replay::bytes(decisions as usize, observations.width(), actions.width(), is_prioritised)
+        networks + envs * rollout.env + Replay::bytes(decisions as usize, kept.bytes(observations.width()), actions.width(), is_prioritised)
     };
     Ok(Some((bytes, replay.map(|(kept, _)| kept))))
 }

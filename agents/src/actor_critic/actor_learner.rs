@@ -10,8 +10,8 @@ use crate::config::{AgentKind, Setup};
 use crate::error::{AgentError, ConfigError};
 use crate::exploration::Exploration;
 use crate::parts::optimiser::OptimiserConfig;
-use crate::replay::Sample;
 use crate::replay::off_policy::{OffPolicy, OffPolicyAgent, OffPolicyConfig, OffPolicyLearner, check_gradient};
+use crate::replay::{Kept, Sample};
 
 settings! {
     /// The settings that agents with a replay buffer, an actor and critics share. Most names are those of Stable-Baselines3.
@@ -43,8 +43,9 @@ impl ActorLearnerConfig {
         agent: impl OffPolicyAgent<dyn QActorCritic> + 'static,
     ) -> AgentKind {
         let (config, optimiser, size) = (self.clone(), setup.optimiser.clone(), (setup.envs, setup.steps));
+        let kept = Kept::of(setup.world);
         let make = move |network| {
-            let learner = ActorLearner::new(config.off_policy, (optimiser, exploration), size, network);
+            let learner = ActorLearner::new(config.off_policy, (optimiser, exploration), size, network).keeping(kept);
             Box::new(OffPolicy { agent: Box::new(agent), learner }) as _
         };
         AgentKind::ActorAndCritics { head, replay: self.off_policy.replay(setup), make: Box::new(make) }

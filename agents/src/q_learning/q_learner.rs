@@ -9,8 +9,8 @@ use crate::config::{AgentKind, Setup};
 use crate::error::{AgentError, ConfigError};
 use crate::exploration::{EpsilonGreedy, Exploration};
 use crate::parts::optimiser::OptimiserConfig;
-use crate::replay::Sample;
 use crate::replay::off_policy::{OffPolicy, OffPolicyAgent, OffPolicyConfig, OffPolicyLearner, TargetUpdate, check_gradient};
+use crate::replay::{Kept, Sample};
 
 pub(crate) use crate::replay::off_policy::checked_parameters;
 
@@ -47,7 +47,11 @@ impl QLearnerConfig {
     /// Returns the agent with this update rule, which learns with a network of these outputs.
     pub fn built(&self, head: QHead, setup: &Setup<'_>, agent: impl OffPolicyAgent<dyn QNetwork> + 'static) -> AgentKind {
         let (config, optimiser, size) = (self.clone(), setup.optimiser.clone(), (setup.envs, setup.steps));
-        let make = move |network| Box::new(OffPolicy { agent: Box::new(agent), learner: config.learner(optimiser, size, network) }) as _;
+        let kept = Kept::of(setup.world);
+        let make = move |network| {
+            let learner = config.learner(optimiser, size, network).keeping(kept);
+            Box::new(OffPolicy { agent: Box::new(agent), learner }) as _
+        };
         AgentKind::ActionValues { head, replay: self.off_policy.replay(setup), make: Box::new(make) }
     }
 

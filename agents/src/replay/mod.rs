@@ -5,13 +5,14 @@
 //! observation, so [`Segment::bootstrap`] and [`discounted`](crate::parts::returns::discounted) give n-step returns that are right at every end.
 //!
 //! Every observation is stored once: the next observation of a decision is the observation of the next decision. Only the final observation
-//! of a truncated episode is stored beside it. Observations and rewards are stored as the environment gave them, and normalised when they are
+//! of a truncated episode is stored beside it. Of images, each frame is stored once, as bytes, and a one-hot code as its number ([`Kept`]). Observations and rewards are stored as the environment gave them, and normalised when they are
 //! sampled, with the statistics of that moment.
 //!
 //! With priorities, decision i is drawn with probability P(i) = p_i^alpha / sum_j p_j^alpha, and has the importance weight
 //! (N P(i))^-beta, divided by the largest weight of the sample (Schaul et al., arXiv 1511.05952, equations 1 and 3.4). A new decision gets the
 //! greatest priority so far.
 
+mod memory;
 pub mod off_policy;
 mod saved;
 mod sum_tree;
@@ -22,8 +23,10 @@ use gradus_base::math;
 use gradus_base::random::Stream;
 use gradus_nets::{ActionRows, Observations, Store};
 
+use crate::replay::memory::Memory;
 use crate::replay::sum_tree::SumTree;
 use crate::rollout::{End, GroupId, Rollout, Scaling, Segment};
+pub use memory::Kept;
 pub use saved::Page;
 
 /// Approximate number of decisions in a page.
@@ -39,7 +42,7 @@ const TRUNCATED: u8 = 2;
 /// ```
 /// use gradus_agents::{End, GroupId, Replay, Rollout, Segment};
 /// use gradus_base::random::{Purpose, Stream};
-/// use gradus_nets::{ActionRows, Store};
+/// use gradus_nets::{ActionRows, Observations, Store};
 ///
 /// // one environment takes the decisions 0 and 1 and then observes 0.2
 /// let store = Store::new(1, vec![0.0, 0.1, 0.2], ActionRows::Discrete(vec![1, 0]));
@@ -62,10 +65,10 @@ pub struct Replay {
     slots: usize,
     /// Decisions so far of each environment.
     steps: u64,
-    width: usize,
+    kept: Kept,
     /// Observations, actions, rewards and what follows, by environment, then by slot. Decision t of an environment is in slot t modulo `slots`.
     /// All are empty before the first rollout.
-    observations: Vec<f32>,
+    observations: Memory,
     actions: ActionRows,
     rewards: Vec<f32>,
     endings: Vec<u8>,
@@ -74,7 +77,7 @@ pub struct Replay {
     /// For each environment, the truncated decisions and their final observations, in the order of time.
     finals: Vec<VecDeque<Final>>,
     /// The observation of each environment after its latest decision, and its mask.
-    latest: Vec<f32>,
+    latest: Memory,
     latest_masks: Vec<bool>,
     scaling: Scaling,
     priorities: Option<Priorities>,
@@ -85,7 +88,8 @@ pub struct Replay {
 struct Final {
     /// Number of the truncated decision.
     t: u64,
-    observation: Vec<f32>,
+    /// One observation.
+    observation: Memory,
     /// Empty without masks.
     mask: Vec<bool>,
 }
@@ -169,18 +173,24 @@ impl Replay {
             envs,
             slots: capacity / envs,
             steps: 0,
-            width: 0,
-            observations: Vec::new(),
+            kept: Kept::Rows,
+            observations: Memory::new(Kept::Rows, 0, 0),
             actions: ActionRows::Discrete(Vec::new()),
             rewards: Vec::new(),
             endings: Vec::new(),
             masks: Vec::new(),
             finals: vec![VecDeque::new(); envs],
-            latest: Vec::new(),
+            latest: Memory::new(Kept::Rows, 0, 0),
             latest_masks: Vec::new(),
             scaling: Scaling::default(),
             priorities: None,
         }
+    }
+
+    /// Keeps observations in this form.
+    pub fn keeping(self, kept: Kept) -> Self {
+        let none = || Memory::new(kept, 0, 0);
+        Self { kept, observations: none(), latest: none(), ..self }
     }
 
     /// Draws decisions in proportion to their priority to the power of `exponent` (alpha).
@@ -189,10 +199,10 @@ impl Replay {
         Self { priorities: Some(Priorities { exponent, tree, greatest: 1.0 }), ..self }
     }
 
-    /// Returns the bytes of a buffer of `capacity` decisions with observations and actions of these widths.
-    pub fn bytes(capacity: usize, observation_width: usize, action_width: usize, is_prioritised: bool) -> f64 {
+    /// Returns the bytes of a buffer of `capacity` decisions with observations of so many bytes and actions of this width.
+    pub fn bytes(capacity: usize, observation: f64, action_width: usize, is_prioritised: bool) -> f64 {
         // a reward has four bytes, what follows one; a priority has four, and its share of the sums half a byte
-        capacity as f64 * ((4 * (observation_width + action_width) + 5) as f64 + if is_prioritised { 4.5 } else { 0.0 })
+        capacity as f64 * (observation + (4 * action_width + 5) as f64 + if is_prioritised { 4.5 } else { 0.0 })
     }
 
     /// Number of decisions in the buffer.
@@ -223,16 +233,15 @@ impl Replay {
     ///
     /// # Panics
     /// If the rollout does not have the same number of decisions of each environment, one environment after another, or if its observations
-    /// are not rows of numbers.
+    /// are not of the kind that is kept.
     pub fn extend(&mut self, rollout: &Rollout) {
-        let Observations::Rows { width, .. } = *rollout.store.observations() else { panic!("replay: expected rows of numbers") };
         let n = rollout.len();
         assert!(n.is_multiple_of(self.envs), "replay: expected as many decisions of each of {} environments, got {n} in all", self.envs);
         let store = &rollout.store;
         // actions with a mask; 0 without masks
         let allowed = store.masks.as_ref().map_or(0, |masks| masks.len() / n.max(1));
-        if self.observations.is_empty() {
-            self.allocate(width, &store.actions, allowed);
+        if self.rewards.is_empty() {
+            self.allocate(store.width(), &store.actions, allowed);
         }
         let next_mask = |successor: usize| match &store.next_masks {
             Some(masks) if allowed > 0 => &masks[(successor - n) * allowed..(successor - n + 1) * allowed],
@@ -245,7 +254,7 @@ impl Replay {
             let env = range.start / per_env;
             for i in range.clone() {
                 let slot = self.slot(env, self.steps + (i - env * per_env) as u64);
-                self.observations[slot * width..(slot + 1) * width].copy_from_slice(store.observation(i));
+                self.put(slot, store, i);
                 self.actions.set(slot, &store.actions, i);
                 self.rewards[slot] = rollout.rewards[i];
                 self.endings[slot] = CONTINUES;
@@ -263,11 +272,12 @@ impl Replay {
                 End::Terminated => self.endings[slot] = TERMINATED,
                 End::Truncated { successor } => {
                     self.endings[slot] = TRUNCATED;
-                    let (observation, mask) = (store.observation(successor).to_vec(), next_mask(successor).to_vec());
+                    let (mut observation, mask) = (self.observations.like(1), next_mask(successor).to_vec());
+                    observation.put(0, store, successor, Some((&self.observations, slot)));
                     self.finals[env].push_back(Final { t, observation, mask });
                 }
                 End::Cut { successor } => {
-                    self.latest[env * width..(env + 1) * width].copy_from_slice(store.observation(successor));
+                    self.latest.put(env, store, successor, Some((&self.observations, slot)));
                     self.latest_masks[env * allowed..(env + 1) * allowed].copy_from_slice(next_mask(successor));
                 }
             }
@@ -281,14 +291,22 @@ impl Replay {
         }
     }
 
+    /// Sets the observation of a slot to number `row` of a store.
+    fn put(&mut self, slot: usize, store: &Store, row: usize) {
+        let Self { observations, slots, .. } = self;
+        // the observation before is in the slot before
+        let first = slot / *slots * *slots;
+        let before = first + (slot - first + *slots - 1) % *slots;
+        let before = observations.of_one(before);
+        observations.put(slot, store, row, before.as_ref().map(|memory| (memory, 0)));
+    }
+
     fn allocate(&mut self, width: usize, like: &ActionRows, allowed: usize) {
         let n = self.envs * self.slots;
-        self.width = width;
-        // the system provides the memory of these zeros when they are first written
-        self.observations = vec![0.0; n * width];
+        self.observations = Memory::new(self.kept, width, n);
         self.rewards = vec![0.0; n];
         self.endings = vec![CONTINUES; n];
-        self.latest = vec![0.0; self.envs * width];
+        self.latest = self.observations.like(self.envs);
         self.masks = vec![true; n * allowed];
         self.latest_masks = vec![true; self.envs * allowed];
         self.actions = match like {
@@ -314,8 +332,9 @@ impl Replay {
         };
         let slots: Vec<usize> = (0..n).map(|i| draw(i, stream)).collect();
         let decisions = n * horizon;
-        let mut observations = Vec::with_capacity((decisions + n) * self.width);
-        let (mut successors, mut masks, mut next_masks) = (Vec::with_capacity(n * self.width), Vec::new(), Vec::new());
+        let (mut observations, mut successors) = (self.observations.empty(), self.observations.empty());
+        observations.reserve(decisions + n);
+        let (mut masks, mut next_masks) = (Vec::new(), Vec::new());
         let mut actions = self.actions_with_capacity(decisions);
         let (mut rewards, mut segments, mut first) = (Vec::with_capacity(decisions), Vec::with_capacity(n), Vec::with_capacity(n));
         for (i, slot) in slots.iter().enumerate() {
@@ -323,24 +342,24 @@ impl Replay {
             let mut slot = *slot;
             let mut t = self.time_of(slot % self.slots);
             let (successor, mask) = loop {
-                observations.extend_from_slice(self.observation(slot));
+                self.observations.read(slot, &mut observations);
                 actions.push(&self.actions, slot);
                 rewards.push(self.rewards[slot]);
                 masks.extend_from_slice(row_of(&self.masks, self.envs * self.slots, slot));
                 t += 1;
                 let next = self.slot(env, t);
                 match self.endings[slot] {
-                    TERMINATED => break (&[][..], &[][..]),
+                    TERMINATED => break (None, &[][..]),
                     TRUNCATED => break self.final_observation(env, t - 1),
-                    _ if t == self.steps => break (row_of(&self.latest, self.envs, env), row_of(&self.latest_masks, self.envs, env)),
+                    _ if t == self.steps => break (Some((&self.latest, env)), row_of(&self.latest_masks, self.envs, env)),
                     _ if rewards.len() - begin == horizon => {
-                        break (self.observation(next), row_of(&self.masks, self.envs * self.slots, next));
+                        break (Some((&self.observations, next)), row_of(&self.masks, self.envs * self.slots, next));
                     }
                     _ => slot = next,
                 }
             };
-            let row = successors.len() / self.width; // later moved behind all decisions
-            successors.extend_from_slice(successor);
+            let row = successors.len(); // later moved behind all decisions
+            successor.into_iter().for_each(|(memory, i)| memory.read(i, &mut successors));
             next_masks.extend_from_slice(mask);
             let end = match self.endings[slot] {
                 TERMINATED => End::Terminated,
@@ -352,9 +371,10 @@ impl Replay {
         }
         let decisions = rewards.len();
         segments.iter_mut().for_each(|segment| *segment = segment.moved(0, decisions));
-        observations.extend_from_slice(&successors);
-        self.scaling.apply(&mut observations, &mut rewards);
-        let mut store = Store::new(self.width, observations, actions);
+        observations.extend(&successors);
+        let rows = if let Observations::Rows { rows, .. } = &mut observations { &mut rows[..] } else { &mut [] };
+        self.scaling.apply(rows, &mut rewards);
+        let mut store = Store::of(observations, actions);
         if !self.masks.is_empty() {
             (store.masks, store.next_masks) = (Some(masks), Some(next_masks));
         }
@@ -401,15 +421,11 @@ impl Replay {
         oldest + (slot as u64 + slots - oldest_slot) % slots
     }
 
-    fn observation(&self, slot: usize) -> &[f32] {
-        &self.observations[slot * self.width..(slot + 1) * self.width]
-    }
-
     /// Returns the observation after the truncated decision `t` of an environment, and its mask.
-    fn final_observation(&self, env: usize, t: u64) -> (&[f32], &[bool]) {
+    fn final_observation(&self, env: usize, t: u64) -> (Option<(&Memory, usize)>, &[bool]) {
         let finals = &self.finals[env];
         let Final { observation, mask, .. } = &finals[finals.partition_point(|end| end.t < t)];
-        (observation, mask)
+        (Some((observation, 0)), mask)
     }
 }
 

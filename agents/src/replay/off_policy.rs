@@ -13,7 +13,7 @@ use crate::config::Setup;
 use crate::error::{AgentError, ConfigError};
 use crate::exploration::Exploration;
 use crate::parts::optimiser::OptimiserConfig;
-use crate::replay::{Replay, Sample};
+use crate::replay::{Kept, Replay, Sample};
 use crate::rollout::Rollout;
 
 settings! {
@@ -173,6 +173,11 @@ pub struct OffPolicyLearner<N: ?Sized> {
 }
 
 impl<N: Learned + ?Sized> OffPolicyLearner<N> {
+    /// Keeps observations in this form.
+    pub fn keeping(self, kept: Kept) -> Self {
+        Self { replay: self.replay.keeping(kept), ..self }
+    }
+
     /// Creates the state of an agent for a training of `steps` steps in `envs` environments. The target network is a copy of the network.
     pub fn new(
         config: OffPolicyConfig,

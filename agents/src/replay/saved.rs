@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::{CONTINUES, Final, PAGE, Priorities, Replay, TRUNCATED};
+use crate::replay::memory::Memory;
 use crate::replay::sum_tree::SumTree;
 use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64, named};
 use gradus_nets::ActionRows;
@@ -116,21 +117,25 @@ impl Replay {
             for Final { t, observation, mask } in finals {
                 if self.slots_of(page.number).contains(&(self.slot(env, *t) - env * self.slots)) {
                     ends.extend([env as u64, *t]);
-                    final_rows.extend_from_slice(observation);
+                    final_rows.push(observation);
                     final_masks.extend_from_slice(mask);
                 }
             }
         }
-        named(vec![
-            ("observations".into(), picked(&self.observations, &slots, self.width)),
+        let mut tensors = named(vec![
             ("actions".into(), actions),
             ("rewards".into(), picked(&self.rewards, &slots, 1)),
             ("endings".into(), Tensor::u64(words)),
-            ("final_observations".into(), Tensor::f32(&[ends.len() / 2, self.width], final_rows)),
             ("truncated".into(), Tensor::u64(ends)),
             ("masks".into(), Tensor::u64(packed(&masks))),
             ("final_masks".into(), Tensor::u64(packed(&final_masks))),
-        ])
+        ]);
+        let all = (0..final_rows.len()).collect::<Vec<_>>();
+        let mut finals = self.observations.like(final_rows.len());
+        final_rows.into_iter().enumerate().for_each(|(i, observation)| finals.set(i, observation, 0));
+        tensors.extend(self.observations.save("observations", &slots));
+        tensors.extend(finals.save("final_observations", &all));
+        tensors
     }
 
     /// Restores the decisions of a page. Call it after [`load`](Replay::load), for the pages in the order of their numbers.
@@ -144,14 +149,13 @@ impl Replay {
             );
             return Err(TensorsError::State(problem));
         }
-        let rows = tensors.get("observations").and_then(|tensor| tensor.shape.first()).copied().unwrap_or_default();
-        let slots = self.slots_of_rows(page, rows)?;
-        let (n, width) = (rows, self.width);
-        let observations = get_f32(tensors, "observations", &[n, width])?;
+        let n = self.observations.saved_len("observations", tensors);
+        let slots = self.slots_of_rows(page, n)?;
+        let observations = self.observations.load("observations", n, tensors)?;
         let rewards = get_f32(tensors, "rewards", &[n, 1])?;
         let endings: Vec<u8> = get_u64(tensors, "endings")?.iter().flat_map(|word| word.to_le_bytes()).take(n).collect();
         let (ends, rest) = get_u64(tensors, "truncated")?.as_chunks::<2>();
-        let finals = get_f32(tensors, "final_observations", &[ends.len(), width])?;
+        let finals = self.observations.load("final_observations", ends.len(), tensors)?;
         let allowed = self.allowed();
         let masks = unpacked(get_u64(tensors, "masks")?, n * allowed)?;
         let final_masks = unpacked(get_u64(tensors, "final_masks")?, ends.len() * allowed)?;
@@ -175,18 +179,20 @@ impl Replay {
             ActionRows::OnDevice(_) => {}
         }
         for (i, slot) in slots {
-            self.observations[slot * width..(slot + 1) * width].copy_from_slice(&observations[i * width..(i + 1) * width]);
+            self.observations.set(slot, &observations, i);
             self.rewards[slot] = rewards[i];
             self.endings[slot] = endings[i];
             self.masks[slot * allowed..(slot + 1) * allowed].copy_from_slice(&masks[i * allowed..(i + 1) * allowed]);
         }
-        for (i, ([env, t], row)) in ends.iter().zip(finals.chunks_exact(width.max(1))).enumerate() {
+        for (i, [env, t]) in ends.iter().enumerate() {
             let env = *env as usize;
             if env >= self.envs || !(self.oldest()..self.steps).contains(t) || self.endings[self.slot(env, *t)] != TRUNCATED {
                 return Err(TensorsError::State("replay: a page has the final observation of a decision that was not truncated".into()));
             }
             let mask = final_masks[i * allowed..(i + 1) * allowed].to_vec();
-            self.finals[env].push_back(Final { t: *t, observation: row.to_vec(), mask });
+            let mut observation = self.observations.like(1);
+            observation.set(0, &finals, i);
+            self.finals[env].push_back(Final { t: *t, observation, mask });
         }
         Ok(())
     }
@@ -211,10 +217,11 @@ impl Replay {
             _ => 0, // discrete
         };
         let mut tensors = named(vec![
-            ("steps".into(), Tensor::u64(vec![self.steps, self.width as u64, action_width as u64, self.allowed() as u64])),
+            ("steps".into(), Tensor::u64(vec![self.steps, self.observations.width() as u64, action_width as u64, self.allowed() as u64])),
             ("latest_masks".into(), Tensor::u64(packed(&self.latest_masks))),
-            ("latest".into(), Tensor::f32(&[self.latest.len()], self.latest.clone())),
         ]);
+        let all: Vec<usize> = if self.rewards.is_empty() { Vec::new() } else { (0..self.envs).collect() };
+        tensors.extend(self.latest.save("latest", &all));
         if let Some(Priorities { tree, greatest, .. }) = &self.priorities {
             tensors.insert("priorities".into(), Tensor::f32(&[tree.leaves().len()], tree.leaves().to_vec()));
             tensors.insert("greatest_priority".into(), Tensor::f32(&[1], vec![*greatest]));
@@ -229,7 +236,8 @@ impl Replay {
         };
         let (width, action_width, allowed) = (width as usize, action_width as usize, allowed as usize);
         let latest_masks = unpacked(get_u64(tensors, "latest_masks")?, self.envs * allowed)?;
-        let latest = get_f32(tensors, "latest", &[self.envs * width])?;
+        let n = if steps > 0 { self.envs } else { 0 };
+        let latest = Memory::new(self.kept, width, 0).load("latest", n, tensors)?;
         if let Some(priorities) = &mut self.priorities {
             let n = tensors.get("priorities").and_then(|tensor| tensor.shape.first()).copied().unwrap_or_default();
             let saved = get_f32(tensors, "priorities", &[n])?;
@@ -258,7 +266,7 @@ impl Replay {
                 ActionRows::Discrete(Vec::new())
             };
             self.allocate(width, &like, allowed);
-            self.latest.copy_from_slice(latest);
+            self.latest = latest;
             self.latest_masks = latest_masks;
         }
         self.steps = steps;

@@ -4,7 +4,7 @@
 mod numpy;
 
 use gradus_envs::arcade::{self, Asterix, Breakout, Freeway, Game, Move, Screen, Seaquest, SpaceInvaders};
-use gradus_envs::{Action, Env, Space, registry};
+use gradus_envs::{Action, Env, registry};
 
 use numpy::RandomState;
 
@@ -70,6 +70,45 @@ fn games_are_those_of_the_package() {
         replay::<SpaceInvaders>("space_invaders"),
     ];
     // the records have many ends and rewards
-    println!("{played:?}");
     assert!(played.iter().all(|(ends, rewards)| *ends >= 15 && *rewards >= 100), "{played:?}");
+}
+
+/// An episode is a function of the seed and the actions; a game that was saved goes on as the one that was not; words that are no state are refused.
+#[test]
+fn episodes_repeat_and_can_be_saved() {
+    for name in ["asterix", "breakout", "freeway", "seaquest", "space-invaders"] {
+        let world = registry::find(name).unwrap();
+        let (mut env, mut other) = (world.env(), world.env());
+        let width = env.observation_space().width();
+        let (mut row, mut again) = (vec![f32::NAN; width], vec![f32::NAN; width]);
+        env.reset(5, &mut row);
+        let n = env.action_space().elements().unwrap();
+        for step in 0..300_u32 {
+            if step == 17 {
+                other.load(&env.save()).unwrap();
+            }
+            let action = Action::Discrete(step * 7 % n);
+            let taken = env.step(action, &mut row);
+            if step >= 17 {
+                assert_eq!((other.step(action, &mut again), &again), (taken, &row), "{name}, step {step}");
+            }
+            assert!(row.iter().all(|number| [0.0, 1.0].contains(number)), "{name}");
+            if taken.done() {
+                env.reset(u64::from(step), &mut row);
+                other.reset(u64::from(step), &mut again);
+                assert!(step < 17 || row == again, "{name}");
+            }
+        }
+        let saved = env.save();
+        let mut damaged = vec![saved[..saved.len() - 1].to_vec(), [&saved[..], &[0]].concat(), Vec::new()];
+        damaged.extend((2..saved.len()).map(|i| {
+            let mut words = saved.clone();
+            words[i] = 1 << 40;
+            words
+        }));
+        for words in damaged {
+            let problem = env.load(&words).unwrap_err().to_string();
+            assert!(!problem.contains('\n') && env.save() == saved, "{name}: {problem}");
+        }
+    }
 }
