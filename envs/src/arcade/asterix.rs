@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Draws, Game, LAST, Move, Mover, Screen, side};
+use super::{Draws, Game, LAST, Move, Mover, Plane, Screen, side, sprites};
 
 /// Rows in which something may move: 1 to 8.
 const ROWS: usize = 8;
@@ -56,8 +56,12 @@ impl Asterix {
 
 impl Game for Asterix {
     const NAME: &'static str = "Asterix";
-    const PLANES: &'static [(&'static str, [u8; 3])] =
-        &[("player", [240, 240, 245]), ("enemy", [226, 92, 77]), ("trail", [72, 66, 84]), ("gold", [255, 209, 92])];
+    const PLANES: &'static [Plane] = &[
+        Plane { name: "player", colour: [240, 240, 245], sprite: sprites::PLAYER },
+        Plane { name: "enemy", colour: [226, 92, 77], sprite: sprites::ENEMY },
+        Plane { name: "trail", colour: [72, 66, 84], sprite: sprites::TRAIL },
+        Plane { name: "gold", colour: [255, 209, 92], sprite: sprites::GOLD },
+    ];
     const MOVES: &'static [Move] = &[Move::Stay, Move::Left, Move::Up, Move::Right, Move::Down];
 
     fn start(_: &mut impl Draws) -> Self {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Draws, Game, LAST, Move, Screen};
+use super::{Draws, Game, LAST, Move, Plane, Screen, sprites};
 
 /// A row of bricks.
 const BRICKS: u16 = (1 << super::SIZE) - 1;
@@ -33,8 +33,12 @@ impl Breakout {
 
 impl Game for Breakout {
     const NAME: &'static str = "Breakout";
-    const PLANES: &'static [(&'static str, [u8; 3])] =
-        &[("paddle", [240, 240, 245]), ("ball", [255, 209, 92]), ("trail", [120, 104, 62]), ("brick", [226, 92, 77])];
+    const PLANES: &'static [Plane] = &[
+        Plane { name: "paddle", colour: [240, 240, 245], sprite: sprites::PADDLE },
+        Plane { name: "ball", colour: [255, 209, 92], sprite: sprites::BALL },
+        Plane { name: "trail", colour: [120, 104, 62], sprite: sprites::TRAIL },
+        Plane { name: "brick", colour: [226, 92, 77], sprite: sprites::BRICK },
+    ];
     const MOVES: &'static [Move] = &[Move::Stay, Move::Left, Move::Right];
 
     fn start(draws: &mut impl Draws) -> Self {

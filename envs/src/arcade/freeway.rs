@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Draws, Game, LAST, Move, Screen};
+use super::{Draws, Game, LAST, Move, Plane, Screen, sprites};
 
 const LANES: usize = 8;
 /// The column of the chicken.
@@ -46,14 +46,14 @@ impl Freeway {
 
 impl Game for Freeway {
     const NAME: &'static str = "Freeway";
-    const PLANES: &'static [(&'static str, [u8; 3])] = &[
-        ("chicken", [255, 209, 92]),
-        ("car", [226, 92, 77]),
-        ("trail of a car that moves every step", [104, 70, 80]),
-        ("trail of a car that moves every second step", [92, 64, 76]),
-        ("trail of a car that moves every third step", [80, 58, 72]),
-        ("trail of a car that moves every fourth step", [68, 52, 66]),
-        ("trail of a car that moves every fifth step", [56, 46, 60]),
+    const PLANES: &'static [Plane] = &[
+        Plane { name: "chicken", colour: [255, 209, 92], sprite: sprites::CHICKEN },
+        Plane { name: "car", colour: [226, 92, 77], sprite: sprites::CAR },
+        Plane { name: "trail of a car that moves every step", colour: [104, 70, 80], sprite: sprites::WIND },
+        Plane { name: "trail of a car that moves every second step", colour: [92, 64, 76], sprite: sprites::WIND },
+        Plane { name: "trail of a car that moves every third step", colour: [80, 58, 72], sprite: sprites::WIND },
+        Plane { name: "trail of a car that moves every fourth step", colour: [68, 52, 66], sprite: sprites::WIND },
+        Plane { name: "trail of a car that moves every fifth step", colour: [56, 46, 60], sprite: sprites::WIND },
     ];
     const MOVES: &'static [Move] = &[Move::Stay, Move::Up, Move::Down];
 

@@ -20,6 +20,7 @@ mod freeway;
 mod pixels;
 mod seaquest;
 mod space_invaders;
+mod sprites;
 
 use std::ops::RangeInclusive;
 
@@ -60,6 +61,20 @@ pub enum Move {
     Fire,
 }
 
+/// Dots of a picture, a byte for each row.
+pub type Sprite = [u8; 8];
+
+/// A plane of an observation, and what its pixels look like in a picture.
+#[derive(Clone, Copy, Debug)]
+pub struct Plane {
+    /// What is seen on it.
+    pub name: &'static str,
+    /// Red, green and blue.
+    pub colour: [u8; 3],
+    /// The dots that have this colour.
+    pub sprite: Sprite,
+}
+
 /// Random numbers, in the order in which a game asks for them.
 pub trait Draws {
     /// A number from 0 to 1, without 1.
@@ -83,8 +98,8 @@ impl Draws for Stream {
 pub trait Game: Clone + Send {
     /// Its name, for messages.
     const NAME: &'static str;
-    /// The planes of an observation: their names, and how a pixel with each of them is coloured, from the least important to the most.
-    const PLANES: &'static [(&'static str, [u8; 3])];
+    /// The planes of an observation.
+    const PLANES: &'static [Plane];
     /// What the actions do.
     const MOVES: &'static [Move];
 

@@ -1,6 +1,6 @@
 //! The screen of a game: its planes in an observation, and its picture.
 
-use super::SIZE;
+use super::{Plane, SIZE};
 use crate::Scene;
 use crate::scene::Picture;
 
@@ -33,22 +33,21 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// Side of a pixel in the picture.
-const SIDE: usize = 24;
+/// Side of a dot of a sprite, and of a pixel in the picture.
+const DOT: usize = 3;
+const SIDE: usize = 8 * DOT;
 /// The colour of nothing.
 const NIGHT: [u8; 3] = [24, 27, 38];
 
-/// The picture of an observation: each pixel has the colour of its last plane that is there.
-pub(super) fn scene(observation: &[f32], planes: &[(&'static str, [u8; 3])]) -> Scene {
-    let colours: Vec<[u8; 3]> = observation
-        .chunks_exact(planes.len())
-        .map(|pixel| pixel.iter().zip(planes).rev().find(|(number, _)| **number > 0.0).map_or(NIGHT, |(_, (_, colour))| *colour))
-        .collect();
+/// The picture of an observation: each pixel has the sprites of its planes, the first one on top.
+pub(super) fn scene(observation: &[f32], planes: &[Plane]) -> Scene {
     let side = SIZE * SIDE;
     let colour = |i: usize| {
         let (row, column) = (i / side, i % side);
-        // a thin gap between pixels
-        if row % SIDE == 0 || column % SIDE == 0 { NIGHT } else { colours[row / SIDE * SIZE + column / SIDE] }
+        let pixel = &observation[(row / SIDE * SIZE + column / SIDE) * planes.len()..][..planes.len()];
+        let is_dot = |plane: &Plane| plane.sprite[row % SIDE / DOT] << (column % SIDE / DOT) & 0x80 != 0;
+        let seen = pixel.iter().zip(planes).find(|(number, plane)| **number > 0.0 && is_dot(plane));
+        seen.map_or(NIGHT, |(_, plane)| plane.colour)
     };
     Picture { width: side, height: side, rgb: (0..side * side).flat_map(colour).collect() }.into_scene()
 }

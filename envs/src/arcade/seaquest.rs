@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Draws, Game, LAST, Move, Mover, Movers, Screen, side};
+use super::{Draws, Game, LAST, Move, Mover, Movers, Plane, Screen, side, sprites};
 
 /// Steps under water with full tanks.
 const OXYGEN: i32 = 200;
@@ -183,17 +183,17 @@ impl Seaquest {
 
 impl Game for Seaquest {
     const NAME: &'static str = "Seaquest";
-    const PLANES: &'static [(&'static str, [u8; 3])] = &[
-        ("front", [255, 209, 92]),
-        ("back", [200, 160, 70]),
-        ("bullet", [240, 240, 245]),
-        ("trail", [56, 66, 92]),
-        ("enemy bullet", [250, 150, 120]),
-        ("fish", [120, 200, 130]),
-        ("enemy submarine", [226, 92, 77]),
-        ("oxygen", [110, 170, 230]),
-        ("diver on board", [200, 140, 220]),
-        ("diver", [200, 140, 220]),
+    const PLANES: &'static [Plane] = &[
+        Plane { name: "front", colour: [255, 209, 92], sprite: sprites::FRONT },
+        Plane { name: "back", colour: [200, 160, 70], sprite: sprites::BACK },
+        Plane { name: "bullet", colour: [240, 240, 245], sprite: sprites::BULLET },
+        Plane { name: "trail", colour: [56, 66, 92], sprite: sprites::TRAIL },
+        Plane { name: "enemy bullet", colour: [250, 150, 120], sprite: sprites::BULLET },
+        Plane { name: "fish", colour: [120, 200, 130], sprite: sprites::FISH },
+        Plane { name: "enemy submarine", colour: [226, 92, 77], sprite: sprites::SUBMARINE },
+        Plane { name: "oxygen", colour: [110, 170, 230], sprite: sprites::GAUGE },
+        Plane { name: "diver on board", colour: [200, 140, 220], sprite: sprites::DIVER },
+        Plane { name: "diver", colour: [200, 140, 220], sprite: sprites::DIVER },
     ];
     const MOVES: &'static [Move] = &[Move::Stay, Move::Left, Move::Up, Move::Right, Move::Down, Move::Fire];
 

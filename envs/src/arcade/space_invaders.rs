@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Draws, Game, LAST, Move, SIZE, Screen};
+use super::{Draws, Game, LAST, Move, Plane, SIZE, Screen, sprites};
 
 /// Steps between two shots of the cannon.
 const RELOAD: i32 = 5;
@@ -76,13 +76,13 @@ impl SpaceInvaders {
 
 impl Game for SpaceInvaders {
     const NAME: &'static str = "SpaceInvaders";
-    const PLANES: &'static [(&'static str, [u8; 3])] = &[
-        ("cannon", [120, 200, 130]),
-        ("alien", [226, 92, 77]),
-        ("alien that moves left", [226, 92, 77]),
-        ("alien that moves right", [220, 120, 90]),
-        ("bullet", [240, 240, 245]),
-        ("enemy bullet", [255, 209, 92]),
+    const PLANES: &'static [Plane] = &[
+        Plane { name: "cannon", colour: [120, 200, 130], sprite: sprites::CANNON },
+        Plane { name: "alien", colour: [226, 92, 77], sprite: sprites::ALIEN },
+        Plane { name: "alien that moves left", colour: [226, 92, 77], sprite: sprites::ALIEN },
+        Plane { name: "alien that moves right", colour: [220, 120, 90], sprite: sprites::ALIEN },
+        Plane { name: "bullet", colour: [240, 240, 245], sprite: sprites::SHOT },
+        Plane { name: "enemy bullet", colour: [255, 209, 92], sprite: sprites::SHOT },
     ];
     const MOVES: &'static [Move] = &[Move::Stay, Move::Left, Move::Right, Move::Fire];
 
