@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use gradus::envs::random::episode_seed;
 use gradus::envs::text::Split;
-use gradus::evaluate::play::{Played, play, steps_per_second, write_gif};
+use gradus::evaluate::features::show_features;
+use gradus::evaluate::play::{Played, play, steps_per_second, write_played};
 use gradus::evaluate::record::write_episode;
 use gradus::evaluate::trace::RecordedAction;
 use gradus::nets::{Behaviour, Inspection};
@@ -30,6 +31,9 @@ pub(crate) struct Play {
     /// Show the value, the action values or the probabilities of the actions at every step, slowly. If the output is no terminal, a line for every step.
     #[arg(long, conflicts_with = "gif")]
     values: bool,
+    /// Show beside each frame what the filters of the first convolutional layer answer to, of a policy that sees images.
+    #[arg(long)]
+    features: bool,
     /// Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -68,10 +72,14 @@ pub(crate) fn run(arguments: &Play) -> Result<u8, Error> {
     // an episode seed that no training or evaluation with the same `--seed` uses
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
     let world = world.on_split(Split::Test);
-    let played = match &arguments.gif {
-        Some(path) => write_gif(policy.as_ref(), &world, seed, path)?,
-        None => play(policy.as_ref(), &world, seed)?,
-    };
+    let mut played = play(policy.as_ref(), &world, seed)?;
+    if arguments.features && !show_features(policy.as_mut(), &mut played) {
+        let (what, expected) = ("--features".into(), "a policy that sees images through convolutional layers (network.trunk)".into());
+        return Err(Error::Parse { what, expected, got: "another policy".into() });
+    }
+    if let Some(path) = &arguments.gif {
+        write_played(&played, &world, path)?;
+    }
     if let Some(path) = &arguments.record {
         // records the unwrapped environment; the policy acts in the wrapped one
         write_episode(&config.plain_world()?.on_split(Split::Test), seed, &played.actions, path)?;

@@ -68,7 +68,7 @@ pub use loss::{Evaluation, Loss, Of, Outputs, QValues};
 pub use network::{Activation, NetworkConfig, NetworkError};
 pub use objective::{DIAGNOSTICS, Known, Objective, Pointwise, PolicyOutput, Sums, UpdatedGroups, diagnostics};
 pub use optimiser::{OptimiserStep, Rule, Schedule};
-pub use policy::{Actor, ActorState, Batch, Behaviour, Choice, Group, Inspection, Network, Policy};
+pub use policy::{Actor, ActorState, Batch, Behaviour, Choice, FeatureMaps, Group, Inspection, Network, Policy};
 pub use q_actor_critic::{ActionScale, ActorObjective, QActor, QActorCritic, QActorHead};
 pub use q_network::{Evaluated, QHead, QNetwork, ValueObjective, greedy};
 pub use sampling::{Sampling, SamplingError};

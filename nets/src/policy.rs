@@ -134,6 +134,17 @@ impl Inspection {
     }
 }
 
+/// What the filters of a network's first convolutional layer make of an image, after the activation: how strongly each of them answers at each place.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FeatureMaps {
+    /// Rows of a map.
+    pub height: usize,
+    /// Numbers of a row.
+    pub width: usize,
+    /// The maps, each row by row.
+    pub maps: Vec<Vec<f32>>,
+}
+
 /// A behaviour policy (Sutton and Barto), such as a network, a table or a rule. Code that collects rollouts or evaluates a policy needs
 /// only this interface.
 ///
@@ -147,6 +158,12 @@ pub trait Behaviour: Any + Send + Sync {
 
     /// Returns what the behaviour computes from each of some observations, which are rows of numbers; nothing if it cannot be looked into.
     fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
+        let _ = observations;
+        Vec::new()
+    }
+
+    /// Returns what the first convolutional layer makes of each of some observations; nothing without such a layer, and on devices.
+    fn feature_maps(&mut self, observations: &[f32]) -> Vec<FeatureMaps> {
         let _ = observations;
         Vec::new()
     }

@@ -2,7 +2,7 @@
 
 use gradus_base::tensors::{Tensors, TensorsError};
 
-use crate::{Actor, Batch, Behaviour, Group, Inspection, Network, Objective, OptimiserStep, Policy, Store, Sums};
+use crate::{Actor, Batch, Behaviour, FeatureMaps, Group, Inspection, Network, Objective, OptimiserStep, Policy, Store, Sums};
 
 /// What happens when an agent trains a policy. Without methods of its own, a listener changes nothing.
 pub trait Listener: Send + Sync + 'static {
@@ -36,6 +36,10 @@ impl<L: Listener> Behaviour for Wrapped<L> {
 
     fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
         self.policy.inspect(observations)
+    }
+
+    fn feature_maps(&mut self, observations: &[f32]) -> Vec<FeatureMaps> {
+        self.policy.feature_maps(observations)
     }
 
     fn save(&self) -> Tensors {

@@ -129,8 +129,15 @@ pub fn steps_per_second(world: &EnvSpec) -> u32 {
 /// Plays the episode of `seed` and writes it as an animated GIF at the [speed](steps_per_second) of the environment.
 #[cfg(feature = "gif")]
 pub fn write_gif(policy: &dyn Behaviour, world: &EnvSpec, seed: u64, path: impl AsRef<std::path::Path>) -> Result<Played, crate::Error> {
-    use crate::draw::{Animation, write_gif};
     let played = play(policy, world, seed)?;
+    write_played(&played, world, path)?;
+    Ok(played)
+}
+
+/// Writes a played episode as an animated GIF, as [`write_gif`] does.
+#[cfg(feature = "gif")]
+pub fn write_played(played: &Played, world: &EnvSpec, path: impl AsRef<std::path::Path>) -> Result<(), crate::Error> {
+    use crate::draw::{Animation, write_gif};
     let title = world.title().into();
     if played.frames.is_empty() {
         let problem = format!("expected an environment with pictures, got {title}, which has none");
@@ -141,6 +148,5 @@ pub fn write_gif(policy: &dyn Behaviour, world: &EnvSpec, seed: u64, path: impl 
     let every = if rate > 25 { 2 } else { 1 };
     let is_shown = |i: &usize| i.is_multiple_of(every) || *i == last;
     let frames: Vec<Frame> = (0..=last).filter(is_shown).map(|i| played.frames[i].clone()).collect();
-    write_gif(&Animation { title, chapters: &[], frames: &frames, frames_per_second: rate / every as u32 }, path.as_ref())?;
-    Ok(played)
+    write_gif(&Animation { title, chapters: &[], frames: &frames, frames_per_second: rate / every as u32 }, path.as_ref())
 }

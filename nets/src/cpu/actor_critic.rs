@@ -15,7 +15,9 @@ use super::weights::{Named, Visit, Weights, behaviour_by_weights, network_by_wei
 use super::workspace::{Lane, TILE, Workspace};
 use crate::cpu::footprint::Footprint;
 use crate::network::{Actions, Input};
-use crate::{ActionRows, Actor, Batch, Behaviour, Inspection, NetworkConfig, NetworkError, Objective, Policy, PolicyOutput, Store, Sums};
+use crate::{
+    ActionRows, Actor, Batch, Behaviour, FeatureMaps, Inspection, NetworkConfig, NetworkError, Objective, Policy, PolicyOutput, Store, Sums,
+};
 use gradus_base::math::exp;
 use gradus_base::simd::{Level, dispatch};
 use gradus_base::tensors::Tensors;
@@ -282,6 +284,10 @@ impl Behaviour for ActorCritic {
             ..Inspection::default()
         };
         values.iter().enumerate().map(look).collect()
+    }
+
+    fn feature_maps(&mut self, observations: &[f32]) -> Vec<FeatureMaps> {
+        self.layout.perceptron.feature_maps(self.level, &self.weights.values, observations)
     }
 
     behaviour_by_weights!();

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use gradus_base::simd::Level;
 use gradus_envs::Image;
 
 use super::view::{Grid, View};
-use super::{Dense, Kind, Order, Perceptron, padded};
-use crate::NetworkConfig;
+use super::{Dense, Kind, Observed, Order, Perceptron, Tile, padded};
+use crate::store::Numbers;
 use crate::trunk::{Part, Window};
+use crate::{FeatureMaps, NetworkConfig};
 
 impl Perceptron {
     /// Reads an image, through the convolutional layers of the configuration if it has some. Returns the last one. The layers must be the
@@ -40,6 +42,25 @@ impl Perceptron {
             }
         }
         seen.last
+    }
+}
+
+impl Perceptron {
+    /// Returns the outputs of the first convolutional layer for each of some observations; nothing without one.
+    pub fn feature_maps(&self, level: Level, parameters: &[f32], observations: &[f32]) -> Vec<FeatureMaps> {
+        let first = self.layers.iter().position(|dense| matches!(dense.kind, Kind::Convolution(_)));
+        let Some(layer) = first else { return Vec::new() };
+        let dense = &self.layers[layer];
+        let Kind::Convolution(view) = &dense.kind else { return Vec::new() };
+        let ([height, width], mut tile) = (view.to, Tile::new(self, 1));
+        let mut look = |observation: &[f32]| {
+            tile.read(self, Observed::Block(Numbers::F32(observation)));
+            tile.forward(level, self, parameters);
+            let pixels = tile.outputs(layer).chunks_exact(dense.stride());
+            let map = |filter: usize| pixels.clone().map(|pixel| pixel[filter]).collect();
+            FeatureMaps { height, width, maps: (0..dense.layer.outputs).map(map).collect() }
+        };
+        observations.chunks_exact(self.width).map(&mut look).collect()
     }
 }
 

@@ -18,8 +18,8 @@ use crate::cpu::footprint::Footprint;
 use crate::network::Input;
 use crate::store::Numbers;
 use crate::{
-    ActionRows, Actor, Batch, Behaviour, Choice, Evaluated, Inspection, NetworkConfig, NetworkError, QHead, Store, UpdatedGroups,
-    ValueObjective,
+    ActionRows, Actor, Batch, Behaviour, Choice, Evaluated, FeatureMaps, Inspection, NetworkConfig, NetworkError, QHead, Store,
+    UpdatedGroups, ValueObjective,
 };
 use gradus_base::simd::Level;
 use gradus_base::tensors::Tensors;
@@ -148,6 +148,10 @@ impl Behaviour for QNetwork {
         let mean = |atoms: &[f32]| atoms.iter().map(|q| f64::from(*q)).sum::<f64>() / atoms.len() as f64;
         let look = |row: &[f32]| Inspection { action_values: row.chunks(atoms).map(mean).collect(), ..Inspection::default() };
         values.chunks(atoms * self.layout.actions).map(look).collect()
+    }
+
+    fn feature_maps(&mut self, observations: &[f32]) -> Vec<FeatureMaps> {
+        self.layout.perceptron.feature_maps(self.level, &self.weights.values, observations)
     }
 
     behaviour_by_weights!();
