@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use crate::arcade::{self, Arcade, Asterix, Breakout, Freeway, Game, Seaquest, SpaceInvaders};
+use crate::arcade::{self, Arcade, Asterix, Breakout, DoorKey, Freeway, Game, Seaquest, SpaceInvaders};
 use crate::bandits::{Bandit, ContextualBandit};
 use crate::columns::Columnar;
 use crate::tabular::{self, Blackjack, CarRental, CliffWalking, FickleTaxi, FrozenLake, GridWorld, ShortCorridor, Tabular, Taxi};
@@ -199,6 +199,11 @@ fn blackjack() -> EnvSpec {
     EnvSpec { gymnasium_id: Some("Blackjack-v1".into()), ..of_table("blackjack", about, 100, Blackjack::new) }
 }
 
+fn door_key() -> EnvSpec {
+    let about = "take a key, open a door and reach the goal, seen from above as 8 x 8 pixels, 640 steps at most";
+    EnvSpec { about: about.into(), ..EnvSpec::limited("door-key", arcade::door_key::LIMIT, DoorKey::default) }
+}
+
 /// A game seen as planes of 10 x 10 pixels.
 fn game<G: Game + 'static>(name: &str, about: &str) -> EnvSpec {
     EnvSpec {
@@ -293,6 +298,7 @@ pub fn all() -> Vec<EnvSpec> {
         random_walk(),
         random_walk_19(),
         short_corridor(),
+        door_key(),
         game::<Asterix>("asterix", "catch gold and avoid enemies on a screen of 10 x 10 pixels"),
         game::<Breakout>("breakout", "hold a ball in play and break bricks on a screen of 10 x 10 pixels"),
         game::<Freeway>("freeway", "cross a road of eight lanes on a screen of 10 x 10 pixels, 2500 steps"),

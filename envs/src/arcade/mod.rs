@@ -1,4 +1,5 @@
-//! Five small games after Atari's, seen as planes of 10 x 10 pixels: the rules of MinAtar (Young and Tian, arXiv 1903.03176).
+//! Small worlds that one must see: five games after Atari's on planes of 10 x 10 pixels, with the rules of MinAtar (Young and Tian, arXiv 1903.03176),
+//! and a room with a [door and a key](DoorKey).
 //!
 //! | environment | actions | planes |
 //! |---|---|---|
@@ -16,6 +17,7 @@
 
 mod asterix;
 mod breakout;
+pub mod door_key;
 mod freeway;
 mod pixels;
 mod seaquest;
@@ -30,6 +32,7 @@ use gradus_base::random::Stream;
 
 pub use asterix::Asterix;
 pub use breakout::Breakout;
+pub use door_key::DoorKey;
 pub use freeway::Freeway;
 pub use pixels::Screen;
 pub use seaquest::Seaquest;
@@ -211,7 +214,7 @@ impl<G: Game> Env for Arcade<G> {
     fn render(&self) -> Option<Scene> {
         let mut observation = vec![0.0; Self::image().len()];
         self.show(&mut observation);
-        Some(pixels::scene(&observation, G::PLANES))
+        Some(pixels::scene(&observation, SIZE, G::PLANES))
     }
 }
 

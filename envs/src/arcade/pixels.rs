@@ -39,12 +39,12 @@ const SIDE: usize = 8 * DOT;
 /// The colour of nothing.
 const NIGHT: [u8; 3] = [24, 27, 38];
 
-/// The picture of an observation: each pixel has the sprites of its planes, the first one on top.
-pub(super) fn scene(observation: &[f32], planes: &[Plane]) -> Scene {
-    let side = SIZE * SIDE;
+/// The picture of an observation of `size` x `size` pixels: each pixel has the sprites of its planes, the first one on top.
+pub(super) fn scene(observation: &[f32], size: usize, planes: &[Plane]) -> Scene {
+    let side = size * SIDE;
     let colour = |i: usize| {
         let (row, column) = (i / side, i % side);
-        let pixel = &observation[(row / SIDE * SIZE + column / SIDE) * planes.len()..][..planes.len()];
+        let pixel = &observation[(row / SIDE * size + column / SIDE) * planes.len()..][..planes.len()];
         let is_dot = |plane: &Plane| plane.sprite[row % SIDE / DOT] << (column % SIDE / DOT) & 0x80 != 0;
         let seen = pixel.iter().zip(planes).find(|(number, plane)| **number > 0.0 && is_dot(plane));
         seen.map_or(NIGHT, |(_, plane)| plane.colour)
