@@ -24,7 +24,7 @@ The script repeats the steps of `gradus eval`, in this order:
 5. The actor of DDPG, TD3 and SAC has critics of its actions. Its action is tanh of the mean, with -1 and 1 as the bounds of the action space. SAC's
    last layer has the means first; with gSDE they are clipped to -2 and 2 before the tanh.
 
-Transformers, tables, and the wrappers `frame_stack` and `time_aware` are not supported.
+Transformers, tables, networks that see images (`network.trunk`), and the wrappers `frame_stack` and `time_aware` are not supported.
 """
 
 import hashlib
@@ -89,6 +89,8 @@ def read(folder):
         raise PolicyError(f"{folder}: expected format 1 or 2, got {json.dumps(config['format'])}")
     if "network" not in config:
         raise PolicyError(f"{folder}: expected a multilayer perceptron, got a transformer: use `gradus sample`")
+    if config["network"].get("trunk", "none") != "none":
+        raise PolicyError(f"{folder}: expected network.trunk = \"none\", got {json.dumps(config['network']['trunk'])}: use `gradus eval`")
     for key, plain in [("frame_stack", 1), ("time_aware", False)]:
         if config["wrappers"][key] != plain:
             raise PolicyError(f"{folder}: expected wrappers.{key} = {json.dumps(plain)}, got {json.dumps(config['wrappers'][key])}")

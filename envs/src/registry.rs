@@ -373,7 +373,8 @@ const ELSEWHERE: [(&[&str], &str); 4] = [
 /// Returns how to name an environment that is known, but not here.
 fn elsewhere(name: &str) -> Option<String> {
     let wanted = names::without_version(name);
-    let wanted = ["noframeskip", "deterministic"].iter().find_map(|end| wanted.strip_suffix(end)).unwrap_or(&wanted);
-    let (_, id) = ELSEWHERE.iter().find(|(known, _)| known.contains(&wanted))?;
+    let is_atari = name.starts_with("ALE/") || ["noframeskip", "deterministic"].iter().any(|end| wanted.ends_with(end));
+    let is_known = |known: &[&str]| known.contains(&wanted.as_str()) || is_atari && known.contains(&"pong");
+    let (_, id) = ELSEWHERE.iter().find(|(known, _)| is_known(known))?;
     Some(format!("it runs in Python, with its whole name behind gym:, such as gym:{id}; the command `guide gymnasium` tells more"))
 }

@@ -74,7 +74,8 @@ impl AgentConfig for PqnConfig {
     const NAME: &'static str = "pqn";
     const ABOUT: &'static str = "parallelised Q-network: Q(lambda) over many environments, without replay and target network";
     const PRESETS: &'static [Preset] = preset_files!["pqn":
-        "cartpole" "default" "cleanrl"; "acrobot" "default" "cleanrl"; "mountain-car" "cleanrl"; "any" "default"
+        "cartpole" "default" "cleanrl"; "acrobot" "default" "cleanrl"; "mountain-car" "cleanrl"; "any" "default";
+        "asterix" "default"; "breakout" "default"; "freeway" "default"; "seaquest" "default"; "space-invaders" "default"
     ];
     const HAS_ACTOR_CRITIC: bool = false;
 
