@@ -23,15 +23,15 @@ settings! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct NetworkConfig {
-        /// The convolutional layers through which images are seen, which actor and critic share: none, nature, impala-small, arcade, or a
-        /// list such as 32x8/4,64x4/2,64x3; the hidden layers follow.
+        /// The convolutional layers through which images are seen: none, nature, impala-small, arcade, or a list such as
+        /// 32x8/4,64x4/2,64x3; the hidden layers follow.
         #[serde(default)]
         pub trunk: Trunk = Trunk::none(),
         /// Widths of the hidden layers, in order; may be empty.
         pub hidden: Vec<usize> = vec![64, 64],
         /// Activation function of the hidden layers: tanh or relu.
         pub activation: Activation = Activation::Tanh,
-        /// Whether actor and critic share the hidden layers.
+        /// Whether actor and critic share the convolutional and the hidden layers.
         pub shared: bool = false,
         /// Whether weights are initialised orthogonally and biases to 0; if not, both are initialised as in PyTorch's linear layers.
         pub orthogonal: bool = true,

@@ -56,13 +56,14 @@ fn wide(config: &Config, world: &EnvSpec) -> Option<f32> {
 /// Changes the settings of an environment without a preset as its spaces need it.
 pub(super) fn adapted(mut config: Config, world: &EnvSpec) -> Config {
     config.wrappers.normalise_observations |= wide(&config, world).is_some();
-    let has_actor_critic = config.has_actor_critic();
+    // one network for both takes half the time; TRPO's trust region is of the actor alone
+    let shares = config.has_actor_critic() && config.agent != "trpo";
     if let (Space::Image(image), Network::Perceptron(network)) = (world.env().observation_space(), &mut config.network)
         && !has_own(&config.agent, &world.name)
     {
         let (trunk, hidden) = if image.height.min(image.width) >= SMALLEST { ("nature", 512) } else { ("arcade", 128) };
         network.trunk = trunk.parse().expect("the name of a trunk");
-        (network.hidden, network.activation, network.shared) = (vec![hidden], Activation::Relu, has_actor_critic);
+        (network.hidden, network.activation, network.shared) = (vec![hidden], Activation::Relu, shares);
     }
     config
 }

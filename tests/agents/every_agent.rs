@@ -24,7 +24,8 @@ fn trainings() -> Vec<(String, Config)> {
         "wrappers.time_aware=true",
     ];
     let gsde = ["network.gsde=true", "network.gsde_sample_every=3", "network.orthogonal=false"];
-    let worlds: [(&str, &[&str]); 9] = [
+    let images = ["network.trunk=section3,5x2", "wrappers.frame_stack=2"];
+    let worlds: [(&str, &[&str]); 10] = [
         ("cartpole", &[]),
         ("cartpole", &wrapped),
         ("pendulum", &wrapped[..2]),
@@ -33,6 +34,7 @@ fn trainings() -> Vec<(String, Config)> {
         ("frozen-lake", &wrapped[3..]),
         ("contextual-bandit", &[]),
         ("target-sum", &[]),
+        ("seaquest", &images),
         ("mountain-car", &[]), // for the agent that needs two bounded numbers
     ];
     let of_agent = |agent: &str| -> &[&str] {
@@ -155,9 +157,9 @@ fn every_agent_trains_wherever_its_actions_and_its_network_fit() {
     let all = trainings();
     let trained = |agents: &[&str]| all.iter().filter(|(_, config)| agents.contains(&config.agent.as_str())).count();
     // TRPO trains no transformer
-    assert_eq!(trained(&["reinforce", "a2c", "a3c", "trpo", "ppo", "grpo"]), 6 * 8 - 2);
+    assert_eq!(trained(&["reinforce", "a2c", "a3c", "trpo", "ppo", "grpo"]), 6 * 9 - 2);
     assert_eq!(trained(&["dpo"]), 1);
-    assert_eq!(trained(&["dqn", "qr-dqn", "pqn"]), 3 * 5);
+    assert_eq!(trained(&["dqn", "qr-dqn", "pqn"]), 3 * 6);
     // a deterministic actor has no gSDE
     assert_eq!((trained(&["ddpg", "td3"]), trained(&["sac"])), (2, 2));
     // taxi, and mountain car; the frozen lake has wrappers here

@@ -99,6 +99,8 @@ fn worlds() -> Vec<Config> {
         config("ppo", "cartpole", &[]),
         config("ppo", "pendulum", &[]),
         config("ppo", "mountain-car-continuous", &["network.gsde=true", "ppo.rollout_steps=128"]),
+        config("ppo", "breakout", &["envs=8", "ppo.rollout_steps=32", "ppo.minibatch_size=64"]),
+        config("ppo", "door-key", &["envs=8", "ppo.rollout_steps=32", "network.shared=false", "network.trunk=section4,5x2"]),
         config("ppo", "addition", &[&small[..], &["transformer.critic=separate"]].concat()),
         config("grpo", "chain-sum", &[&small[..], &["transformer.positions=learned", "transformer.temperature=1.3"]].concat()),
         // policies whose actor and critic share a trunk or embeddings; shared embeddings split the actor's parameters into two ranges in

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use gradus_testing::command::error_of;
+
 fn gradus(dir: &Path, command: &str) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(dir).args(command.split(' ')).output().unwrap();
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
@@ -56,6 +58,27 @@ fn a_network_shows_its_values() {
     gradus(folder.path(), "train dqn mountain-car --steps 2k --set dqn.learning_starts=500 --out dqn --quiet");
     assert!(gradus(folder.path(), "values dqn").starts_with("values from "));
     assert!(gradus(folder.path(), "play ppo --values").contains("step 0: value "));
+}
+
+#[test]
+fn a_network_shows_what_its_filters_answer_to() {
+    let folder = gradus_testing::tempdir().unwrap();
+    gradus(folder.path(), "train pqn breakout --steps 4096 --out games --quiet");
+    for (name, features) in [("plain", ""), ("maps", " --features")] {
+        gradus(folder.path(), &format!("play games --gif {name}.gif{features}"));
+    }
+    // the height and the width of a GIF are its bytes 8 to 9 and 6 to 7
+    let size = |name: &str| {
+        let bytes = fs::read(folder.path().join(name)).unwrap();
+        [6, 8].map(|at| u16::from_le_bytes([bytes[at], bytes[at + 1]]))
+    };
+    let (plain, maps) = (size("plain.gif"), size("maps.gif"));
+    assert!(maps[0] == plain[0] && maps[1] < plain[1], "wider, so lower at the same width: {plain:?} {maps:?}");
+    gradus(folder.path(), "train ppo cartpole --steps 2k --out numbers --quiet");
+    let refused =
+        Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(folder.path()).args(["play", "numbers", "--features"]).output().unwrap();
+    let expected = "--features: expected a policy that sees images through convolutional layers (network.trunk), got another policy";
+    assert_eq!((error_of(&refused).as_str(), refused.status.code()), (expected, Some(2)));
 }
 
 /// The regret of each rule, in the order of the table.

@@ -48,11 +48,12 @@ impl Layout {
         };
         let is_gaussian = choices.parts().is_empty();
         let mut perceptron = Perceptron::new(config.activation, input.width, 0);
-        let seen = perceptron.see(config, input.image);
         let (shared, own) = if config.shared { (&config.hidden[..], &[][..]) } else { (&[][..], &config.hidden[..]) };
-        let features = perceptron.chain(config, "trunk", seen, shared, None);
+        let features = if config.shared { perceptron.see(config, "trunk", input.image) } else { None };
+        let features = perceptron.chain(config, "trunk", features, shared, None);
         let trunk = 0..perceptron.layers.len();
-        perceptron.chain(config, "actor", features, own, Some(n));
+        let of_actor = if config.shared { features } else { perceptron.see(config, "actor", input.image) };
+        perceptron.chain(config, "actor", of_actor, own, Some(n));
         let actor = trunk.end..perceptron.layers.len();
         let log_std = perceptron.range.end;
         let head = match (is_gaussian, config.gsde) {
@@ -62,7 +63,8 @@ impl Layout {
         };
         let mut layout = Self { perceptron, actions: n, choices, head, trunk, actor, critic: 0..0, transposed: [0; 3] };
         layout.perceptron.range.end += layout.log_std_rows() * padded(n);
-        layout.perceptron.chain(config, "critic", features, own, Some(1));
+        let of_critic = if config.shared { features } else { layout.perceptron.see(config, "critic", input.image) };
+        layout.perceptron.chain(config, "critic", of_critic, own, Some(1));
         layout.critic = layout.actor.end..layout.perceptron.layers.len();
         layout.transposed = layout.parts().map(|(_, layers)| layout.perceptron.keep_transposed(layers));
         layout

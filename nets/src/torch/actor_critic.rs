@@ -136,21 +136,29 @@ impl ActorCritic {
         Ok((read, x))
     }
 
-    /// Returns the inputs of the layers that actor and critic do not share, and the number of these layers in each of the two.
-    fn trunk(&self, views: &Views, observations: &Tensor) -> Result<(Tensor, usize), TchError> {
-        let (hidden, x) = (self.config.hidden.len(), see(&self.config, self.input, views, observations)?);
-        Ok(match self.config.shared {
-            true => (self.chain(views, "trunk", (x, hidden), true)?.1, 1),
-            false => (x, hidden + 1),
-        })
+    /// Returns the inputs of the layers that actor and critic do not share: what they share makes of observations, or the observations.
+    fn trunk(&self, views: &Views, observations: &Tensor) -> Result<Tensor, TchError> {
+        if !self.config.shared {
+            return Ok(observations.shallow_clone());
+        }
+        let seen = see(&self.config, self.input, (views, "trunk"), observations)?;
+        Ok(self.chain(views, "trunk", (seen, self.config.hidden.len()), true)?.1)
+    }
+
+    /// Applies the layers of the actor or of the critic that the other does not share. Returns the inputs and the outputs of the last one.
+    fn own(&self, views: &Views, name: &str, x: &Tensor) -> Result<(Tensor, Tensor), TchError> {
+        if self.config.shared {
+            return self.chain(views, name, (x.shallow_clone(), 1), false);
+        }
+        self.chain(views, name, (see(&self.config, self.input, (views, name), x)?, self.config.hidden.len() + 1), false)
     }
 
     /// Returns the outputs of actor and critic for some observations.
     pub(super) fn heads(&self, views: &Views, observations: &Tensor) -> Result<Heads, TchError> {
         use_threads(self.parameters.len(), observations.size().first().map_or(0, |rows| *rows as usize));
-        let (x, layers) = self.trunk(views, observations)?;
-        let (features, actor) = self.chain(views, "actor", (x.shallow_clone(), layers), false)?;
-        let (_, value) = self.chain(views, "critic", (x, layers), false)?;
+        let x = self.trunk(views, observations)?;
+        let (features, actor) = self.own(views, "actor", &x)?;
+        let (_, value) = self.own(views, "critic", &x)?;
         Ok(Heads { features, actor, value: value.f_squeeze_dim(-1)? })
     }
 
@@ -307,8 +315,8 @@ impl ActorCritic {
         let views = no_grad(|| self.parameters.views(Kind::Float))?;
         Ok(move |rows: &Tensor| {
             no_grad(|| {
-                let (x, layers) = self.trunk(&views, rows)?;
-                self.chain(&views, "actor", (x, layers), false)?.1.f_log_softmax(-1, Kind::Float)
+                let x = self.trunk(&views, rows)?;
+                self.own(&views, "actor", &x)?.1.f_log_softmax(-1, Kind::Float)
             })
         })
     }

@@ -10,9 +10,9 @@ use crate::{Activation, NetworkConfig};
 /// Added to the variance of a pixel of a layer normalisation, as in the engine `cpu`.
 const EPSILON: f64 = 1e-5;
 
-/// Returns what the hidden layers read: the outputs of the convolutional layers, plane by plane; without such layers the numbers of images divided by
+/// Returns what the hidden layers read: the outputs of the convolutional layers of the part `name`, plane by plane; without such layers the numbers of images divided by
 /// the largest, or the observations themselves.
-pub(super) fn see(config: &NetworkConfig, input: Input, views: &Views, observations: &Tensor) -> Result<Tensor, TchError> {
+pub(super) fn see(config: &NetworkConfig, input: Input, (views, name): (&Views, &str), observations: &Tensor) -> Result<Tensor, TchError> {
     let Some(image) = input.image else { return Ok(observations.shallow_clone()) };
     let numbers = observations.f_to_kind(Kind::Float)?.f_div_scalar(f64::from(image.largest))?;
     if config.trunk.is_none() {
@@ -21,7 +21,7 @@ pub(super) fn see(config: &NetworkConfig, input: Input, views: &Views, observati
     let [frames, height, width, channels] = [image.frames, image.height, image.width, image.channels].map(|n| n as i64);
     let planes = numbers.f_view([-1, frames, height, width, channels])?.f_permute([0, 1, 4, 2, 3])?;
     let x = planes.f_reshape([-1, frames * channels, height, width])?;
-    let mut seen = Seen { config, views, x, convolutions: 0 };
+    let mut seen = Seen { config, views, name, x, convolutions: 0 };
     let mut parts = config.trunk.parts().iter().peekable();
     while let Some(part) = parts.next() {
         match *part {
@@ -42,6 +42,7 @@ pub(super) fn see(config: &NetworkConfig, input: Input, views: &Views, observati
 struct Seen<'a> {
     config: &'a NetworkConfig,
     views: &'a Views,
+    name: &'a str,
     x: Tensor,
     convolutions: usize,
 }
@@ -67,7 +68,7 @@ impl Seen<'_> {
     fn convolve(&mut self, window: Window, is_hidden: bool) -> Result<(), TchError> {
         let number = self.convolutions;
         self.convolutions += 1;
-        let of = |kind: &str, what: &str| self.views.get(&format!("trunk.{kind}.{number}.{what}"));
+        let of = |kind: &str, what: &str| self.views.get(&format!("{}.{kind}.{number}.{what}", self.name));
         let [stride, padding] = [window.stride, window.padding].map(|n| [n as i64; 2]);
         let (weight, bias) = (of("convolutions", "weight")?, of("convolutions", "bias")?);
         self.x = self.x.f_conv2d(weight, Some(bias), stride, padding, [1, 1], 1)?;

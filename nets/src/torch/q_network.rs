@@ -53,7 +53,7 @@ impl QNetwork {
     /// Returns Q(s, .) of some observations: rows x actions x atoms.
     fn q(&self, views: &Views, observations: &Tensor) -> Result<Tensor, TchError> {
         use_threads(self.parameters.len(), observations.size().first().map_or(0, |rows| *rows as usize));
-        let (hidden, x) = (self.config.hidden.len(), see(&self.config, self.input, views, observations)?);
+        let (hidden, x) = (self.config.hidden.len(), see(&self.config, self.input, (views, "trunk"), observations)?);
         let shape = [-1, self.actions as i64, self.head.atoms as i64];
         if !self.head.dueling {
             return chain(&self.config, (views, "q"), x, hidden, true)?.f_view(shape);

@@ -88,7 +88,7 @@ fn config(case: &Case, hidden: &[usize], activation: Activation) -> NetworkConfi
 
 /// Q(s, .) of the reference.
 fn q(reference: &Reference<'_>, parameters: &Parameters, row: &[f64]) -> Vec<f64> {
-    reference.chain(parameters, "q", false, reference.features(parameters, row))
+    reference.chain(parameters, "q", false, reference.features(parameters, "trunk", row))
 }
 
 fn close(got: f64, expected: f64, tolerance: f64, what: &str) {
@@ -205,17 +205,21 @@ fn gradients_of_action_values_are_those_of_central_differences() {
 
 /// The logits and the value of the reference.
 fn heads(reference: &Reference<'_>, parameters: &Parameters, row: &[f64]) -> (Vec<f64>, f64) {
-    let features = reference.chain(parameters, "trunk", true, reference.features(parameters, row));
-    let logits = reference.chain(parameters, "actor", false, features.clone());
+    let is_shared = parameters.keys().any(|name| name.starts_with("trunk."));
+    let features = |name: &str| match is_shared {
+        true => reference.chain(parameters, "trunk", true, reference.features(parameters, "trunk", row)),
+        false => reference.features(parameters, name, row),
+    };
+    let logits = reference.chain(parameters, "actor", false, features("actor"));
     let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum = largest + logits.iter().map(|z| (z - largest).exp()).sum::<f64>().ln();
-    (logits.iter().map(|z| z - sum).collect(), reference.chain(parameters, "critic", false, features)[0])
+    (logits.iter().map(|z| z - sum).collect(), reference.chain(parameters, "critic", false, features("critic"))[0])
 }
 
 #[test]
 fn gradients_of_actors_and_critics_are_those_of_central_differences() {
     for case in cases() {
-        for (hidden, shared) in [(&[18][..], true), (&[18], false), (&[], false)] {
+        for (hidden, shared) in [(&[18][..], true), (&[], true), (&[18], false), (&[], false)] {
             let config = NetworkConfig { shared, ..config(&case, hidden, Activation::Tanh) };
             let reference = Reference { layers: &case.layers, activation: Activation::Tanh, image: case.image };
             let mut policy = ActorCritic::new(&config, &Space::Image(case.image), &Space::Discrete(3), 3).unwrap();

@@ -69,9 +69,16 @@ impl Reference<'_> {
         }
     }
 
-    fn convolve(&self, parameters: &Parameters, number: &mut usize, x: &Planes, [stride, padding]: [usize; 2], is_active: bool) -> Planes {
-        let (shape, weights) = &parameters[&format!("trunk.convolutions.{number}.weight")];
-        let biases = &parameters[&format!("trunk.convolutions.{number}.bias")].1;
+    fn convolve(
+        &self,
+        (parameters, name): (&Parameters, &str),
+        number: &mut usize,
+        x: &Planes,
+        [stride, padding]: [usize; 2],
+        is_active: bool,
+    ) -> Planes {
+        let (shape, weights) = &parameters[&format!("{name}.convolutions.{number}.weight")];
+        let biases = &parameters[&format!("{name}.convolutions.{number}.bias")].1;
         let [_, planes, size, _] = shape[..] else { panic!("a convolution has four dimensions, got {shape:?}") };
         let mut y = x.windows(biases.len(), [size, stride, padding], |k, y, left| {
             let mut sum = biases[k];
@@ -85,8 +92,8 @@ impl Reference<'_> {
             }
             sum
         });
-        if let Some((_, gains)) = parameters.get(&format!("trunk.norms.{number}.weight")) {
-            let shifts = &parameters[&format!("trunk.norms.{number}.bias")].1;
+        if let Some((_, gains)) = parameters.get(&format!("{name}.norms.{number}.weight")) {
+            let shifts = &parameters[&format!("{name}.norms.{number}.bias")].1;
             for i in 0..y.planes[0].len() {
                 for j in 0..y.planes[0][0].len() {
                     let pixel: Vec<f64> = y.planes.iter().map(|plane| plane[i][j]).collect();
@@ -100,7 +107,7 @@ impl Reference<'_> {
     }
 
     /// The outputs of the convolutional layers, plane by plane; or the numbers of the image, without them.
-    pub fn features(&self, parameters: &Parameters, row: &[f64]) -> Vec<f64> {
+    pub fn features(&self, parameters: &Parameters, name: &str, row: &[f64]) -> Vec<f64> {
         let Image { frames, height, width, channels, largest } = self.image;
         let number = |f: usize, y: usize, x: usize, c: usize| row[((f * height + y) * width + x) * channels + c] / f64::from(largest);
         if self.layers.is_empty() {
@@ -111,7 +118,9 @@ impl Reference<'_> {
         let convolutions = &mut 0;
         for layer in self.layers {
             x = match *layer {
-                Layer::Convolution(stride, padding, is_active) => self.convolve(parameters, convolutions, &x, [stride, padding], is_active),
+                Layer::Convolution(stride, padding, is_active) => {
+                    self.convolve((parameters, name), convolutions, &x, [stride, padding], is_active)
+                }
                 Layer::Pool(size, stride, padding) => x.windows(x.planes.len(), [size, stride, padding], |k, y, left| {
                     let pixels = (0..size as isize).flat_map(|dy| (0..size as isize).map(move |dx| (dy, dx)));
                     pixels.filter_map(|(dy, dx)| x.at(k, y + dy, left + dx)).fold(f64::NEG_INFINITY, f64::max)
@@ -119,8 +128,8 @@ impl Reference<'_> {
                 Layer::Residuals(is_active) => {
                     for _ in 0..2 {
                         let f = x.map(|x| self.activate(x));
-                        let f = self.convolve(parameters, convolutions, &f, [1, 1], true);
-                        let f = self.convolve(parameters, convolutions, &f, [1, 1], false);
+                        let f = self.convolve((parameters, name), convolutions, &f, [1, 1], true);
+                        let f = self.convolve((parameters, name), convolutions, &f, [1, 1], false);
                         let sums = x.planes.iter().flatten().flatten().zip(f.planes.iter().flatten().flatten()).map(|(x, f)| x + f);
                         let mut sums = sums.collect::<Vec<f64>>().into_iter();
                         x = x.map(|_| 0.0);

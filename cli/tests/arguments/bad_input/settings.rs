@@ -60,6 +60,22 @@ fn unknown_names_and_values_out_of_range_are_refused() {
             "network.layer_norm: expected false, because only networks of action values have it, got true",
         ),
         (
+            &["ppo", "cartpole", "--set", "network.trunk=nature"],
+            "network.trunk: expected none, because observations are no images, got nature",
+        ),
+        (
+            &["ppo", "breakout", "--set", "network.trunk=16x3,16x9"],
+            "network.trunk: expected windows that fit into the image, got 16x9 for 8 x 8 pixels",
+        ),
+        (
+            &["dqn", "breakout", "--set", "network.trunk=16y3"],
+            "network.trunk: expected none, nature, impala-small, arcade or a list of layers",
+        ),
+        (
+            &["ppo", "breakout", "--set", "wrappers.normalise_observations=true"],
+            "wrappers.normalise_observations: expected false, because observations are images, got true",
+        ),
+        (
             &["dqn", "cartpole", "--set", "network.shared=true"],
             "network.shared: expected false, because a network of action values has one head, got true",
         ),

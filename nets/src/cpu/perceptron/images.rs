@@ -12,17 +12,17 @@ use crate::trunk::{Part, Window};
 use crate::{FeatureMaps, NetworkConfig};
 
 impl Perceptron {
-    /// Reads an image, through the convolutional layers of the configuration if it has some. Returns the last one. The layers must be the
-    /// first.
+    /// Reads an image, through the convolutional layers of the configuration if it has some, which are those of the part `name`. Returns the last one.
     ///
     /// # Panics
     /// If an image is too small for a window; [`NetworkConfig`] checks that.
-    pub fn see(&mut self, config: &NetworkConfig, image: Option<Image>) -> Option<usize> {
+    pub fn see(&mut self, config: &NetworkConfig, name: &str, image: Option<Image>) -> Option<usize> {
         self.image = image;
         let image = image.filter(|_| !config.trunk.is_none())?;
         let planes = image.planes();
         let mut seen = Seen {
             perceptron: self,
+            name,
             has_norm: config.layer_norm,
             grid: Grid { height: image.height, width: image.width, channels: planes, stride: planes },
             last: None,
@@ -67,6 +67,7 @@ impl Perceptron {
 /// The layers so far.
 struct Seen<'a> {
     perceptron: &'a mut Perceptron,
+    name: &'a str,
     has_norm: bool,
     /// The outputs of the last layer.
     grid: Grid,
@@ -93,7 +94,7 @@ impl Seen<'_> {
     fn convolve(&mut self, filters: usize, window: Window, is_hidden: bool) {
         let view = self.view(window);
         let order = Order { channels: view.from.channels, pixels: window.size * window.size, stride: view.from.channels };
-        let names = ["convolutions", "norms"].map(|kind| format!("trunk.{kind}.{}", self.convolutions));
+        let names = ["convolutions", "norms"].map(|kind| format!("{}.{kind}.{}", self.name, self.convolutions));
         self.convolutions += 1;
         let (shape, pixels) = ((view.inputs(), filters), view.windows());
         let dense = Dense { is_hidden, ..Dense::new(Kind::Convolution(view), shape, order, pixels, names) };

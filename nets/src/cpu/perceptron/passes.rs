@@ -175,9 +175,7 @@ fn normalise_narrow<S: Simd>(simd: S, y: &mut [f32], normal: &mut [f32], (gains,
     let (rows, normals) = (y.as_chunks_mut::<16>().0, normal.as_chunks_mut::<16>().0);
     let (gains, shifts): (&[f32; 16], &[f32; 16]) = (gains.first_chunk().expect("16 gains"), shifts.first_chunk().expect("16 shifts"));
     let mut square: Square = [[0.0; 16]; 16];
-    for r in 0..rows.len() {
-        square[r] = rows[r];
-    }
+    square[..rows.len()].copy_from_slice(rows);
     let mut sums = simd.sums(&square);
     for r in 0..rows.len() {
         let mean = sums[r] / n as f32;

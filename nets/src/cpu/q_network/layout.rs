@@ -18,7 +18,7 @@ pub(super) struct QLayout {
 impl QLayout {
     pub fn new(config: &NetworkConfig, head: QHead, input: Input, actions: usize) -> Self {
         let mut perceptron = Perceptron::new(config.activation, input.width, 0);
-        let seen = perceptron.see(config, input.image);
+        let seen = perceptron.see(config, "trunk", input.image);
         let q = actions * head.atoms;
         let outputs = if head.dueling {
             // V and A have the last hidden layer for themselves
