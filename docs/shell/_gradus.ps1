@@ -91,6 +91,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--gif', '--gif', [CompletionResultType]::ParameterName, 'Write an animated GIF instead of playing in the terminal')
             [CompletionResult]::new('--record', '--record', [CompletionResultType]::ParameterName, 'Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays')
             [CompletionResult]::new('--values', '--values', [CompletionResultType]::ParameterName, 'Show the value, the action values or the probabilities of the actions at every step, slowly. If the output is no terminal, a line for every step')
+            [CompletionResult]::new('--features', '--features', [CompletionResultType]::ParameterName, 'Show beside each frame what the filters of the first convolutional layer answer to, of a policy that sees images')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
