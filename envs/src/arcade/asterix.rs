@@ -1,8 +1,6 @@
 //! Asterix: catch gold and avoid enemies.
 
-use std::ops::RangeInclusive;
-
-use super::{Draws, Game, LAST, Move, Mover, Plane, Screen, side, sprites};
+use super::{Draws, Each, Game, LAST, Move, Mover, Plane, Rules, Screen, side, sprites};
 
 /// Rows in which something may move: 1 to 8.
 const ROWS: usize = 8;
@@ -30,7 +28,7 @@ pub struct Asterix {
 }
 
 impl Asterix {
-    fn enter(&mut self, draws: &mut impl Draws) {
+    fn enter(&mut self, draws: &mut dyn Draws) {
         let direction = if draws.unit() < 0.5 { 1 } else { -1 };
         let is_gold = draws.unit() < 1.0 / 3.0;
         let free: Vec<usize> = (0..ROWS).filter(|row| self.rows[*row].direction == 0).collect();
@@ -54,17 +52,21 @@ impl Asterix {
     }
 }
 
-impl Game for Asterix {
-    const NAME: &'static str = "Asterix";
-    const PLANES: &'static [Plane] = &[
+/// The planes and the moves.
+const RULES: Rules = Rules {
+    name: "Asterix",
+    planes: &[
         Plane { name: "player", colour: [240, 240, 245], sprite: sprites::PLAYER },
         Plane { name: "enemy", colour: [226, 92, 77], sprite: sprites::ENEMY },
         Plane { name: "trail", colour: [72, 66, 84], sprite: sprites::TRAIL },
         Plane { name: "gold", colour: [255, 209, 92], sprite: sprites::GOLD },
-    ];
-    const MOVES: &'static [Move] = &[Move::Stay, Move::Left, Move::Up, Move::Right, Move::Down];
+    ],
+    moves: &[Move::Stay, Move::Left, Move::Up, Move::Right, Move::Down],
+};
 
-    fn start(_: &mut impl Draws) -> Self {
+impl Asterix {
+    /// Begins an episode.
+    pub fn start(_: &mut dyn Draws) -> Self {
         Self {
             x: 5,
             y: 5,
@@ -77,8 +79,22 @@ impl Game for Asterix {
             rises: 0,
         }
     }
+}
 
-    fn act(&mut self, action: Move, draws: &mut impl Draws) -> (u32, bool) {
+impl Game for Asterix {
+    fn copy(&self) -> Box<dyn Game> {
+        Box::new(self.clone())
+    }
+
+    fn rules(&self) -> &'static Rules {
+        &RULES
+    }
+
+    fn restart(&mut self, draws: &mut dyn Draws) {
+        *self = Self::start(draws);
+    }
+
+    fn act(&mut self, action: Move, draws: &mut dyn Draws) -> (u32, bool) {
         if self.next_entry == 0 {
             self.enter(draws);
             self.next_entry = self.entry;
@@ -131,10 +147,10 @@ impl Game for Asterix {
         }
     }
 
-    fn visit(&mut self, each: &mut impl FnMut(&mut i32, RangeInclusive<i32>)) {
+    fn visit(&mut self, each: Each<'_>) {
         each(&mut self.x, 0..=LAST);
         each(&mut self.y, 0..=LAST);
-        self.rows.iter_mut().for_each(|own| own.visit(each));
+        self.rows.iter_mut().for_each(|own| own.visit(&mut *each));
         each(&mut self.entry, 1..=ENTRY);
         each(&mut self.next_entry, 0..=ENTRY);
         each(&mut self.pace, 1..=PACE);

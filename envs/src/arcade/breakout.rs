@@ -1,8 +1,6 @@
 //! Breakout: hold the ball in play and break the bricks.
 
-use std::ops::RangeInclusive;
-
-use super::{Draws, Game, LAST, Move, Plane, Screen, sprites};
+use super::{Draws, Each, Game, LAST, Move, Plane, Rules, Screen, sprites};
 
 /// A row of bricks.
 const BRICKS: u16 = (1 << super::SIZE) - 1;
@@ -31,23 +29,41 @@ impl Breakout {
     }
 }
 
-impl Game for Breakout {
-    const NAME: &'static str = "Breakout";
-    const PLANES: &'static [Plane] = &[
+/// The planes and the moves.
+const RULES: Rules = Rules {
+    name: "Breakout",
+    planes: &[
         Plane { name: "paddle", colour: [240, 240, 245], sprite: sprites::PADDLE },
         Plane { name: "ball", colour: [255, 209, 92], sprite: sprites::BALL },
         Plane { name: "trail", colour: [120, 104, 62], sprite: sprites::TRAIL },
         Plane { name: "brick", colour: [226, 92, 77], sprite: sprites::BRICK },
-    ];
-    const MOVES: &'static [Move] = &[Move::Stay, Move::Left, Move::Right];
+    ],
+    moves: &[Move::Stay, Move::Left, Move::Right],
+};
 
-    fn start(draws: &mut impl Draws) -> Self {
+impl Breakout {
+    /// Begins an episode.
+    pub fn start(draws: &mut dyn Draws) -> Self {
         let right = draws.below(2) == 1;
         let (ball, course) = if right { ([LAST, 3], [-1, 1]) } else { ([0, 3], [1, 1]) };
         Self { paddle: 4, ball, trail: ball, course, bricks: [BRICKS.into(); ROWS], has_struck: 0 }
     }
+}
 
-    fn act(&mut self, action: Move, _: &mut impl Draws) -> (u32, bool) {
+impl Game for Breakout {
+    fn copy(&self) -> Box<dyn Game> {
+        Box::new(self.clone())
+    }
+
+    fn rules(&self) -> &'static Rules {
+        &RULES
+    }
+
+    fn restart(&mut self, draws: &mut dyn Draws) {
+        *self = Self::start(draws);
+    }
+
+    fn act(&mut self, action: Move, _: &mut dyn Draws) -> (u32, bool) {
         match action {
             Move::Left => self.paddle = (self.paddle - 1).max(0),
             Move::Right => self.paddle = (self.paddle + 1).min(LAST),
@@ -101,7 +117,7 @@ impl Game for Breakout {
         self.bricks.iter().enumerate().for_each(|(row, bricks)| screen.set_row(row + 1, *bricks as u16, 3));
     }
 
-    fn visit(&mut self, each: &mut impl FnMut(&mut i32, RangeInclusive<i32>)) {
+    fn visit(&mut self, each: Each<'_>) {
         each(&mut self.paddle, 0..=LAST);
         self.ball.iter_mut().chain(&mut self.trail).for_each(|number| each(number, 0..=LAST));
         self.course.iter_mut().for_each(|number| each(number, -1..=1));

@@ -1,8 +1,6 @@
 //! Freeway: cross the road.
 
-use std::ops::RangeInclusive;
-
-use super::{Draws, Game, LAST, Move, Plane, Screen, sprites};
+use super::{Draws, Each, Game, LAST, Move, Plane, Rules, Screen, sprites};
 
 const LANES: usize = 8;
 /// The column of the chicken.
@@ -36,7 +34,7 @@ pub struct Freeway {
 
 impl Freeway {
     /// Draws the speeds and directions of all cars.
-    fn hurry(&mut self, draws: &mut impl Draws) {
+    fn hurry(&mut self, draws: &mut dyn Draws) {
         let speeds: [i32; LANES] = std::array::from_fn(|_| 1 + draws.below(SLOWEST) as i32);
         for (car, speed) in self.cars.iter_mut().zip(speeds) {
             *car = Car { x: car.x, timer: speed, speed: if draws.unit() < 0.5 { -speed } else { speed } };
@@ -44,9 +42,10 @@ impl Freeway {
     }
 }
 
-impl Game for Freeway {
-    const NAME: &'static str = "Freeway";
-    const PLANES: &'static [Plane] = &[
+/// The planes and the moves.
+const RULES: Rules = Rules {
+    name: "Freeway",
+    planes: &[
         Plane { name: "chicken", colour: [255, 209, 92], sprite: sprites::CHICKEN },
         Plane { name: "car", colour: [226, 92, 77], sprite: sprites::CAR },
         Plane { name: "trail of a car that moves every step", colour: [104, 70, 80], sprite: sprites::WIND },
@@ -54,16 +53,33 @@ impl Game for Freeway {
         Plane { name: "trail of a car that moves every third step", colour: [80, 58, 72], sprite: sprites::WIND },
         Plane { name: "trail of a car that moves every fourth step", colour: [68, 52, 66], sprite: sprites::WIND },
         Plane { name: "trail of a car that moves every fifth step", colour: [56, 46, 60], sprite: sprites::WIND },
-    ];
-    const MOVES: &'static [Move] = &[Move::Stay, Move::Up, Move::Down];
+    ],
+    moves: &[Move::Stay, Move::Up, Move::Down],
+};
 
-    fn start(draws: &mut impl Draws) -> Self {
+impl Freeway {
+    /// Begins an episode.
+    pub fn start(draws: &mut dyn Draws) -> Self {
         let mut game = Self { y: LAST, cars: [Car::default(); LANES], rest: PACE, left: STEPS };
         game.hurry(draws);
         game
     }
+}
 
-    fn act(&mut self, action: Move, draws: &mut impl Draws) -> (u32, bool) {
+impl Game for Freeway {
+    fn copy(&self) -> Box<dyn Game> {
+        Box::new(self.clone())
+    }
+
+    fn rules(&self) -> &'static Rules {
+        &RULES
+    }
+
+    fn restart(&mut self, draws: &mut dyn Draws) {
+        *self = Self::start(draws);
+    }
+
+    fn act(&mut self, action: Move, draws: &mut dyn Draws) -> (u32, bool) {
         if self.rest == 0 && matches!(action, Move::Up | Move::Down) {
             self.rest = PACE;
             self.y = if action == Move::Up { (self.y - 1).max(0) } else { (self.y + 1).min(LAST) };
@@ -102,7 +118,7 @@ impl Game for Freeway {
         }
     }
 
-    fn visit(&mut self, each: &mut impl FnMut(&mut i32, RangeInclusive<i32>)) {
+    fn visit(&mut self, each: Each<'_>) {
         each(&mut self.y, 0..=LAST);
         for Car { x, timer, speed } in &mut self.cars {
             each(x, 0..=LAST);

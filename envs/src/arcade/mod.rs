@@ -97,113 +97,123 @@ impl Draws for Stream {
     }
 }
 
-/// A game without the rule of repeated actions.
-pub trait Game: Clone + Send {
-    /// Its name, for messages.
-    const NAME: &'static str;
-    /// The planes of an observation.
-    const PLANES: &'static [Plane];
-    /// What the actions do.
-    const MOVES: &'static [Move];
+/// The planes of an observation, and what the actions do.
+#[derive(Debug)]
+pub struct Rules {
+    /// The name of the game.
+    pub name: &'static str,
+    /// The planes.
+    pub planes: &'static [Plane],
+    /// What each action does.
+    pub moves: &'static [Move],
+}
 
-    /// Begins an episode.
-    fn start(draws: &mut impl Draws) -> Self;
+/// What is called with every number of a state and the values that it may have.
+pub type Each<'a> = &'a mut dyn FnMut(&mut i32, RangeInclusive<i32>);
+
+/// A game without the rule of repeated actions.
+pub trait Game: Send {
+    /// A copy.
+    fn copy(&self) -> Box<dyn Game>;
+
+    /// Its planes and actions.
+    fn rules(&self) -> &'static Rules;
+
+    /// Begins another episode.
+    fn restart(&mut self, draws: &mut dyn Draws);
 
     /// Takes a step. Returns the reward, and whether the episode is over.
-    fn act(&mut self, action: Move, draws: &mut impl Draws) -> (u32, bool);
+    fn act(&mut self, action: Move, draws: &mut dyn Draws) -> (u32, bool);
 
     /// Sets the pixels that are there; all are 0 before.
     fn show(&self, screen: &mut Screen<'_>);
 
-    /// Visits every number of the state, with the values that it may have.
-    fn visit(&mut self, each: &mut impl FnMut(&mut i32, RangeInclusive<i32>));
+    /// Visits every number of the state.
+    fn visit(&mut self, each: Each<'_>);
 }
 
 /// A game as an environment.
-#[derive(Clone, Debug)]
-pub struct Arcade<G> {
-    game: G,
+pub struct Arcade {
+    game: Box<dyn Game>,
     before: Move,
     rng: EpisodeRng,
 }
 
-impl<G: Game> Default for Arcade<G> {
-    fn default() -> Self {
-        Self::new(0)
+impl Arcade {
+    /// Makes an environment of the game that `start` begins.
+    pub fn new<G: Game + 'static>(start: fn(&mut dyn Draws) -> G) -> Self {
+        let mut rng = EpisodeRng::new(0);
+        Self { game: Box::new(start(&mut rng.stream)), before: Move::Stay, rng }
     }
-}
 
-impl<G: Game> Arcade<G> {
-    /// Begins the episode of a seed.
-    pub fn new(seed: u64) -> Self {
-        let mut rng = EpisodeRng::new(seed);
-        Self { game: G::start(&mut rng.stream), before: Move::Stay, rng }
+    /// The name of the game.
+    pub fn name(&self) -> &'static str {
+        self.game.rules().name
     }
 
     /// The image that an observation is.
-    pub fn image() -> Image {
-        Image { frames: 1, height: SIZE, width: SIZE, channels: G::PLANES.len(), largest: 1 }
+    pub fn image(&self) -> Image {
+        Image { frames: 1, height: SIZE, width: SIZE, channels: self.game.rules().planes.len(), largest: 1 }
     }
 
     fn show(&self, observation: &mut [f32]) {
         observation.fill(0.0);
-        self.game.show(&mut Screen::new(observation, G::PLANES.len()));
+        self.game.show(&mut Screen::new(observation, self.game.rules().planes.len()));
     }
 }
 
 /// Takes a step of a game whose last action was `before`, which is replaced.
-#[inline]
-pub fn act<G: Game>(game: &mut G, chosen: Move, before: &mut Move, draws: &mut impl Draws) -> (u32, bool) {
+pub fn act(game: &mut dyn Game, chosen: Move, before: &mut Move, draws: &mut dyn Draws) -> (u32, bool) {
     let action = if draws.unit() < STICKY { *before } else { chosen };
     *before = action;
     game.act(action, draws)
 }
 
-impl<G: Game> Env for Arcade<G> {
+impl Env for Arcade {
     fn observation_space(&self) -> Space {
-        Space::Image(Self::image())
+        Space::Image(self.image())
     }
 
     fn action_space(&self) -> Space {
-        Space::Discrete(G::MOVES.len() as u32)
+        Space::Discrete(self.game.rules().moves.len() as u32)
     }
 
     fn reset(&mut self, seed: u64, observation: &mut [f32]) {
-        *self = Self::new(seed);
+        (self.before, self.rng) = (Move::Stay, EpisodeRng::new(seed));
+        self.game.restart(&mut self.rng.stream);
         self.show(observation);
     }
 
     fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        let Rules { name, moves, .. } = self.game.rules();
         let chosen = match action {
-            Action::Discrete(action) if (action as usize) < G::MOVES.len() => G::MOVES[action as usize],
-            _ => panic!("{}: expected an action from 0 to {}, got {action:?}", G::NAME, G::MOVES.len() - 1),
+            Action::Discrete(action) if (action as usize) < moves.len() => moves[action as usize],
+            _ => panic!("{name}: expected an action from 0 to {}, got {action:?}", moves.len() - 1),
         };
-        let (reward, terminated) = act(&mut self.game, chosen, &mut self.before, &mut self.rng.stream);
+        let (reward, terminated) = act(self.game.as_mut(), chosen, &mut self.before, &mut self.rng.stream);
         self.show(observation);
         Step { reward: reward.into(), terminated, truncated: false }
     }
 
     fn save(&self) -> Vec<u64> {
         let mut words = self.rng.save().to_vec();
-        words.push(G::MOVES.iter().position(|action| *action == self.before).unwrap_or(0) as u64);
-        self.game.clone().visit(&mut |number, _| words.push(i64::from(*number) as u64));
+        words.push(self.game.rules().moves.iter().position(|action| *action == self.before).unwrap_or(0) as u64);
+        self.game.copy().visit(&mut |number, _| words.push(i64::from(*number) as u64));
         words
     }
 
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
-        let wrong = |problem: String| EnvError::State(format!("{}: {problem}", G::NAME));
+        let Rules { name, moves, .. } = self.game.rules();
+        let wrong = |problem: String| EnvError::State(format!("{name}: {problem}"));
         let (first, own) = state.split_at(state.len().min(EpisodeRng::WORDS + 1));
-        let (rng, [before]) = split_saved::<1>(G::NAME, first)?;
-        let before = G::MOVES.get(before as usize).ok_or_else(|| wrong(format!("expected an action, got {before}")))?;
-        let (mut game, mut rest, mut problem) = (self.game.clone(), own.iter(), None);
-        game.visit(&mut |number, range| match rest.next().map(|word| *word as i64) {
-            Some(word) if i32::try_from(word).is_ok_and(|word| range.contains(&word)) => *number = word as i32,
-            got => problem = problem.take().or(Some(format!("expected a number from {} to {}, got {got:?}", range.start(), range.end()))),
-        });
-        if let Some(problem) = problem.or(rest.next().map(|word| format!("expected {} numbers, then got {word}", own.len() - 1))) {
+        let (rng, [before]) = split_saved::<1>(name, first)?;
+        let before = moves.get(before as usize).ok_or_else(|| wrong(format!("expected an action, got {before}")))?;
+        let known = self.save();
+        if let Err(problem) = self.set(own) {
+            self.set(&known[EpisodeRng::WORDS + 1..]).expect("the state of this environment");
             return Err(wrong(problem));
         }
-        *self = Self { game, before: *before, rng };
+        (self.before, self.rng) = (*before, rng);
         Ok(())
     }
 
@@ -212,9 +222,21 @@ impl<G: Game> Env for Arcade<G> {
     }
 
     fn render(&self) -> Option<Scene> {
-        let mut observation = vec![0.0; Self::image().len()];
+        let mut observation = vec![0.0; self.image().len()];
         self.show(&mut observation);
-        Some(pixels::scene(&observation, SIZE, G::PLANES))
+        Some(pixels::scene(&observation, SIZE, self.game.rules().planes))
+    }
+}
+
+impl Arcade {
+    /// Sets the numbers of the game's state.
+    fn set(&mut self, words: &[u64]) -> Result<(), String> {
+        let (mut rest, mut problem) = (words.iter(), None);
+        self.game.visit(&mut |number, range| match rest.next().map(|word| *word as i64) {
+            Some(word) if i32::try_from(word).is_ok_and(|word| range.contains(&word)) => *number = word as i32,
+            got => problem = problem.take().or(Some(format!("expected a number from {} to {}, got {got:?}", range.start(), range.end()))),
+        });
+        problem.or(rest.next().map(|word| format!("expected fewer numbers, then got {word}"))).map_or(Ok(()), Err)
     }
 }
 
@@ -251,7 +273,7 @@ impl Mover {
         self.x - self.direction
     }
 
-    fn visit(&mut self, each: &mut impl FnMut(&mut i32, RangeInclusive<i32>)) {
+    fn visit(&mut self, each: Each<'_>) {
         each(&mut self.x, 0..=LAST);
         each(&mut self.y, 0..=LAST);
         each(&mut self.direction, -1..=1);
@@ -295,10 +317,10 @@ impl<const N: usize> Movers<N> {
         found.is_some()
     }
 
-    fn visit(&mut self, each: &mut impl FnMut(&mut i32, RangeInclusive<i32>)) {
+    fn visit(&mut self, each: Each<'_>) {
         let mut len = self.len as i32;
         each(&mut len, 0..=N as i32);
         self.len = len as usize;
-        self.all[..self.len].iter_mut().for_each(|mover| mover.visit(each));
+        self.all[..self.len].iter_mut().for_each(|mover| mover.visit(&mut *each));
     }
 }

@@ -1,8 +1,6 @@
 //! Seaquest: rescue divers, and shoot what is in the way.
 
-use std::ops::RangeInclusive;
-
-use super::{Draws, Game, LAST, Move, Mover, Movers, Plane, Screen, side, sprites};
+use super::{Draws, Each, Game, LAST, Move, Mover, Movers, Plane, Rules, Screen, side, sprites};
 
 /// Steps under water with full tanks.
 const OXYGEN: i32 = 200;
@@ -52,7 +50,7 @@ pub struct Seaquest {
 }
 
 impl Seaquest {
-    fn enemy_enters(&mut self, draws: &mut impl Draws) {
+    fn enemy_enters(&mut self, draws: &mut dyn Draws) {
         let direction = if draws.unit() < 0.5 { 1 } else { -1 };
         let shoots = draws.unit() < 1.0 / 3.0;
         let y = 1 + draws.below(8) as i32;
@@ -64,7 +62,7 @@ impl Seaquest {
         if shoots { self.submarines.push(enemy) } else { self.fish.push(enemy) }
     }
 
-    fn diver_enters(&mut self, draws: &mut impl Draws) {
+    fn diver_enters(&mut self, draws: &mut dyn Draws) {
         let direction = if draws.unit() < 0.5 { 1 } else { -1 };
         let y = 1 + draws.below(8) as i32;
         self.divers.push(Mover { x: side(direction), y, direction, timer: DIVER_PACE, other: 0 });
@@ -181,9 +179,10 @@ impl Seaquest {
     }
 }
 
-impl Game for Seaquest {
-    const NAME: &'static str = "Seaquest";
-    const PLANES: &'static [Plane] = &[
+/// The planes and the moves.
+const RULES: Rules = Rules {
+    name: "Seaquest",
+    planes: &[
         Plane { name: "front", colour: [255, 209, 92], sprite: sprites::FRONT },
         Plane { name: "back", colour: [200, 160, 70], sprite: sprites::BACK },
         Plane { name: "bullet", colour: [240, 240, 245], sprite: sprites::BULLET },
@@ -194,10 +193,13 @@ impl Game for Seaquest {
         Plane { name: "oxygen", colour: [110, 170, 230], sprite: sprites::GAUGE },
         Plane { name: "diver on board", colour: [200, 140, 220], sprite: sprites::DIVER },
         Plane { name: "diver", colour: [200, 140, 220], sprite: sprites::DIVER },
-    ];
-    const MOVES: &'static [Move] = &[Move::Stay, Move::Left, Move::Up, Move::Right, Move::Down, Move::Fire];
+    ],
+    moves: &[Move::Stay, Move::Left, Move::Up, Move::Right, Move::Down, Move::Fire],
+};
 
-    fn start(_: &mut impl Draws) -> Self {
+impl Seaquest {
+    /// Begins an episode.
+    pub fn start(_: &mut dyn Draws) -> Self {
         Self {
             x: 5,
             y: 0,
@@ -218,8 +220,22 @@ impl Game for Seaquest {
             rises: 0,
         }
     }
+}
 
-    fn act(&mut self, action: Move, draws: &mut impl Draws) -> (u32, bool) {
+impl Game for Seaquest {
+    fn copy(&self) -> Box<dyn Game> {
+        Box::new(self.clone())
+    }
+
+    fn rules(&self) -> &'static Rules {
+        &RULES
+    }
+
+    fn restart(&mut self, draws: &mut dyn Draws) {
+        *self = Self::start(draws);
+    }
+
+    fn act(&mut self, action: Move, draws: &mut dyn Draws) -> (u32, bool) {
         if self.next_entry == 0 {
             self.enemy_enters(draws);
             self.next_entry = self.entry;
@@ -278,7 +294,7 @@ impl Game for Seaquest {
         }
     }
 
-    fn visit(&mut self, each: &mut impl FnMut(&mut i32, RangeInclusive<i32>)) {
+    fn visit(&mut self, each: Each<'_>) {
         each(&mut self.x, 0..=LAST);
         each(&mut self.y, 0..=LAST);
         each(&mut self.direction, -1..=1);
@@ -287,7 +303,7 @@ impl Game for Seaquest {
         each(&mut self.is_up, 0..=1);
         each(&mut self.reload, 0..=RELOAD);
         let all = [&mut self.bullets, &mut self.enemy_bullets, &mut self.fish, &mut self.submarines, &mut self.divers];
-        all.into_iter().for_each(|some| some.visit(each));
+        all.into_iter().for_each(|some| some.visit(&mut *each));
         each(&mut self.entry, 1..=ENTRY);
         each(&mut self.next_entry, 0..=ENTRY);
         each(&mut self.next_diver, 0..=DIVER_ENTRY);

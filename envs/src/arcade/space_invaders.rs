@@ -1,8 +1,6 @@
 //! Space Invaders: shoot the aliens before they land.
 
-use std::ops::RangeInclusive;
-
-use super::{Draws, Game, LAST, Move, Plane, SIZE, Screen, sprites};
+use super::{Draws, Each, Game, LAST, Move, Plane, Rules, SIZE, Screen, sprites};
 
 /// Steps between two shots of the cannon.
 const RELOAD: i32 = 5;
@@ -74,19 +72,23 @@ impl SpaceInvaders {
     }
 }
 
-impl Game for SpaceInvaders {
-    const NAME: &'static str = "SpaceInvaders";
-    const PLANES: &'static [Plane] = &[
+/// The planes and the moves.
+const RULES: Rules = Rules {
+    name: "SpaceInvaders",
+    planes: &[
         Plane { name: "cannon", colour: [120, 200, 130], sprite: sprites::CANNON },
         Plane { name: "alien", colour: [226, 92, 77], sprite: sprites::ALIEN },
         Plane { name: "alien that moves left", colour: [226, 92, 77], sprite: sprites::ALIEN },
         Plane { name: "alien that moves right", colour: [220, 120, 90], sprite: sprites::ALIEN },
         Plane { name: "bullet", colour: [240, 240, 245], sprite: sprites::SHOT },
         Plane { name: "enemy bullet", colour: [255, 209, 92], sprite: sprites::SHOT },
-    ];
-    const MOVES: &'static [Move] = &[Move::Stay, Move::Left, Move::Right, Move::Fire];
+    ],
+    moves: &[Move::Stay, Move::Left, Move::Right, Move::Fire],
+};
 
-    fn start(_: &mut impl Draws) -> Self {
+impl SpaceInvaders {
+    /// Begins an episode.
+    pub fn start(_: &mut dyn Draws) -> Self {
         Self {
             x: 5,
             reload: 0,
@@ -99,8 +101,22 @@ impl Game for SpaceInvaders {
             next_shot: SHOT,
         }
     }
+}
 
-    fn act(&mut self, action: Move, _: &mut impl Draws) -> (u32, bool) {
+impl Game for SpaceInvaders {
+    fn copy(&self) -> Box<dyn Game> {
+        Box::new(self.clone())
+    }
+
+    fn rules(&self) -> &'static Rules {
+        &RULES
+    }
+
+    fn restart(&mut self, draws: &mut dyn Draws) {
+        *self = Self::start(draws);
+    }
+
+    fn act(&mut self, action: Move, _: &mut dyn Draws) -> (u32, bool) {
         match action {
             Move::Fire if self.reload == 0 => {
                 self.bullets[SIZE - 1] |= 1 << self.x;
@@ -157,7 +173,7 @@ impl Game for SpaceInvaders {
         }
     }
 
-    fn visit(&mut self, each: &mut impl FnMut(&mut i32, RangeInclusive<i32>)) {
+    fn visit(&mut self, each: Each<'_>) {
         each(&mut self.x, 0..=LAST);
         each(&mut self.reload, 0..=RELOAD);
         let maps = self.bullets.iter_mut().chain(&mut self.enemy_bullets).chain(&mut self.aliens);
