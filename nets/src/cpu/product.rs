@@ -186,6 +186,9 @@ impl Kernel for Finished<'_> {
 
 /// Where the elements of A are, relative to its beginning.
 trait At: Copy {
+    /// Whether kernels exist for four vectors of sixteen numbers at once. Fewer kernels take less time to compile.
+    const IS_WIDE: bool;
+
     /// The position of row `row`.
     fn row(&self, row: usize) -> usize;
 
@@ -201,6 +204,8 @@ struct Strides {
 }
 
 impl At for Strides {
+    const IS_WIDE: bool = true;
+
     #[inline(always)]
     fn row(&self, row: usize) -> usize {
         row * self.row
@@ -220,6 +225,8 @@ struct Gather<'a> {
 }
 
 impl At for Gather<'_> {
+    const IS_WIDE: bool = false;
+
     #[inline(always)]
     fn row(&self, row: usize) -> usize {
         self.rows[row] as usize
@@ -255,7 +262,8 @@ struct Rest<'a> {
 fn run<S: Simd, T: At>(left: Left<T>, rest: Rest<'_>, finish: Finish<'_>) {
     // as many rows and vectors as the registers hold
     match S::LEVEL {
-        Level::Avx512 => blocks::<S, T, 6, 4>(left, rest, finish),
+        Level::Avx512 if const { T::IS_WIDE } => blocks::<S, T, 6, 4>(left, rest, finish),
+        Level::Avx512 => blocks::<S, T, 6, 2>(left, rest, finish),
         Level::Avx2 => blocks::<S, T, 6, 2>(left, rest, finish),
         Level::Portable => blocks::<S, T, 4, 1>(left, rest, finish),
     }
@@ -288,7 +296,9 @@ fn blocks<S: Simd, T: At, const R: usize, const V: usize>(left: Left<T>, p: Rest
                 4 if const { V >= 4 } => columns::<S, T, R, 4>(left, &p, finish, c, first * S::LANES),
                 3 if const { V >= 3 } => columns::<S, T, R, 3>(left, &p, finish, c, first * S::LANES),
                 2 if const { V >= 2 } => columns::<S, T, R, 2>(left, &p, finish, c, first * S::LANES),
-                _ => columns::<S, T, R, 1>(left, &p, finish, c, first * S::LANES),
+                // n is a multiple of 16: of vectors of eight numbers, their number is even
+                _ if const { V == 1 || S::LANES == 16 } => columns::<S, T, R, 1>(left, &p, finish, c, first * S::LANES),
+                _ => unreachable!("a multiple of sixteen numbers"),
             }
         }
         first += width.min(4);

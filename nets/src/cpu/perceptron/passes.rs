@@ -357,7 +357,7 @@ impl Kernel for Backward<'_, '_> {
                         dx.fill(0.0);
                     }
                     if let Kind::Pool(_) = dense.kind {
-                        view.for_each_largest((x, &after[0].y[..dy.len()]), |output, pixel| dx[pixel] += dy[output]);
+                        view.for_each_largest((x, &after[0].y[..dy.len()]), &mut |output, pixel| dx[pixel] += dy[output]);
                     } else {
                         let (kernel, room) = columns.split_at_mut(dense.layer.transposed_len());
                         dense.layer.transpose_to(simd, parameters, kernel);
@@ -428,7 +428,7 @@ impl Kernel for Tangent<'_> {
                 Kind::Pool(view) => {
                     dy.fill(0.0);
                     let dx = dx.unwrap_or_default();
-                    view.for_each_largest((x, &y[..n]), |output, pixel| dy[output] = dx[pixel]);
+                    view.for_each_largest((x, &y[..n]), &mut |output, pixel| dy[output] = dx[pixel]);
                     finish.apply::<S>(dy, 0, (n, n));
                 }
                 Kind::Same => {

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::super::layer::Layer;
 use super::super::product::{Finish, Gathered, Places, Product, Start, gathered_then, product};
 use crate::trunk::Window;
-use gradus_base::simd::Simd;
+use gradus_base::simd::{Kernel, Simd};
 
 /// The size of an image as it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,22 +102,12 @@ impl View {
     pub fn forward<S: Simd>(
         &self,
         simd: S,
-        (weights, stride): (&[f32], usize),
+        kernel: (&[f32], usize),
         images: &[f32],
         y: &mut [f32],
         (start, finish): (Start<'_>, Finish<'_>),
     ) {
-        let (rows, columns) = (Places::new(&self.windows), Places::new(&self.inside));
-        let n = self.windows() * stride;
-        for (i, (image, y)) in images.chunks_exact(self.padded.len()).zip(y.chunks_exact_mut(n)).enumerate() {
-            // the numbers that a derivative of an activation is computed from are laid out as y
-            let finish = match finish {
-                Finish::Derivative(activation, h) => Finish::Derivative(activation, &h[i * n..(i + 1) * n]),
-                other => other,
-            };
-            let product = Gathered { n: stride, a: image, rows, columns, b: weights, b_stride: stride, c: y, c_stride: stride, start };
-            gathered_then(simd, product, finish);
-        }
+        simd.call(Convolve { view: self, kernel, images, y, start, finish });
     }
 
     /// Adds to the gradient of some rows of the weights (or sets it, with `Start::Zero`): dW = x' dy, over all windows of some images, which have
@@ -130,14 +120,9 @@ impl View {
         stride: usize,
         (images, dy): (&[f32], &[f32]),
         gradient: &mut [f32],
-        mut start: Start<'_>,
+        start: Start<'_>,
     ) {
-        let (rows, columns) = (Places::new(&self.inside).part(stored), Places::new(&self.windows));
-        for (image, dy) in images.chunks_exact(self.padded.len()).zip(dy.chunks_exact(self.windows() * stride)) {
-            let product = Gathered { n: stride, a: image, rows, columns, b: dy, b_stride: stride, c: gradient, c_stride: stride, start };
-            gathered_then(simd, product, Finish::Same);
-            start = Start::Sum;
-        }
+        simd.call(Weights { view: self, stored, stride, images, dy, gradient, start });
     }
 
     /// Adds the derivatives with respect to the pixels to `dx`: for each window dy W', at its place. `transposed` is W'.
@@ -200,7 +185,7 @@ impl View {
     }
 
     /// Calls `f` with each pixel of window number `i`: with the position of its first number in the image.
-    #[inline(always)]
+    #[inline]
     fn pixels_of(&self, i: usize, mut f: impl FnMut(usize)) {
         let Grid { height, width, stride, .. } = self.from;
         let ((y, rows), (x, columns)) = (self.inside_of(i / self.to[1], height), self.inside_of(i % self.to[1], width));
@@ -212,7 +197,7 @@ impl View {
     }
 
     /// The largest number of each window, for each channel; images have no padding.
-    #[inline(always)]
+    #[inline(never)]
     pub fn largest(&self, images: &[f32], y: &mut [f32]) {
         let stride = self.from.stride;
         for (image, y) in images.chunks_exact(self.from.len()).zip(y.chunks_exact_mut(self.windows() * stride)) {
@@ -227,8 +212,8 @@ impl View {
     }
 
     /// For each window and channel, calls `f` with the positions of the output and of the first pixel with the largest number.
-    #[inline(always)]
-    pub fn for_each_largest(&self, (images, y): (&[f32], &[f32]), mut f: impl FnMut(usize, usize)) {
+    #[inline(never)]
+    pub fn for_each_largest(&self, (images, y): (&[f32], &[f32]), f: &mut dyn FnMut(usize, usize)) {
         let stride = self.from.stride;
         for (number, image) in images.chunks_exact(self.from.len()).take(y.len() / (self.windows() * stride)).enumerate() {
             for i in 0..self.windows() {
@@ -243,6 +228,62 @@ impl View {
                     place.into_iter().for_each(|place| f(output + channel, number * self.from.len() + place));
                 }
             }
+        }
+    }
+}
+
+/// The forward pass of a convolution, which is compiled once for each instruction set.
+struct Convolve<'a> {
+    view: &'a View,
+    kernel: (&'a [f32], usize),
+    images: &'a [f32],
+    y: &'a mut [f32],
+    start: Start<'a>,
+    finish: Finish<'a>,
+}
+
+impl Kernel for Convolve<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { view, kernel: (weights, stride), images, y, start, finish } = self;
+        let (rows, columns) = (Places::new(&view.windows), Places::new(&view.inside));
+        let n = view.windows() * stride;
+        for (i, (image, y)) in images.chunks_exact(view.padded.len()).zip(y.chunks_exact_mut(n)).enumerate() {
+            // the numbers that a derivative of an activation is computed from are laid out as y
+            let finish = match finish {
+                Finish::Derivative(activation, h) => Finish::Derivative(activation, &h[i * n..(i + 1) * n]),
+                other => other,
+            };
+            let product = Gathered { n: stride, a: image, rows, columns, b: weights, b_stride: stride, c: y, c_stride: stride, start };
+            gathered_then(simd, product, finish);
+        }
+    }
+}
+
+/// The gradient of some rows of the weights.
+struct Weights<'a> {
+    view: &'a View,
+    stored: Range<usize>,
+    stride: usize,
+    images: &'a [f32],
+    dy: &'a [f32],
+    gradient: &'a mut [f32],
+    start: Start<'a>,
+}
+
+impl Kernel for Weights<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { view, stored, stride, images, dy, gradient, mut start } = self;
+        let (rows, columns) = (Places::new(&view.inside).part(stored), Places::new(&view.windows));
+        for (image, dy) in images.chunks_exact(view.padded.len()).zip(dy.chunks_exact(view.windows() * stride)) {
+            let product = Gathered { n: stride, a: image, rows, columns, b: dy, b_stride: stride, c: gradient, c_stride: stride, start };
+            gathered_then(simd, product, Finish::Same);
+            start = Start::Sum;
         }
     }
 }
