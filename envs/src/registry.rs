@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use crate::arcade::{self, Arcade, Asterix, Breakout, DoorKey, Draws, Freeway, Game, Seaquest, SpaceInvaders};
+use crate::arcade::{self, Arcade, Asterix, Breakout, DoorKey, Freeway, Game, Seaquest, SpaceInvaders};
 use crate::bandits::{Bandit, ContextualBandit};
 use crate::columns::Columnar;
 use crate::tabular::{self, Blackjack, CarRental, CliffWalking, FickleTaxi, FrozenLake, GridWorld, ShortCorridor, Tabular, Taxi};
@@ -205,14 +205,11 @@ fn door_key() -> EnvSpec {
 }
 
 /// A game seen as planes of 10 x 10 pixels.
-fn game<G: Game + 'static>(name: &str, about: &str, start: fn(&mut dyn Draws) -> G) -> EnvSpec {
-    made(name, about, Arc::new(move || Arcade::new(start)))
-}
-
-/// As [`game`], of any game, so that it is compiled once.
-fn made(name: &str, about: &str, make: Arc<dyn Fn() -> Arcade + Send + Sync>) -> EnvSpec {
-    let id = format!("MinAtar/{}-v1", make().name());
-    EnvSpec { gymnasium_id: Some(id), about: about.into(), ..EnvSpec::limited(name, arcade::LIMIT, move || make()) }
+fn game<G: Game>(name: &str, about: &str) -> EnvSpec {
+    // a pointer, so that the environments of all games are of one type, which is compiled once
+    let make: fn() -> Arcade = Arcade::new::<G>;
+    let id = format!("MinAtar/{}-v1", G::RULES.name);
+    EnvSpec { gymnasium_id: Some(id), about: about.into(), ..EnvSpec::limited(name, arcade::LIMIT, make) }
 }
 
 /// What the name of a world from a map begins with; a file's path follows.
@@ -301,11 +298,11 @@ pub fn all() -> Vec<EnvSpec> {
         random_walk_19(),
         short_corridor(),
         door_key(),
-        game("asterix", "catch gold and avoid enemies on a screen of 10 x 10 pixels", Asterix::start),
-        game("breakout", "hold a ball in play and break bricks on a screen of 10 x 10 pixels", Breakout::start),
-        game("freeway", "cross a road of eight lanes on a screen of 10 x 10 pixels, 2500 steps", Freeway::start),
-        game("seaquest", "rescue divers and shoot enemies on a screen of 10 x 10 pixels", Seaquest::start),
-        game("space-invaders", "shoot aliens before they land on a screen of 10 x 10 pixels", SpaceInvaders::start),
+        game::<Asterix>("asterix", "catch gold and avoid enemies on a screen of 10 x 10 pixels"),
+        game::<Breakout>("breakout", "hold a ball in play and break bricks on a screen of 10 x 10 pixels"),
+        game::<Freeway>("freeway", "cross a road of eight lanes on a screen of 10 x 10 pixels, 2500 steps"),
+        game::<Seaquest>("seaquest", "rescue divers and shoot enemies on a screen of 10 x 10 pixels"),
+        game::<SpaceInvaders>("space-invaders", "shoot aliens before they land on a screen of 10 x 10 pixels"),
     ];
     worlds.extend(text::worlds());
     worlds.extend_from_slice(&ADDED.read().unwrap_or_else(PoisonError::into_inner));

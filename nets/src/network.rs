@@ -1,7 +1,7 @@
 //! Configuration of multilayer perceptrons.
 
 use crate::choices::Choices;
-use crate::trunk::{Part, Window};
+use crate::trunk::{Step, Window};
 use crate::{ActionScale, QActor, QActorHead, QHead, Trunk};
 use gradus_base::range::{OutOfRange, from};
 use gradus_base::{Settings, settings};
@@ -222,26 +222,22 @@ impl Trunk {
     fn seen(&self, image: Image) -> Result<(usize, usize), NetworkError> {
         let Image { mut height, mut width, .. } = image;
         let (mut channels, mut weights) = (image.planes(), 0_usize);
-        let mut look = |part: &Part, window: Window, channels: usize| {
-            let error = || NetworkError::Window { layer: part.to_string(), height, width };
+        let mut look = |layer: String, window: Window, channels: usize| {
+            let error = || NetworkError::Window { layer: layer.clone(), height, width };
             let most = usize::from(u16::MAX);
             let rows = window.outputs(height).filter(|rows| *rows <= most).ok_or_else(error)?;
             let columns = window.outputs(width).filter(|columns| *columns <= most).ok_or_else(error)?;
             (height, width) = (rows, columns);
             Ok::<usize, NetworkError>(channels * window.size * window.size)
         };
-        for part in self.parts() {
-            match *part {
-                Part::Pool { window } => drop(look(part, window, 0)?),
-                Part::Convolution { filters, window } => {
-                    weights = weights.saturating_add(look(part, window, channels)? * filters);
+        for step in self.steps() {
+            match step {
+                Step::Convolve { filters, window, .. } => {
+                    weights = weights.saturating_add(look(format!("{filters}x{window}"), window, channels)?.saturating_mul(filters));
                     channels = filters;
                 }
-                Part::Section { filters } => {
-                    look(part, Window::HALF, 0)?;
-                    weights = weights.saturating_add(9 * filters * (channels + 4 * filters));
-                    channels = filters;
-                }
+                Step::Pool(window) => _ = look(format!("max{window}"), window, 0)?,
+                Step::Activate | Step::Keep | Step::Add => {}
             }
         }
         Ok((height * width * channels, weights))

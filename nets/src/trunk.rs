@@ -13,13 +13,13 @@ const NAMES: [(&str, &str); 4] = [
     ("nature", "32x8/4,64x4/2,64x3"),
     // Espeholt et al., arXiv 1802.01561, figure 3, with one channel width for each of three sections
     ("impala-small", "section16,section32,section32"),
-    // Young and Tian, arXiv 1903.03176, section 3
+    // Young and Tian, arXiv 1903.03176
     ("arcade", "16x3"),
 ];
 
 /// One layer, or a section of layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+enum Part {
     /// A convolution and the activation.
     Convolution { filters: usize, window: Window },
     /// The largest number of each window.
@@ -27,6 +27,21 @@ pub(crate) enum Part {
     /// A section of IMPALA's residual network: a convolution of 3 x 3, pooling of 3 x 3 with stride 2, and two residual blocks x + f(x), where
     /// f is activation, convolution, activation, convolution. The activation after the last section belongs to it.
     Section { filters: usize },
+}
+
+/// What is done to images, one after another: the layers of a trunk, with sections written out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A convolution, and the activation if `is_hidden`. Inside of a section there is no normalisation.
+    Convolve { filters: usize, window: Window, is_hidden: bool, in_section: bool },
+    /// The largest number of each window.
+    Pool(Window),
+    /// The activation.
+    Activate,
+    /// Remembers the numbers for the next [`Add`](Step::Add).
+    Keep,
+    /// Adds the numbers that were kept.
+    Add,
 }
 
 /// The pixels that one output of a layer reads.
@@ -88,8 +103,23 @@ impl Trunk {
         NAMES.iter().find(|(name, _)| *name == self.text).map_or_else(|| self.text.clone(), |(_, layers)| (*layers).into())
     }
 
-    pub(crate) fn parts(&self) -> &[Part] {
-        &self.parts
+    /// The layers with sections written out.
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for (i, part) in self.parts.iter().enumerate() {
+            match *part {
+                Part::Convolution { filters, window } => steps.push(Step::Convolve { filters, window, is_hidden: true, in_section: false }),
+                Part::Pool { window } => steps.push(Step::Pool(window)),
+                Part::Section { filters } => {
+                    let convolve = |is_hidden| Step::Convolve { filters, window: Window::SAME, is_hidden, in_section: true };
+                    let block = [Step::Keep, Step::Activate, convolve(true), convolve(false), Step::Add];
+                    steps.extend([convolve(false), Step::Pool(Window::HALF)].into_iter().chain(block).chain(block));
+                    let goes_on = matches!(self.parts.get(i + 1), Some(Part::Section { .. }));
+                    steps.extend((!goes_on).then_some(Step::Activate));
+                }
+            }
+        }
+        steps
     }
 }
 
@@ -137,16 +167,6 @@ fn part(text: &str) -> Option<Part> {
         Some(filters) => Part::Convolution { filters: number(filters)?, window },
         None => Part::Pool { window },
     })
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Part::Convolution { filters, window } => write!(f, "{filters}x{window}"),
-            Part::Pool { window } => write!(f, "max{window}"),
-            Part::Section { filters } => write!(f, "section{filters}"),
-        }
-    }
 }
 
 impl fmt::Display for Window {

@@ -52,21 +52,19 @@ impl Asterix {
     }
 }
 
-/// The planes and the moves.
-const RULES: Rules = Rules {
-    name: "Asterix",
-    planes: &[
-        Plane { name: "player", colour: [240, 240, 245], sprite: sprites::PLAYER },
-        Plane { name: "enemy", colour: [226, 92, 77], sprite: sprites::ENEMY },
-        Plane { name: "trail", colour: [72, 66, 84], sprite: sprites::TRAIL },
-        Plane { name: "gold", colour: [255, 209, 92], sprite: sprites::GOLD },
-    ],
-    moves: &[Move::Stay, Move::Left, Move::Up, Move::Right, Move::Down],
-};
+impl Game for Asterix {
+    const RULES: Rules = Rules {
+        name: "Asterix",
+        planes: &[
+            Plane { name: "player", colour: [240, 240, 245], sprite: sprites::PLAYER },
+            Plane { name: "enemy", colour: [226, 92, 77], sprite: sprites::ENEMY },
+            Plane { name: "trail", colour: [72, 66, 84], sprite: sprites::TRAIL },
+            Plane { name: "gold", colour: [255, 209, 92], sprite: sprites::GOLD },
+        ],
+        moves: &[Move::Stay, Move::Left, Move::Up, Move::Right, Move::Down],
+    };
 
-impl Asterix {
-    /// Begins an episode.
-    pub fn start(_: &mut dyn Draws) -> Self {
+    fn start(_: &mut dyn Draws) -> Self {
         Self {
             x: 5,
             y: 5,
@@ -79,33 +77,13 @@ impl Asterix {
             rises: 0,
         }
     }
-}
-
-impl Game for Asterix {
-    fn copy(&self) -> Box<dyn Game> {
-        Box::new(self.clone())
-    }
-
-    fn rules(&self) -> &'static Rules {
-        &RULES
-    }
-
-    fn restart(&mut self, draws: &mut dyn Draws) {
-        *self = Self::start(draws);
-    }
 
     fn act(&mut self, action: Move, draws: &mut dyn Draws) -> (u32, bool) {
         if self.next_entry == 0 {
             self.enter(draws);
             self.next_entry = self.entry;
         }
-        match action {
-            Move::Left => self.x = (self.x - 1).max(0),
-            Move::Right => self.x = (self.x + 1).min(LAST),
-            Move::Up => self.y = (self.y - 1).max(1),
-            Move::Down => self.y = (self.y + 1).min(LAST - 1),
-            Move::Stay | Move::Fire => {}
-        }
+        [self.x, self.y] = action.applied([self.x, self.y], 1..=LAST - 1);
         let (mut reward, mut is_over) = (0, false);
         for row in 0..ROWS {
             let (more, ends) = self.touch(row);

@@ -29,46 +29,26 @@ impl Breakout {
     }
 }
 
-/// The planes and the moves.
-const RULES: Rules = Rules {
-    name: "Breakout",
-    planes: &[
-        Plane { name: "paddle", colour: [240, 240, 245], sprite: sprites::PADDLE },
-        Plane { name: "ball", colour: [255, 209, 92], sprite: sprites::BALL },
-        Plane { name: "trail", colour: [120, 104, 62], sprite: sprites::TRAIL },
-        Plane { name: "brick", colour: [226, 92, 77], sprite: sprites::BRICK },
-    ],
-    moves: &[Move::Stay, Move::Left, Move::Right],
-};
+impl Game for Breakout {
+    const RULES: Rules = Rules {
+        name: "Breakout",
+        planes: &[
+            Plane { name: "paddle", colour: [240, 240, 245], sprite: sprites::PADDLE },
+            Plane { name: "ball", colour: [255, 209, 92], sprite: sprites::BALL },
+            Plane { name: "trail", colour: [120, 104, 62], sprite: sprites::TRAIL },
+            Plane { name: "brick", colour: [226, 92, 77], sprite: sprites::BRICK },
+        ],
+        moves: &[Move::Stay, Move::Left, Move::Right],
+    };
 
-impl Breakout {
-    /// Begins an episode.
-    pub fn start(draws: &mut dyn Draws) -> Self {
+    fn start(draws: &mut dyn Draws) -> Self {
         let right = draws.below(2) == 1;
         let (ball, course) = if right { ([LAST, 3], [-1, 1]) } else { ([0, 3], [1, 1]) };
         Self { paddle: 4, ball, trail: ball, course, bricks: [BRICKS.into(); ROWS], has_struck: 0 }
     }
-}
-
-impl Game for Breakout {
-    fn copy(&self) -> Box<dyn Game> {
-        Box::new(self.clone())
-    }
-
-    fn rules(&self) -> &'static Rules {
-        &RULES
-    }
-
-    fn restart(&mut self, draws: &mut dyn Draws) {
-        *self = Self::start(draws);
-    }
 
     fn act(&mut self, action: Move, _: &mut dyn Draws) -> (u32, bool) {
-        match action {
-            Move::Left => self.paddle = (self.paddle - 1).max(0),
-            Move::Right => self.paddle = (self.paddle + 1).min(LAST),
-            _ => {}
-        }
+        [self.paddle, _] = action.applied([self.paddle, LAST], LAST..=LAST);
         let [x, y] = self.ball;
         self.trail = self.ball;
         let [mut to_x, mut to_y] = [x + self.course[0], y + self.course[1]];

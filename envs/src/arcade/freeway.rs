@@ -42,41 +42,25 @@ impl Freeway {
     }
 }
 
-/// The planes and the moves.
-const RULES: Rules = Rules {
-    name: "Freeway",
-    planes: &[
-        Plane { name: "chicken", colour: [255, 209, 92], sprite: sprites::CHICKEN },
-        Plane { name: "car", colour: [226, 92, 77], sprite: sprites::CAR },
-        Plane { name: "trail of a car that moves every step", colour: [104, 70, 80], sprite: sprites::WIND },
-        Plane { name: "trail of a car that moves every second step", colour: [92, 64, 76], sprite: sprites::WIND },
-        Plane { name: "trail of a car that moves every third step", colour: [80, 58, 72], sprite: sprites::WIND },
-        Plane { name: "trail of a car that moves every fourth step", colour: [68, 52, 66], sprite: sprites::WIND },
-        Plane { name: "trail of a car that moves every fifth step", colour: [56, 46, 60], sprite: sprites::WIND },
-    ],
-    moves: &[Move::Stay, Move::Up, Move::Down],
-};
+impl Game for Freeway {
+    const RULES: Rules = Rules {
+        name: "Freeway",
+        planes: &[
+            Plane { name: "chicken", colour: [255, 209, 92], sprite: sprites::CHICKEN },
+            Plane { name: "car", colour: [226, 92, 77], sprite: sprites::CAR },
+            Plane { name: "trail of a car that moves every step", colour: [104, 70, 80], sprite: sprites::WIND },
+            Plane { name: "trail of a car that moves every second step", colour: [92, 64, 76], sprite: sprites::WIND },
+            Plane { name: "trail of a car that moves every third step", colour: [80, 58, 72], sprite: sprites::WIND },
+            Plane { name: "trail of a car that moves every fourth step", colour: [68, 52, 66], sprite: sprites::WIND },
+            Plane { name: "trail of a car that moves every fifth step", colour: [56, 46, 60], sprite: sprites::WIND },
+        ],
+        moves: &[Move::Stay, Move::Up, Move::Down],
+    };
 
-impl Freeway {
-    /// Begins an episode.
-    pub fn start(draws: &mut dyn Draws) -> Self {
+    fn start(draws: &mut dyn Draws) -> Self {
         let mut game = Self { y: LAST, cars: [Car::default(); LANES], rest: PACE, left: STEPS };
         game.hurry(draws);
         game
-    }
-}
-
-impl Game for Freeway {
-    fn copy(&self) -> Box<dyn Game> {
-        Box::new(self.clone())
-    }
-
-    fn rules(&self) -> &'static Rules {
-        &RULES
-    }
-
-    fn restart(&mut self, draws: &mut dyn Draws) {
-        *self = Self::start(draws);
     }
 
     fn act(&mut self, action: Move, draws: &mut dyn Draws) -> (u32, bool) {

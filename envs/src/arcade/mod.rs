@@ -64,6 +64,19 @@ pub enum Move {
     Fire,
 }
 
+impl Move {
+    /// Where the player is after this move from a pixel, in some rows.
+    fn applied(self, [x, y]: [i32; 2], rows: RangeInclusive<i32>) -> [i32; 2] {
+        match self {
+            Move::Left => [(x - 1).max(0), y],
+            Move::Right => [(x + 1).min(LAST), y],
+            Move::Up => [x, (y - 1).max(*rows.start())],
+            Move::Down => [x, (y + 1).min(*rows.end())],
+            Move::Stay | Move::Fire => [x, y],
+        }
+    }
+}
+
 /// Dots of a picture, a byte for each row.
 pub type Sprite = [u8; 8];
 
@@ -112,15 +125,12 @@ pub struct Rules {
 pub type Each<'a> = &'a mut dyn FnMut(&mut i32, RangeInclusive<i32>);
 
 /// A game without the rule of repeated actions.
-pub trait Game: Send {
-    /// A copy.
-    fn copy(&self) -> Box<dyn Game>;
-
+pub trait Game: Clone + Send + 'static {
     /// Its planes and actions.
-    fn rules(&self) -> &'static Rules;
+    const RULES: Rules;
 
-    /// Begins another episode.
-    fn restart(&mut self, draws: &mut dyn Draws);
+    /// Begins an episode.
+    fn start(draws: &mut dyn Draws) -> Self;
 
     /// Takes a step. Returns the reward, and whether the episode is over.
     fn act(&mut self, action: Move, draws: &mut dyn Draws) -> (u32, bool);
@@ -132,23 +142,49 @@ pub trait Game: Send {
     fn visit(&mut self, each: Each<'_>);
 }
 
+/// A game of any kind, so that the environment is compiled once.
+trait AnyGame: Send {
+    fn rules(&self) -> &'static Rules;
+    fn restart(&mut self, draws: &mut dyn Draws);
+    fn act(&mut self, action: Move, draws: &mut dyn Draws) -> (u32, bool);
+    fn show(&self, screen: &mut Screen<'_>);
+    fn visit(&mut self, each: Each<'_>);
+    fn visit_copy(&self, each: Each<'_>);
+}
+
+impl<G: Game> AnyGame for G {
+    fn rules(&self) -> &'static Rules {
+        &G::RULES
+    }
+    fn restart(&mut self, draws: &mut dyn Draws) {
+        *self = G::start(draws);
+    }
+    fn act(&mut self, action: Move, draws: &mut dyn Draws) -> (u32, bool) {
+        Game::act(self, action, draws)
+    }
+    fn show(&self, screen: &mut Screen<'_>) {
+        Game::show(self, screen);
+    }
+    fn visit(&mut self, each: Each<'_>) {
+        Game::visit(self, each);
+    }
+    fn visit_copy(&self, each: Each<'_>) {
+        Game::visit(&mut self.clone(), each);
+    }
+}
+
 /// A game as an environment.
 pub struct Arcade {
-    game: Box<dyn Game>,
+    game: Box<dyn AnyGame>,
     before: Move,
     rng: EpisodeRng,
 }
 
 impl Arcade {
-    /// Makes an environment of the game that `start` begins.
-    pub fn new<G: Game + 'static>(start: fn(&mut dyn Draws) -> G) -> Self {
+    /// Makes an environment of a game.
+    pub fn new<G: Game>() -> Self {
         let mut rng = EpisodeRng::new(0);
-        Self { game: Box::new(start(&mut rng.stream)), before: Move::Stay, rng }
-    }
-
-    /// The name of the game.
-    pub fn name(&self) -> &'static str {
-        self.game.rules().name
+        Self { game: Box::new(G::start(&mut rng.stream)), before: Move::Stay, rng }
     }
 
     /// The image that an observation is.
@@ -162,11 +198,12 @@ impl Arcade {
     }
 }
 
-/// Takes a step of a game whose last action was `before`, which is replaced.
-pub fn act(game: &mut dyn Game, chosen: Move, before: &mut Move, draws: &mut dyn Draws) -> (u32, bool) {
-    let action = if draws.unit() < STICKY { *before } else { chosen };
-    *before = action;
-    game.act(action, draws)
+/// The action that is taken when one is `chosen` after another one, which it replaces.
+pub fn taken(chosen: Move, before: &mut Move, draws: &mut dyn Draws) -> Move {
+    if draws.unit() >= STICKY {
+        *before = chosen;
+    }
+    *before
 }
 
 impl Env for Arcade {
@@ -190,7 +227,8 @@ impl Env for Arcade {
             Action::Discrete(action) if (action as usize) < moves.len() => moves[action as usize],
             _ => panic!("{name}: expected an action from 0 to {}, got {action:?}", moves.len() - 1),
         };
-        let (reward, terminated) = act(self.game.as_mut(), chosen, &mut self.before, &mut self.rng.stream);
+        let action = taken(chosen, &mut self.before, &mut self.rng.stream);
+        let (reward, terminated) = self.game.act(action, &mut self.rng.stream);
         self.show(observation);
         Step { reward: reward.into(), terminated, truncated: false }
     }
@@ -198,7 +236,7 @@ impl Env for Arcade {
     fn save(&self) -> Vec<u64> {
         let mut words = self.rng.save().to_vec();
         words.push(self.game.rules().moves.iter().position(|action| *action == self.before).unwrap_or(0) as u64);
-        self.game.copy().visit(&mut |number, _| words.push(i64::from(*number) as u64));
+        self.game.visit_copy(&mut |number, _| words.push(i64::from(*number) as u64));
         words
     }
 

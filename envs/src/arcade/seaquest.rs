@@ -22,7 +22,8 @@ const SHOT: i32 = 10;
 const LONG: i32 = 1_000_000;
 /// The most divers on board.
 const PLACES: i32 = 6;
-/// The most things of a kind at once: far more than fit in eight rows.
+/// The most things of a kind at once. At most one enters in a step, and the slowest have left the screen after sixty; when one enters in every
+/// step, enemies leave it after thirty.
 const MOST: usize = 64;
 
 /// A submarine shoots fish and enemy submarines, 1 for each, and picks up divers. It must come up with a diver before its oxygen is used up:
@@ -179,27 +180,25 @@ impl Seaquest {
     }
 }
 
-/// The planes and the moves.
-const RULES: Rules = Rules {
-    name: "Seaquest",
-    planes: &[
-        Plane { name: "front", colour: [255, 209, 92], sprite: sprites::FRONT },
-        Plane { name: "back", colour: [200, 160, 70], sprite: sprites::BACK },
-        Plane { name: "bullet", colour: [240, 240, 245], sprite: sprites::BULLET },
-        Plane { name: "trail", colour: [56, 66, 92], sprite: sprites::TRAIL },
-        Plane { name: "enemy bullet", colour: [250, 150, 120], sprite: sprites::BULLET },
-        Plane { name: "fish", colour: [120, 200, 130], sprite: sprites::FISH },
-        Plane { name: "enemy submarine", colour: [226, 92, 77], sprite: sprites::SUBMARINE },
-        Plane { name: "oxygen", colour: [110, 170, 230], sprite: sprites::GAUGE },
-        Plane { name: "diver on board", colour: [200, 140, 220], sprite: sprites::DIVER },
-        Plane { name: "diver", colour: [200, 140, 220], sprite: sprites::DIVER },
-    ],
-    moves: &[Move::Stay, Move::Left, Move::Up, Move::Right, Move::Down, Move::Fire],
-};
+impl Game for Seaquest {
+    const RULES: Rules = Rules {
+        name: "Seaquest",
+        planes: &[
+            Plane { name: "front", colour: [255, 209, 92], sprite: sprites::FRONT },
+            Plane { name: "back", colour: [200, 160, 70], sprite: sprites::BACK },
+            Plane { name: "bullet", colour: [240, 240, 245], sprite: sprites::BULLET },
+            Plane { name: "trail", colour: [56, 66, 92], sprite: sprites::TRAIL },
+            Plane { name: "enemy bullet", colour: [250, 150, 120], sprite: sprites::BULLET },
+            Plane { name: "fish", colour: [120, 200, 130], sprite: sprites::FISH },
+            Plane { name: "enemy submarine", colour: [226, 92, 77], sprite: sprites::SUBMARINE },
+            Plane { name: "oxygen", colour: [110, 170, 230], sprite: sprites::GAUGE },
+            Plane { name: "diver on board", colour: [200, 140, 220], sprite: sprites::DIVER },
+            Plane { name: "diver", colour: [200, 140, 220], sprite: sprites::DIVER },
+        ],
+        moves: &[Move::Stay, Move::Left, Move::Up, Move::Right, Move::Down, Move::Fire],
+    };
 
-impl Seaquest {
-    /// Begins an episode.
-    pub fn start(_: &mut dyn Draws) -> Self {
+    fn start(_: &mut dyn Draws) -> Self {
         Self {
             x: 5,
             y: 0,
@@ -220,20 +219,6 @@ impl Seaquest {
             rises: 0,
         }
     }
-}
-
-impl Game for Seaquest {
-    fn copy(&self) -> Box<dyn Game> {
-        Box::new(self.clone())
-    }
-
-    fn rules(&self) -> &'static Rules {
-        &RULES
-    }
-
-    fn restart(&mut self, draws: &mut dyn Draws) {
-        *self = Self::start(draws);
-    }
 
     fn act(&mut self, action: Move, draws: &mut dyn Draws) -> (u32, bool) {
         if self.next_entry == 0 {
@@ -249,12 +234,11 @@ impl Game for Seaquest {
                 self.bullets.push(Mover { x: self.x, y: self.y, direction: self.direction, timer: 0, other: 0 });
                 self.reload = RELOAD;
             }
-            Move::Left => (self.x, self.direction) = ((self.x - 1).max(0), -1),
-            Move::Right => (self.x, self.direction) = ((self.x + 1).min(LAST), 1),
-            Move::Up => self.y = (self.y - 1).max(0),
-            Move::Down => self.y = (self.y + 1).min(LAST - 1),
-            Move::Stay | Move::Fire => {}
+            Move::Left => self.direction = -1,
+            Move::Right => self.direction = 1,
+            _ => {}
         }
+        [self.x, self.y] = action.applied([self.x, self.y], 0..=LAST - 1);
         let mut reward = self.move_bullets();
         self.move_divers();
         let (struck, hit_by_submarine) = self.move_enemies(true);

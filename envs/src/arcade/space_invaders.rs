@@ -72,23 +72,21 @@ impl SpaceInvaders {
     }
 }
 
-/// The planes and the moves.
-const RULES: Rules = Rules {
-    name: "SpaceInvaders",
-    planes: &[
-        Plane { name: "cannon", colour: [120, 200, 130], sprite: sprites::CANNON },
-        Plane { name: "alien", colour: [226, 92, 77], sprite: sprites::ALIEN },
-        Plane { name: "alien that moves left", colour: [226, 92, 77], sprite: sprites::ALIEN },
-        Plane { name: "alien that moves right", colour: [220, 120, 90], sprite: sprites::ALIEN },
-        Plane { name: "bullet", colour: [240, 240, 245], sprite: sprites::SHOT },
-        Plane { name: "enemy bullet", colour: [255, 209, 92], sprite: sprites::SHOT },
-    ],
-    moves: &[Move::Stay, Move::Left, Move::Right, Move::Fire],
-};
+impl Game for SpaceInvaders {
+    const RULES: Rules = Rules {
+        name: "SpaceInvaders",
+        planes: &[
+            Plane { name: "cannon", colour: [120, 200, 130], sprite: sprites::CANNON },
+            Plane { name: "alien", colour: [226, 92, 77], sprite: sprites::ALIEN },
+            Plane { name: "alien that moves left", colour: [226, 92, 77], sprite: sprites::ALIEN },
+            Plane { name: "alien that moves right", colour: [220, 120, 90], sprite: sprites::ALIEN },
+            Plane { name: "bullet", colour: [240, 240, 245], sprite: sprites::SHOT },
+            Plane { name: "enemy bullet", colour: [255, 209, 92], sprite: sprites::SHOT },
+        ],
+        moves: &[Move::Stay, Move::Left, Move::Right, Move::Fire],
+    };
 
-impl SpaceInvaders {
-    /// Begins an episode.
-    pub fn start(_: &mut dyn Draws) -> Self {
+    fn start(_: &mut dyn Draws) -> Self {
         Self {
             x: 5,
             reload: 0,
@@ -101,31 +99,13 @@ impl SpaceInvaders {
             next_shot: SHOT,
         }
     }
-}
-
-impl Game for SpaceInvaders {
-    fn copy(&self) -> Box<dyn Game> {
-        Box::new(self.clone())
-    }
-
-    fn rules(&self) -> &'static Rules {
-        &RULES
-    }
-
-    fn restart(&mut self, draws: &mut dyn Draws) {
-        *self = Self::start(draws);
-    }
 
     fn act(&mut self, action: Move, _: &mut dyn Draws) -> (u32, bool) {
-        match action {
-            Move::Fire if self.reload == 0 => {
-                self.bullets[SIZE - 1] |= 1 << self.x;
-                self.reload = RELOAD;
-            }
-            Move::Left => self.x = (self.x - 1).max(0),
-            Move::Right => self.x = (self.x + 1).min(LAST),
-            _ => {}
+        if action == Move::Fire && self.reload == 0 {
+            self.bullets[SIZE - 1] |= 1 << self.x;
+            self.reload = RELOAD;
         }
+        [self.x, _] = action.applied([self.x, LAST], LAST..=LAST);
         self.bullets.rotate_left(1);
         self.bullets[SIZE - 1] = 0;
         self.enemy_bullets.rotate_right(1);

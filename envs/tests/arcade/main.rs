@@ -3,7 +3,7 @@
 
 mod numpy;
 
-use gradus_envs::arcade::{self, Asterix, Breakout, Draws, Freeway, Game, Move, Screen, Seaquest, SpaceInvaders};
+use gradus_envs::arcade::{self, Asterix, Breakout, Freeway, Game, Move, Screen, Seaquest, SpaceInvaders};
 use gradus_envs::{Action, Env, registry};
 
 use numpy::RandomState;
@@ -20,8 +20,8 @@ impl Hash {
         self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     }
 
-    fn show(&mut self, game: &dyn Game) {
-        let planes = game.rules().planes.len();
+    fn show<G: Game>(&mut self, game: &G) {
+        let planes = G::RULES.planes.len();
         let mut pixels = vec![0.0; arcade::SIZE * arcade::SIZE * planes];
         game.show(&mut Screen::new(&mut pixels, planes));
         // eight pixels in a byte, the first in its highest bit, as NumPy's `packbits`
@@ -32,25 +32,25 @@ impl Hash {
 }
 
 /// Plays the recorded episodes of a game; returns the number of ends and the rewards.
-fn replay<G: Game>(name: &str, start: fn(&mut dyn Draws) -> G) -> (usize, u32) {
+fn replay<G: Game>(name: &str) -> (usize, u32) {
     let (mut ends, mut rewards) = (0, 0);
     for line in TRACES.lines().filter(|line| line.split(' ').next() == Some(name)) {
         let [_, seed, actions, hashes] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
         let hashes: Vec<&str> = hashes.split(',').collect();
         let mut random = RandomState::new(seed.parse().unwrap());
-        let (mut game, mut before) = (start(&mut random), Move::Stay);
+        let (mut game, mut before) = (G::start(&mut random), Move::Stay);
         let mut hash = Hash(0xcbf2_9ce4_8422_2325);
         assert_eq!((actions.len(), hashes.len()), (10_000, 10_000 / EVERY));
         for (step, action) in actions.bytes().enumerate() {
-            let chosen = game.rules().moves[usize::from(action - b'0')];
-            let (reward, is_over) = arcade::act(&mut game, chosen, &mut before, &mut random);
+            let action = arcade::taken(G::RULES.moves[usize::from(action - b'0')], &mut before, &mut random);
+            let (reward, is_over) = game.act(action, &mut random);
             hash.show(&game);
             hash.add(reward as u8);
             hash.add(is_over.into());
             rewards += reward;
             if is_over {
                 ends += 1;
-                game.restart(&mut random);
+                game = G::start(&mut random);
                 hash.show(&game);
             }
             if (step + 1) % EVERY == 0 {
@@ -64,11 +64,11 @@ fn replay<G: Game>(name: &str, start: fn(&mut dyn Draws) -> G) -> (usize, u32) {
 #[test]
 fn games_are_those_of_the_package() {
     let played = [
-        replay("asterix", Asterix::start),
-        replay("breakout", Breakout::start),
-        replay("freeway", Freeway::start),
-        replay("seaquest", Seaquest::start),
-        replay("space_invaders", SpaceInvaders::start),
+        replay::<Asterix>("asterix"),
+        replay::<Breakout>("breakout"),
+        replay::<Freeway>("freeway"),
+        replay::<Seaquest>("seaquest"),
+        replay::<SpaceInvaders>("space_invaders"),
     ];
     // the records have many ends and rewards
     assert!(played.iter().all(|(ends, rewards)| *ends >= 15 && *rewards >= 100), "{played:?}");

@@ -4,7 +4,7 @@ use tch::{Kind, TchError, Tensor};
 
 use super::parameters::Views;
 use crate::network::Input;
-use crate::trunk::{Part, Window};
+use crate::trunk::{Step, Window};
 use crate::{Activation, NetworkConfig};
 
 /// Added to the variance of a pixel of a layer normalisation, as in the engine `cpu`.
@@ -22,17 +22,14 @@ pub(super) fn see(config: &NetworkConfig, input: Input, (views, name): (&Views, 
     let planes = numbers.f_view([-1, frames, height, width, channels])?.f_permute([0, 1, 4, 2, 3])?;
     let x = planes.f_reshape([-1, frames * channels, height, width])?;
     let mut seen = Seen { config, views, name, x, convolutions: 0 };
-    let mut parts = config.trunk.parts().iter().peekable();
-    while let Some(part) = parts.next() {
-        match *part {
-            Part::Convolution { window, .. } => seen.convolve(window, true)?,
-            Part::Pool { window } => seen.pool(window)?,
-            Part::Section { .. } => {
-                seen.section()?;
-                if !matches!(parts.peek(), Some(Part::Section { .. })) {
-                    seen.activate()?;
-                }
-            }
+    let mut kept = None;
+    for step in config.trunk.steps() {
+        match step {
+            Step::Convolve { window, is_hidden, in_section, .. } => seen.convolve(window, is_hidden, in_section)?,
+            Step::Pool(window) => seen.pool(window)?,
+            Step::Activate => seen.activate()?,
+            Step::Keep => kept = Some(seen.x.shallow_clone()),
+            Step::Add => seen.x = kept.take().map_or_else(|| Ok(seen.x.shallow_clone()), |kept| seen.x.f_add(&kept))?,
         }
     }
     seen.x.f_flatten(1, -1)
@@ -65,37 +62,18 @@ impl Seen<'_> {
         Ok(())
     }
 
-    fn convolve(&mut self, window: Window, is_hidden: bool) -> Result<(), TchError> {
+    fn convolve(&mut self, window: Window, is_hidden: bool, in_section: bool) -> Result<(), TchError> {
         let number = self.convolutions;
         self.convolutions += 1;
         let of = |kind: &str, what: &str| self.views.get(&format!("{}.{kind}.{number}.{what}", self.name));
         let [stride, padding] = [window.stride, window.padding].map(|n| [n as i64; 2]);
         let (weight, bias) = (of("convolutions", "weight")?, of("convolutions", "bias")?);
         self.x = self.x.f_conv2d(weight, Some(bias), stride, padding, [1, 1], 1)?;
-        if is_hidden && self.config.layer_norm {
+        if self.config.layer_norm && !in_section {
             let (gain, shift) = (of("norms", "weight")?, of("norms", "bias")?);
             let pixels = self.x.f_permute([0, 2, 3, 1])?;
             self.x = pixels.f_layer_norm(gain.size(), Some(gain), Some(shift), EPSILON, false)?.f_permute([0, 3, 1, 2])?;
         }
         if is_hidden { self.activate() } else { Ok(()) }
-    }
-
-    /// A convolution inside of a section, which has no normalisation.
-    fn plain(&mut self, is_hidden: bool) -> Result<(), TchError> {
-        self.convolve(Window::SAME, false)?;
-        if is_hidden { self.activate() } else { Ok(()) }
-    }
-
-    fn section(&mut self) -> Result<(), TchError> {
-        self.plain(false)?;
-        self.pool(Window::HALF)?;
-        for _ in 0..2 {
-            let skipped = self.x.shallow_clone();
-            self.activate()?;
-            self.plain(true)?;
-            self.plain(false)?;
-            self.x = self.x.f_add(&skipped)?;
-        }
-        Ok(())
     }
 }

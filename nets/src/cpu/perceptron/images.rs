@@ -8,7 +8,7 @@ use gradus_envs::Image;
 use super::view::{Grid, View};
 use super::{Dense, Kind, Observed, Order, Perceptron, Tile, padded};
 use crate::store::Numbers;
-use crate::trunk::{Part, Window};
+use crate::trunk::{Step, Window};
 use crate::{FeatureMaps, NetworkConfig};
 
 impl Perceptron {
@@ -28,24 +28,23 @@ impl Perceptron {
             last: None,
             convolutions: 0,
         };
-        let mut parts = config.trunk.parts().iter().peekable();
-        while let Some(part) = parts.next() {
-            match *part {
-                Part::Convolution { filters, window } => seen.convolve(filters, window, true),
-                Part::Pool { window } => seen.pool(window),
-                Part::Section { filters } => {
-                    seen.section(filters);
-                    if !matches!(parts.peek(), Some(Part::Section { .. })) {
-                        seen.activate();
+        let mut kept = None;
+        for step in config.trunk.steps() {
+            match step {
+                Step::Convolve { filters, window, is_hidden, in_section } => seen.convolve(filters, window, is_hidden, in_section),
+                Step::Pool(window) => seen.pool(window),
+                Step::Activate => seen.pass(Kind::Same, seen.grid.pixels(), true),
+                Step::Keep => kept = seen.last,
+                Step::Add => {
+                    if let Some(last) = seen.last {
+                        seen.perceptron.layers[last].adds = kept;
                     }
                 }
             }
         }
         seen.last
     }
-}
 
-impl Perceptron {
     /// Returns the outputs of the first convolutional layer for each of some observations; nothing without one.
     pub fn feature_maps(&self, level: Level, parameters: &[f32], observations: &[f32]) -> Vec<FeatureMaps> {
         let first = self.layers.iter().position(|dense| matches!(dense.kind, Kind::Convolution(_)));
@@ -91,14 +90,14 @@ impl Seen<'_> {
         Arc::new(View::new(window, self.grid).expect("a window that fits into the image"))
     }
 
-    fn convolve(&mut self, filters: usize, window: Window, is_hidden: bool) {
+    fn convolve(&mut self, filters: usize, window: Window, is_hidden: bool, in_section: bool) {
         let view = self.view(window);
         let order = Order { channels: view.from.channels, pixels: window.size * window.size, stride: view.from.channels };
         let names = ["convolutions", "norms"].map(|kind| format!("{}.{kind}.{}", self.name, self.convolutions));
         self.convolutions += 1;
         let (shape, pixels) = ((view.inputs(), filters), view.windows());
         let dense = Dense { is_hidden, ..Dense::new(Kind::Convolution(view), shape, order, pixels, names) };
-        self.push(dense, is_hidden && self.has_norm);
+        self.push(dense, self.has_norm && !in_section);
     }
 
     /// A layer without weights.
@@ -117,25 +116,5 @@ impl Seen<'_> {
         let view = self.view(window);
         let windows = view.windows();
         self.pass(Kind::Pool(view), windows, false);
-    }
-
-    fn activate(&mut self) {
-        self.pass(Kind::Same, self.grid.pixels(), true);
-    }
-
-    fn section(&mut self, filters: usize) {
-        let has_norm = std::mem::replace(&mut self.has_norm, false);
-        self.convolve(filters, Window::SAME, false);
-        self.pool(Window::HALF);
-        for _ in 0..2 {
-            let skipped = self.last;
-            self.activate();
-            self.convolve(filters, Window::SAME, true);
-            self.convolve(filters, Window::SAME, false);
-            if let Some(last) = self.last {
-                self.perceptron.layers[last].adds = skipped;
-            }
-        }
-        self.has_norm = has_norm;
     }
 }

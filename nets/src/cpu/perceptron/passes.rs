@@ -99,8 +99,9 @@ impl Kernel for Forward<'_> {
                     activation.apply::<S>(y, 0, (n, n));
                 }
                 Kind::Same => {
-                    let (pixels, width) = (dense.reads.map_or(dense.layer.inputs, |_| stride), dense.layer.inputs);
-                    y.chunks_exact_mut(stride).zip(x.chunks_exact(pixels)).for_each(|(y, x)| y[..width].copy_from_slice(&x[..width]));
+                    // the pixels of the observation have no padding
+                    let (from, width) = (dense.reads.map_or(dense.layer.inputs, |_| stride), dense.layer.inputs);
+                    y.chunks_exact_mut(stride).zip(x.chunks_exact(from)).for_each(|(y, x)| y[..width].copy_from_slice(&x[..width]));
                     activation.apply::<S>(y, 0, (n, n));
                 }
             }
@@ -404,7 +405,7 @@ impl Kernel for Tangent<'_> {
             let (before, after) = tile.layers.split_at_mut(i);
             let (x, dx) = dense.reads.map_or((&*tile.input, None), |layer| (&*before[layer].y, Some(&*before[layer].delta)));
             let Activations { y, delta, padded, .. } = &mut after[0];
-            let (stride, n) = (dense.stride(), rows * dense.row());
+            let n = rows * dense.row();
             let dy = &mut delta[..n];
             let derivative = if dense.is_hidden { Finish::Derivative(perceptron.activation, y) } else { Finish::Same };
             let finish = if dense.adds.is_some() { Finish::Same } else { derivative };
@@ -443,7 +444,6 @@ impl Kernel for Tangent<'_> {
                 dy.iter_mut().zip(&*before[other].delta).for_each(|(dy, dx)| *dy += dx);
                 derivative.apply::<S>(dy, 0, (n, n));
             }
-            debug_assert!(dense.norm.is_none() && stride > 0);
         }
     }
 }
