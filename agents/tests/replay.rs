@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gradus_agents::{End, GroupId, Kept, Replay, Rollout, Scaling, Segment};
 use gradus_base::random::{Purpose, Stream};
+use gradus_base::tensors::{Data, Tensor, Tensors};
 use gradus_envs::wrappers::RunningStatistics;
 use gradus_envs::{Image, Space};
 use gradus_nets::{ActionRows, Observations, Store};
@@ -273,16 +274,12 @@ impl Counting {
     /// The numbers of the last frames when an environment shows `number`, which is its observation of step t or the final one of step t: those before
     /// it in its episode, or the first one again.
     fn stacked(&self, env: usize, t: usize, number: f32) -> [f32; FRAMES] {
-        let begin = (0..t).rev().find(|before| self.history[env][*before].3 != Next::Continues).map_or(0, |before| before + 1);
-        // a final observation stands in place of that of the next episode
-        let begin = if number < 0.0 {
-            (0..t - 1).rev().find(|before| self.history[env][*before].3 != Next::Continues).map_or(0, |before| before + 1)
-        } else {
-            begin
-        };
-        std::array::from_fn(|i| {
-            let back = FRAMES - 1 - i;
-            if back == 0 { number } else { Self::observation(env, t.saturating_sub(back).max(begin)) }
+        // a final observation stands in place of the first one of the next episode
+        let last = if number < 0.0 { t - 1 } else { t };
+        let begin = (0..last).rev().find(|before| self.history[env][*before].3 != Next::Continues).map_or(0, |before| before + 1);
+        std::array::from_fn(|i| match FRAMES - 1 - i {
+            0 => number,
+            back => Self::observation(env, t.saturating_sub(back).max(begin)),
         })
     }
 
@@ -329,6 +326,9 @@ fn frames_and_numbers_give_the_samples_of_rows() {
                 let saved: Vec<_> = pages.iter().map(|page| own.page(*page)).collect();
                 pages.iter().zip(&saved).for_each(|(page, tensors)| loaded.load_page(*page, tensors).unwrap());
                 loaded.finish_loading().unwrap();
+                if let Kept::Numbers = kept {
+                    check_earlier_checkpoint(&own, &saved);
+                }
                 let sample = |replay: &Replay| replay.sample(100, 3, &mut Stream::new(3, Purpose::Replay, round)).rollout;
                 let (expected, got) = (sample(&rows), sample(&own));
                 assert_eq!(got, sample(&loaded), "round {round}");
@@ -350,4 +350,28 @@ fn frames_and_numbers_give_the_samples_of_rows() {
             }
         }
     }
+}
+
+/// A checkpoint of earlier versions, in which numbers are one-hot codes, and the latest of them one list, gives the same buffer.
+fn check_earlier_checkpoint(replay: &Replay, pages: &[Tensors]) {
+    let codes = |tensor: &Tensor| -> Vec<f32> {
+        let Data::U64(numbers) = &tensor.data else { panic!("numbers are saved as such") };
+        numbers.iter().flat_map(|number| (0..CODES as u64).map(move |i| f32::from(u8::from(i == *number)))).collect()
+    };
+    let mut state = replay.save();
+    let latest = codes(&state["latest"]);
+    state.insert("latest".into(), Tensor::f32(&[latest.len()], latest));
+    let mut loaded = replay.clone();
+    loaded.load(&state).unwrap();
+    for (page, tensors) in replay.pages().into_iter().zip(pages) {
+        let mut tensors = tensors.clone();
+        for name in ["observations", "final_observations"] {
+            let rows = codes(&tensors[name]);
+            tensors.insert(name.into(), Tensor::f32(&[rows.len() / CODES, CODES], rows));
+        }
+        loaded.load_page(page, &tensors).unwrap();
+    }
+    loaded.finish_loading().unwrap();
+    let sample = |replay: &Replay| replay.sample(100, 3, &mut Stream::new(3, Purpose::Replay, 0)).rollout;
+    assert_eq!(sample(replay), sample(&loaded));
 }
