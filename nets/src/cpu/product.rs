@@ -162,12 +162,7 @@ impl Kernel for FinishedGathered<'_> {
     fn run<S: Simd>(self, _: S) {
         let Self(Gathered { n, a, rows, columns, b, b_stride, c, c_stride, start }, finish) = self;
         let (m, k) = (rows.places.len(), columns.places.len());
-        assert!(m == 0 || k == 0 || rows.largest + columns.largest < a.len(), "product: A is too short");
-        run::<S, _>(
-            Left { a: a.as_ptr(), at: Gather { rows: rows.places, columns: columns.places } },
-            Rest { m, n, k, b, b_stride, c, c_stride, start },
-            finish,
-        );
+        run::<S, _>(Left { a, at: Gather { rows, columns } }, Rest { m, n, k, b, b_stride, c, c_stride, start }, finish);
     }
 }
 
@@ -179,8 +174,7 @@ impl Kernel for Finished<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         let Self(Product { m, n, k, a, a_strides: (row, column), b, b_stride, c, c_stride, start }, finish) = self;
-        assert!(m == 0 || k == 0 || (m - 1) * row + (k - 1) * column < a.len(), "product: A is too short");
-        run::<S, _>(Left { a: a.as_ptr(), at: Strides { row, column } }, Rest { m, n, k, b, b_stride, c, c_stride, start }, finish);
+        run::<S, _>(Left { a, at: Strides { row, column } }, Rest { m, n, k, b, b_stride, c, c_stride, start }, finish);
     }
 }
 
@@ -194,6 +188,9 @@ trait At: Copy {
 
     /// The distance of column `k` from it.
     fn column(&self, k: usize) -> usize;
+
+    /// No position of the first `m` rows and `k` columns, of which there is at least one each, exceeds this one.
+    fn last(&self, m: usize, k: usize) -> usize;
 }
 
 /// Equal distances.
@@ -215,13 +212,18 @@ impl At for Strides {
     fn column(&self, k: usize) -> usize {
         k * self.column
     }
+
+    #[inline(always)]
+    fn last(&self, m: usize, k: usize) -> usize {
+        (m - 1) * self.row + (k - 1) * self.column
+    }
 }
 
 /// Positions from lists.
 #[derive(Clone, Copy)]
 struct Gather<'a> {
-    rows: &'a [u32],
-    columns: &'a [u32],
+    rows: Places<'a>,
+    columns: Places<'a>,
 }
 
 impl At for Gather<'_> {
@@ -229,19 +231,24 @@ impl At for Gather<'_> {
 
     #[inline(always)]
     fn row(&self, row: usize) -> usize {
-        self.rows[row] as usize
+        self.rows.places[row] as usize
     }
 
     #[inline(always)]
     fn column(&self, k: usize) -> usize {
-        self.columns[k] as usize
+        self.columns.places[k] as usize
+    }
+
+    #[inline(always)]
+    fn last(&self, _: usize, _: usize) -> usize {
+        self.rows.largest + self.columns.largest
     }
 }
 
 /// A.
 #[derive(Clone, Copy)]
-struct Left<T> {
-    a: *const f32,
+struct Left<'a, T> {
+    a: &'a [f32],
     at: T,
 }
 
@@ -257,9 +264,9 @@ struct Rest<'a> {
     start: Start<'a>,
 }
 
-/// Computes C. The caller has checked that A has all elements.
+/// Computes C.
 #[inline(always)]
-fn run<S: Simd, T: At>(left: Left<T>, rest: Rest<'_>, finish: Finish<'_>) {
+fn run<S: Simd, T: At>(left: Left<'_, T>, rest: Rest<'_>, finish: Finish<'_>) {
     // as many rows and vectors as the registers hold
     match S::LEVEL {
         Level::Avx512 if const { T::IS_WIDE } => blocks::<S, T, 6, 4>(left, rest, finish),
@@ -271,12 +278,13 @@ fn run<S: Simd, T: At>(left: Left<T>, rest: Rest<'_>, finish: Finish<'_>) {
 
 /// Computes C in blocks of at most `R` rows and `V` vectors, which stay in registers.
 #[inline(always)]
-fn blocks<S: Simd, T: At, const R: usize, const V: usize>(left: Left<T>, p: Rest<'_>, finish: Finish<'_>) {
+fn blocks<S: Simd, T: At, const R: usize, const V: usize>(left: Left<'_, T>, p: Rest<'_>, finish: Finish<'_>) {
     const { assert!(V <= 4 && R <= 6, "kernels exist for at most 4 vectors and 6 rows") };
     if p.m == 0 || p.n == 0 {
         return;
     }
     assert!(p.n.is_multiple_of(16) && p.n <= p.b_stride && p.n <= p.c_stride, "product: n is not a multiple of 16 or exceeds a stride");
+    assert!(p.k == 0 || left.at.last(p.m, p.k) < left.a.len(), "product: A is too short");
     assert!(p.k == 0 || (p.k - 1) * p.b_stride + p.n <= p.b.len(), "product: B is too short");
     assert!((p.m - 1) * p.c_stride + p.n <= p.c.len(), "product: C is too short");
     if let Start::Row(start) = p.start {
@@ -306,10 +314,10 @@ fn blocks<S: Simd, T: At, const R: usize, const V: usize>(left: Left<T>, p: Rest
 }
 
 /// # Safety
-/// `c` points to the beginning of C, the matrices are as long as [`blocks`] asserts and A as its caller, and columns `column .. column + V * LANES` exist.
+/// `c` points to the beginning of C, the matrices are as long as [`blocks`] asserts, and columns `column .. column + V * LANES` exist.
 #[inline(always)]
 unsafe fn columns<S: Simd, T: At, const R: usize, const V: usize>(
-    left: Left<T>,
+    left: Left<'_, T>,
     p: &Rest<'_>,
     finish: Finish<'_>,
     c: *mut f32,
@@ -344,7 +352,7 @@ unsafe fn columns<S: Simd, T: At, const R: usize, const V: usize>(
 /// As for [`columns`], and rows `row .. row + R` exist.
 #[inline(always)]
 unsafe fn block<S: Simd, T: At, const R: usize, const V: usize>(
-    Left { a, at }: Left<T>,
+    Left { a, at }: Left<'_, T>,
     p: &Rest<'_>,
     finish: Finish<'_>,
     c: *mut f32,
@@ -373,7 +381,7 @@ unsafe fn block<S: Simd, T: At, const R: usize, const V: usize>(
                 }
             }
         }
-        let rows: [*const f32; R] = std::array::from_fn(|r| a.wrapping_add(at.row(row + r)));
+        let rows: [*const f32; R] = std::array::from_fn(|r| a.as_ptr().wrapping_add(at.row(row + r)));
         let mut b = p.b.as_ptr().wrapping_add(column);
         for k in 0..p.k {
             let distance = at.column(k);
