@@ -10,13 +10,14 @@ root=$PWD
 long=$([ "${1:-}" = --long ] && echo 1 || echo)
 venv=${GYM_VENV:-$root/target/gym-venv}
 packages="gymnasium==1.4.0 pygame"
-[ -z "$long" ] || packages+=" swig gymnasium[box2d,mujoco] minigrid ale-py packaging imageio"
+[ -z "$long" ] || packages+=" swig gymnasium[box2d,mujoco] minigrid ale-py opencv-python-headless packaging imageio"
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 # shellcheck disable=SC2086
 PATH=$venv/bin:$PATH "$venv/bin/pip" install -q --disable-pip-version-check $packages
 
 export GRADUS_PYTHON=$venv/bin/python
-cargo test --quiet -p gradus-envs --test gym -- --ignored
+# shellcheck disable=SC2046
+cargo test --quiet -p gradus-envs --test gym -- --ignored $([ -n "$long" ] || echo --skip atari)
 cargo build --quiet
 gradus=$root/target/debug/gradus
 dir=$(mktemp -d)
@@ -24,7 +25,7 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 
 fail() { echo "gym: $*" >&2; exit 1; }
-workers() { pgrep -fc "^$venv/bin/python -c \"\"\"Steps environments" || true; }
+workers() { pgrep -fc "^$venv/bin/python -c .*" || true; }
 no_orphans() {
   for _ in $(seq 30); do [ "$(workers)" = 0 ] && return; sleep 0.2; done
   fail "$1: expected no worker, got $(workers)"
@@ -66,6 +67,11 @@ grep -q 'it has one action, so all policies are the same' <<<"$said" || fail "ex
 grep -q 'it has no time limit' <<<"$said" || fail "expected that no time limit is announced"
 tail -n +2 only/episodes.csv | cut -d, -f3 | sort -u | grep -vxFf seeds && fail "expected seeds that reset got"
 
+# the preprocessing of Atari games, of another environment
+code=0
+said=$("$gradus" train ppo gym:CartPole-v1 --set wrappers.atari=lives 2>&1) || code=$?
+[ "$code" = 2 ] && grep -q 'wrappers.atari: expected off, because CartPole-v1 is no Atari game of Gymnasium, got lives' <<<"$said" || fail "expected that wrappers.atari is refused, got $said"
+
 # resumed with another version of the package
 sed -i 's/^gymnasium = .*/gymnasium = "1.0.0"/' one/gym.toml
 "$gradus" train --resume one --steps 30k 2>&1 | grep -q 'gymnasium: the run began with version 1.0.0, and goes on with 1.4.0'
@@ -80,7 +86,7 @@ for i in $(seq "$kills"); do
     kill -9 "$pid" 2>/dev/null || true
     wait "$pid" 2>/dev/null || true
   else
-    pkill -9 -n -f "^$venv/bin/python -c \"\"\"Steps environments" || true
+    pkill -9 -n -f "^$venv/bin/python -c .*" || true
     code=0
     wait "$pid" 2>said || code=$?
     [ "$code" = 2 ] || [ "$code" = 0 ] || fail "a killed worker: expected the code 2, got $code"
@@ -116,5 +122,9 @@ if [ -n "$long" ]; then
     echo "gym: trained on $world"
   done
   "$gradus" train sac gym:HalfCheetah-v5 --steps 2k --quiet
+  "$gradus" train ppo gym:ALE/Breakout-v5 --steps 4k --quiet --out breakout
+  "$gradus" train --resume breakout --steps 6k --quiet
+  "$gradus" eval breakout --episodes 2 | grep -q '^evaluation: mean '
+  "$gradus" train dqn gym:PongNoFrameskip-v4 --steps 3k --set dqn.learning_starts=1k --quiet
 fi
 echo "gym: all right after $kills kills"

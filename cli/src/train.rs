@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use gradus::agents::ConfigError;
 use gradus::agents::registry as agents;
-use gradus::config::parse_steps;
 use gradus::config::spaces::about_defaults;
+use gradus::config::{Atari, parse_steps};
 use gradus::envs::{EnvError, Space, gym, registry};
 use gradus::numbers::{rate, short};
 use gradus::{Config, Error, Run, Show, program_name};
@@ -218,6 +218,9 @@ fn announce(arguments: &Train, run: &Run, was_finished: bool) {
         }
         if known.action_space == Space::Discrete(1) {
             say("it has one action, so all policies are the same");
+        }
+        if config.wrappers.atari == Atari::Lives {
+            say("an episode of the training is a life; evaluations play whole games");
         }
         if known.max_episode_steps.is_none() {
             let end = if env.contains('?') { "&" } else { "?" };

@@ -69,6 +69,8 @@ pub struct EnvSpec {
     pub(crate) many: Many,
     /// The wrappers, innermost first.
     pub(crate) wrappers: Vec<Rewrap>,
+    /// The world for evaluation without the wrappers, if it is another one: whole games, where an episode is a life.
+    pub(crate) whole: Option<Arc<EnvSpec>>,
 }
 
 /// An environment that is stepped elsewhere.
@@ -134,6 +136,7 @@ impl EnvSpec {
             one,
             many,
             wrappers: Vec::new(),
+            whole: None,
         }
     }
 
@@ -196,6 +199,13 @@ impl EnvSpec {
         wrappers.push(Arc::new(move |world: EnvSpec| world.wrapped(again.clone())));
         let made = Self::new(&self.name, move || wrap(one()));
         Self { one: made.one, many: made.many, wrappers, tensor_spec: None, model: None, states: None, ..self }
+    }
+
+    /// Says how the last wrapper is applied to another world.
+    pub(crate) fn wrap_again_by(mut self, wrap: impl Fn(EnvSpec) -> EnvSpec + Send + Sync + 'static) -> Self {
+        self.wrappers.pop();
+        self.wrappers.push(Arc::new(wrap));
+        self
     }
 
     /// Normalises the observations by frozen statistics, as [`NormaliseObservation`] does. Vectors still step together.

@@ -28,6 +28,7 @@ mod time_limit;
 pub use action_mask::ActionMask;
 pub use clip_reward::ClipReward;
 pub use frame_stack::FrameStack;
+pub(crate) use frame_stack::StackedBatch;
 pub(crate) use normalise::NormalisedBatch;
 pub use normalise::{NormaliseObservation, ReturnStatistics};
 pub use one_hot::OneHot;
@@ -35,7 +36,9 @@ pub use statistics::RunningStatistics;
 pub use time_aware::TimeAware;
 pub use time_limit::TimeLimit;
 
-use crate::{Env, EnvError, EnvSpec, Space};
+use std::sync::Arc;
+
+use crate::{EnvError, EnvSpec, Space};
 
 /// The wrappers that training applies. Generic code is compiled in the crate that uses it; here, that is this crate, which is optimised.
 impl EnvSpec {
@@ -54,16 +57,20 @@ impl EnvSpec {
 
     /// Wraps every environment in [`FrameStack`], with its last `frames` observations.
     pub fn stacked(self, frames: usize) -> Self {
-        self.wrapped(move |env| FrameStack::new(env, frames))
+        let many = self.many.clone();
+        let mut made = self.wrapped(move |env| FrameStack::new(env, frames));
+        // vectors still step together
+        made.many = Arc::new(move |n| Box::new(StackedBatch::new(many(n), frames)));
+        made.wrap_again_by(move |world| world.stacked(frames))
     }
 }
 
-/// Returns the bounds of the observations of `env`. `wrapper` is the name for the panic.
+/// Returns the bounds of an observation space. `wrapper` is the name for the panic.
 ///
 /// # Panics
-/// If the observation space is not a box.
-fn bounds<E: Env>(wrapper: &str, env: &E) -> (Vec<f32>, Vec<f32>) {
-    match env.observation_space() {
+/// If it is not a box.
+fn bounds(wrapper: &str, observations: Space) -> (Vec<f32>, Vec<f32>) {
+    match observations {
         Space::Box { low, high } => (low, high),
         space => panic!("{wrapper}: expected a box of observations (see OneHot), got {space}"),
     }
@@ -101,3 +108,40 @@ macro_rules! pass_through {
     ($($method:ident),*) => { $($crate::wrappers::pass_through!(@ $method);)* };
 }
 pub(crate) use pass_through;
+
+/// Writes the methods of [`Batch`](crate::Batch) that a wrapper of copies which step together leaves to the wrapped ones.
+macro_rules! pass_through_batch {
+    () => {
+        fn len(&self) -> usize {
+            self.batch.len()
+        }
+        fn action_space(&self) -> $crate::Space {
+            self.batch.action_space()
+        }
+        fn current(&self) -> usize {
+            self.batch.current()
+        }
+        fn reseed(&mut self, env: usize, seed: u64) {
+            self.batch.reseed(env, seed)
+        }
+        fn action_mask(&self, env: usize, mask: &mut [bool]) -> bool {
+            self.batch.action_mask(env, mask)
+        }
+        fn ends_step(&self, env: usize) -> bool {
+            self.batch.ends_step(env)
+        }
+        fn score_names(&self) -> Vec<String> {
+            self.batch.score_names()
+        }
+        fn scores(&self, env: usize, scores: &mut [f64]) {
+            self.batch.scores(env, scores)
+        }
+        fn fault(&self, env: usize) -> Option<String> {
+            self.batch.fault(env)
+        }
+        fn announce(&mut self, env: usize, seed: u64) {
+            self.batch.announce(env, seed)
+        }
+    };
+}
+pub(crate) use pass_through_batch;

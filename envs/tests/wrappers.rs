@@ -267,6 +267,29 @@ fn a_wrapped_world_gives_the_same_observations_alone_and_in_a_batch() {
 }
 
 #[test]
+fn vectors_of_stacked_environments_are_those_of_single_ones() {
+    for name in ["cartpole", "breakout"] {
+        let world = registry::find(name).unwrap().stacked(3);
+        assert_eq!(gradus_checker::check_world(&world), []);
+        // the same words save a vector, however it is made
+        let mut together = world.vec_env(0..4, 1).unwrap();
+        let mut others = world.clone().scalar().vec_env(0..4, 1).unwrap();
+        let step = |envs: &mut gradus_envs::VecEnv, t: u32| {
+            envs.step(gradus_envs::Actions::Discrete(&[t % 2, 1, 0, t / 2 % 2])).unwrap();
+            envs.observation_rows().to_vec()
+        };
+        (0..30).for_each(|t| _ = step(&mut together, t));
+        (0..7).for_each(|t| _ = step(&mut others, t + 1));
+        others.load(&together.save()).unwrap();
+        assert!((0..30).all(|t| step(&mut together, t) == step(&mut others, t)), "{name}");
+        together.load(&others.save()).unwrap();
+        assert!((0..30).all(|t| step(&mut together, t) == step(&mut others, t)), "{name}");
+        let words = together.save();
+        assert!(together.load(&words[..words.len() - 1]).is_err(), "{name}");
+    }
+}
+
+#[test]
 fn a_wrapper_that_does_not_fit_panics_with_a_message() {
     fn message<E>(make: impl FnOnce() -> E + std::panic::UnwindSafe) -> String {
         let panic = std::panic::catch_unwind(make).err().expect("a panic");

@@ -56,7 +56,7 @@ pub use generate::{MAX_CONCURRENT, Start, continue_from, generate};
 pub use inputs::{InputError, Inputs};
 pub use normaliser::Normaliser;
 pub use predict::Predictor;
-pub use wrappers::WrapperConfig;
+pub use wrappers::{Atari, WrapperConfig};
 
 /// Returns the number of actors that suits `policy` best: one, or one per thread.
 fn actors(policy: &dyn Behaviour) -> usize {

@@ -3,10 +3,11 @@
 use gradus_agents::dpo::Pair;
 use gradus_agents::{Agent, AgentKind, Algorithm, ConfigError, OnPolicy, Setup, registry as agents};
 use gradus_base::Settings;
+use gradus_envs::gym::{self, AtariEpisodes};
 use gradus_envs::{EnvSpec, Space, registry};
 use gradus_nets::{ActionScale, Device, NetworkError, Policy, Precision};
 
-use super::{Config, EarlierSteps, Network, RewardConfig, WrapperConfig, inputs, is_text};
+use super::{Atari, Config, EarlierSteps, Network, RewardConfig, WrapperConfig, inputs, is_text};
 use crate::Error;
 
 impl Config {
@@ -24,7 +25,17 @@ impl Config {
     /// Applies the configured wrappers to `world`, or on text tasks the settings of `[text]`.
     pub(crate) fn wrap(&self, mut world: EnvSpec) -> Result<EnvSpec, Error> {
         self.check_inputs(|key| key == inputs::ENVIRONMENT)?;
-        let WrapperConfig { frame_stack, time_aware, normalise_observations, .. } = self.wrappers;
+        let WrapperConfig { atari, frame_stack, time_aware, normalise_observations, .. } = self.wrappers;
+        let episodes = match atari {
+            Atari::Off => None,
+            Atari::Games => Some(AtariEpisodes::Games),
+            Atari::Lives => Some(AtariEpisodes::Lives),
+        };
+        if let Some(episodes) = episodes {
+            let expected = format!("off, because {} is no Atari game of Gymnasium", world.title());
+            ConfigError::unless(gym::is_atari(&world.name), "wrappers.atari", &expected, format!("{atari:?}").to_lowercase())?;
+            world = gym::atari(&world.name, episodes)?;
+        }
         if is_text(&world) {
             let (expected, got) = ("[transformer], because observations are texts", format!("[{}]", self.network.name()));
             ConfigError::unless(matches!(self.network, Network::Transformer(_)), "section", expected, got)?;

@@ -24,7 +24,7 @@ use toml::{Table, Value};
 use crate::Error;
 use crate::files::format;
 pub use changes::parse_steps;
-pub use gradus_rollouts::WrapperConfig;
+pub use gradus_rollouts::{Atari, WrapperConfig};
 use inputs::Inputs;
 pub use network::Network;
 pub(crate) use network::{is_text, of_text};
@@ -114,7 +114,7 @@ impl Config {
 
     /// Returns the preset `name` of `agent` on `environment` (the Gradus or the Gymnasium name). Without a name, returns the preset
     /// `default`, or the default settings if there is no such preset. The presets of `text` fit every text task, those of `continuous` the
-    /// environments of Gymnasium with continuous actions, those of `any` every environment but texts; an environment's own preset of the same name replaces them. The name `any` stands for the default of an environment without presets of its own.
+    /// environments of Gymnasium with continuous actions, those of `atari` its Atari games, those of `any` every environment but texts; an environment's own preset of the same name replaces them. The name `any` stands for the default of an environment without presets of its own.
     ///
     /// ```
     /// let config = gradus::Config::preset("ppo", "CartPole-v1", Some("cleanrl"))?;

@@ -17,20 +17,22 @@ pub fn preset_environment(environment: &str) -> Cow<'_, str> {
     ours.map_or(Cow::Borrowed(id), |world| world.name.into())
 }
 
-/// Returns the kinds of environments to which this one belongs, whose presets fit it, the best first: `text`; or `continuous`, of Gymnasium's
-/// environments with continuous actions, and `any`.
+/// Returns the kinds of environments to which this one belongs, whose presets fit it, the best first: `text`; or of Gymnasium's
+/// environments `atari` or, with continuous actions, `continuous`; and `any`.
 pub fn kinds(world: &EnvSpec) -> &'static [&'static str] {
-    match gym::is_gym(&world.name) && matches!(world.env().action_space(), Space::Box { .. }) {
+    match world.env().action_space() {
         _ if is_text(world) => &["text"],
-        true => &["continuous", "any"],
-        false => &["any"],
+        Space::Discrete(_) if gym::is_atari(&world.name) => &["atari", "any"],
+        Space::Box { .. } if gym::is_gym(&world.name) => &["continuous", "any"],
+        _ => &["any"],
     }
 }
 
 /// Whether an agent has a preset of its own for an environment.
 fn has_own(agent: &str, environment: &str) -> bool {
-    let name = preset_environment(environment);
-    agents::presets().iter().any(|preset| (preset.agent, preset.environment) == (agent, &name))
+    let names: &[&str] =
+        if gym::is_atari(environment) { &[&preset_environment(environment), "atari"] } else { &[&preset_environment(environment)] };
+    agents::presets().iter().any(|preset| preset.agent == agent && names.contains(&preset.environment))
 }
 
 /// The least pixels in a direction that the trunk `nature` needs.

@@ -62,7 +62,7 @@ impl AgentConfig for A2cConfig {
     const ABOUT: &'static str = "advantage actor-critic: n-step or GAE advantages, one step per rollout";
     const PRESETS: &'static [Preset] = preset_files!["a2c":
         "cartpole" "default"; "mountain-car" "default"; "mountain-car-continuous" "default"; "acrobot" "default"; "pendulum" "default";
-        "LunarLander-v3" "default"; "LunarLanderContinuous-v3" "default"; "BipedalWalker-v3" "default"; "continuous" "default"
+        "LunarLander-v3" "default"; "LunarLanderContinuous-v3" "default"; "BipedalWalker-v3" "default"; "atari" "default"; "continuous" "default"
     ];
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {

@@ -74,7 +74,8 @@ impl AgentConfig for DqnConfig {
     const ABOUT: &'static str = "deep Q-network: replay buffer, target network; double, dueling, n-step, prioritised";
     const PRESETS: &'static [Preset] = preset_files!["dqn":
         "cartpole" "default" "zoo" "cleanrl" "sb3"; "acrobot" "default" "cleanrl"; "mountain-car" "default" "cleanrl"; "any" "default";
-        "LunarLander-v3" "default"; "asterix" "default"; "breakout" "default"; "freeway" "default"; "seaquest" "default"; "space-invaders" "default"
+        "LunarLander-v3" "default"; "asterix" "default"; "breakout" "default"; "freeway" "default"; "seaquest" "default"; "space-invaders" "default";
+        "atari" "default" "cleanrl"
     ];
     const HAS_ACTOR_CRITIC: bool = false;
 

@@ -42,7 +42,7 @@ impl AgentConfig for QrDqnConfig {
     const NAME: &'static str = "qr-dqn";
     const ABOUT: &'static str = "quantile-regression DQN: learns the distribution of the return";
     const PRESETS: &'static [Preset] = preset_files!["qr-dqn":
-        "cartpole" "default"; "acrobot" "default"; "mountain-car" "default"; "any" "default"; "LunarLander-v3" "default"
+        "cartpole" "default"; "acrobot" "default"; "mountain-car" "default"; "any" "default"; "LunarLander-v3" "default"; "atari" "default"
     ];
     const HAS_ACTOR_CRITIC: bool = false;
 

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use gradus_base::panics;
 
+use super::description::Description;
 use super::frame::Frame;
 use super::worker::{Failure, HINT, Offsets, Worker};
 use super::{DRAWS_NOTHING, SEED_BITS, World};
@@ -149,12 +150,18 @@ impl GymBatch {
 
     /// Bytes of an observation in the file.
     fn row_size(&self) -> usize {
-        if self.world.description.is_byte { self.width() } else { 4 * self.width() }
+        match &self.world.description {
+            Description { screens: Some(screens), .. } => screens.len(),
+            Description { is_byte: true, .. } => self.width(),
+            _ => 4 * self.width(),
+        }
     }
 
     /// Reads the bytes of an observation.
     fn decode(&self, bytes: &[u8], row: &mut [f32]) {
-        if self.world.description.is_byte {
+        if let Some(screens) = &self.world.description.screens {
+            screens.observe(bytes, row);
+        } else if self.world.description.is_byte {
             row.iter_mut().zip(bytes).for_each(|(number, byte)| *number = f32::from(*byte));
         } else {
             let (fours, _) = bytes.as_chunks::<4>();

@@ -2,8 +2,9 @@
 
 use serde_json::Value as Json;
 
+use super::atari::Screens;
 use super::worker::PROTOCOL;
-use crate::Space;
+use crate::{Image, Space};
 
 /// What is known of an environment of Gymnasium.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +33,8 @@ pub struct Description {
     pub versions: Vec<(String, String)>,
     /// Whether all numbers of an observation are bytes.
     pub(super) is_byte: bool,
+    /// The screens that an observation of an Atari game is made of, if it is preprocessed.
+    pub(super) screens: Option<Screens>,
 }
 
 impl Description {
@@ -59,7 +62,18 @@ impl Description {
             })
         };
         let own_width = width(json)?;
-        let observation_space = Space::Box { low: bounds(json, "low", own_width)?, high: bounds(json, "high", own_width)? };
+        let (low, high) = (bounds(json, "low", own_width)?, bounds(json, "high", own_width)?);
+        let is_byte = json["is_byte"].as_bool().ok_or_else(|| unexpected("is_byte"))?;
+        let shape: Vec<usize> = json["shape"].as_array().into_iter().flatten().filter_map(|n| Some(n.as_u64()? as usize)).collect();
+        let screens =
+            if json["is_atari"] == true { Some(Screens::of(&shape, own_width).ok_or_else(|| unexpected("shape"))?) } else { None };
+        let image = image_of(&shape)
+            .filter(|image| is_byte && image.len() == own_width && low.iter().all(|x| *x == 0.0) && high.iter().all(|x| *x == 255.0));
+        let observation_space = match (&screens, image) {
+            (Some(_), _) => Space::Image(Screens::IMAGE),
+            (None, Some(image)) => Space::Image(image),
+            (None, None) => Space::Box { low, high },
+        };
         let actions = &json["actions"];
         let action_space = match actions["kind"].as_str() {
             Some("discrete") => Space::Discrete(u32::try_from(number(actions, "n")?).map_err(|_| unexpected("actions"))?),
@@ -92,9 +106,29 @@ impl Description {
             reward_threshold: json["reward_threshold"].as_f64(),
             executable: texts(&json["executable"]).unwrap_or_default(),
             versions: versions.iter().filter_map(|(name, version)| Some((name.clone(), texts(version)?))).collect(),
-            is_byte: json["is_byte"].as_bool().ok_or_else(|| unexpected("is_byte"))?,
+            is_byte,
+            screens,
         })
     }
+}
+
+/// The most colours of a pixel.
+const MOST_CHANNELS: usize = 4;
+/// The least pixels in a direction of a picture: smaller arrays of bytes are maps, whose numbers are codes.
+const SMALLEST: usize = 10;
+
+/// Returns the picture or pictures that an array of bytes of this shape is: height x width, with one to four colours behind; or several frames of either. A shape that can be read
+/// in two ways, such as 4 x 84 x 84, is read as the one with large pictures.
+fn image_of(shape: &[usize]) -> Option<Image> {
+    let (frames, height, width, channels) = match *shape {
+        [height, width] => (1, height, width, 1),
+        [height, width, channels] if channels <= MOST_CHANNELS => (1, height, width, channels),
+        [frames, height, width] => (frames, height, width, 1),
+        [frames, height, width, channels] if channels <= MOST_CHANNELS => (frames, height, width, channels),
+        _ => return None,
+    };
+    let image = Image { frames, height, width, channels, largest: u8::MAX };
+    (height.min(width) >= SMALLEST && Space::Image(image).check("").is_ok()).then_some(image)
 }
 
 /// The most numbers of an observation or an action.
@@ -121,7 +155,7 @@ mod tests {
 
     fn valid() -> Json {
         json!({
-            "protocol": PROTOCOL, "class": "Env", "width": 3, "low": [-1.0, "-inf", 0], "high": [1.0], "is_byte": false, "states": null,
+            "protocol": PROTOCOL, "class": "Env", "width": 3, "low": [-1.0, "-inf", 0], "high": [1.0], "is_byte": false, "shape": [3], "is_atari": false, "states": null,
             "actions": {"kind": "multi_discrete", "sizes": [3, 2]}, "parts": [["a", 3]], "left_out": ["b"], "versions": {"python": "3.12.0"},
             "max_episode_steps": 20, "reward_threshold": 1.5, "executable": "python"
         })
@@ -159,6 +193,29 @@ mod tests {
             json!("inf"),
         ];
         *json = others[below(stream, others.len())].clone();
+    }
+
+    #[test]
+    fn arrays_of_bytes_are_pictures() {
+        let image = |frames, height, width, channels| Some(Image { frames, height, width, channels, largest: 255 });
+        for (shape, expected) in [
+            (vec![210, 160, 3], image(1, 210, 160, 3)),
+            (vec![96, 96], image(1, 96, 96, 1)),
+            (vec![4, 84, 84], image(4, 84, 84, 1)),
+            (vec![4, 96, 96, 3], image(4, 96, 96, 3)),
+            (vec![7, 7, 3], None), // the codes of MiniGrid
+            (vec![128], None),
+            (vec![4, 96, 96, 5], None),
+            (vec![5000, 5000], None),
+        ] {
+            assert_eq!(image_of(&shape), expected, "{shape:?}");
+        }
+        let mut json = valid();
+        (json["width"], json["low"], json["high"]) = (json!(1200), json!([0]), json!([255]));
+        (json["is_byte"], json["shape"]) = (json!(true), json!([20, 20, 3]));
+        assert_eq!(Description::parse(&json).unwrap().observation_space, Space::Image(image(1, 20, 20, 3).unwrap()));
+        json["high"] = json!([1]);
+        assert!(matches!(Description::parse(&json).unwrap().observation_space, Space::Box { .. }));
     }
 
     /// No answer of a worker, however wrong, is a panic or an absurd allocation.

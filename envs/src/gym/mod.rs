@@ -11,6 +11,7 @@
 //! An episode is as reproducible as the environment makes it with `reset(seed=...)`. The state of such an environment cannot be saved: a run that is
 //! resumed begins new episodes.
 
+mod atari;
 mod batch;
 mod description;
 mod frame;
@@ -24,6 +25,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::{Batch, Env, EnvError, EnvSpec};
 
+pub use atari::AtariEpisodes;
 pub use description::Description;
 
 use batch::{GymBatch, GymEnv};
@@ -140,6 +142,40 @@ pub fn describe(name: &str) -> Result<Description, EnvError> {
 /// The bits of a seed that `reset(seed=...)` gets: NumPy takes seeds of any size, and environments expect numbers of 31 bits.
 pub(crate) const SEED_BITS: u64 = (1 << 31) - 1;
 
+/// The class of the Arcade Learning Environment's games.
+const ATARI: &str = "AtariEnv";
+
+/// Whether `name` is that of an Atari game that was [found](crate::registry::find), such as `gym:ALE/Pong-v5`.
+pub fn is_atari(name: &str) -> bool {
+    let is_it =
+        |world: &Arc<World>| world.description.class == ATARI && (world.name == name || world.description.versioned(&world.name) == name);
+    is_gym(name) && lock(&KNOWN).values().any(is_it)
+}
+
+/// Returns the Atari game `name` with the usual preprocessing (Machado et al. 2018, section 5; Gymnasium's `AtariPreprocessing`): an episode begins with 1 to 30 actions
+/// that do nothing, and with the fire button in games that wait for it; an action is repeated for 4 frames, whose rewards are added; an observation is the larger one of the last two
+/// grey screens at each point, as an image of 84 x 84 pixels.
+pub fn atari(name: &str, episodes: AtariEpisodes) -> Result<EnvSpec, EnvError> {
+    let plain = world(name)?;
+    let made = |problem| EnvError::Made { world: name.into(), problem };
+    if plain.description.class != ATARI {
+        let got = &plain.description.class;
+        return Err(made(format!("expected a game of the Arcade Learning Environment for Atari's preprocessing, got {got}")));
+    }
+    let preprocessed = |episodes| -> Result<EnvSpec, EnvError> {
+        let query = plain.query.preprocessed(episodes);
+        let mut worker = plain.worker().map_err(made)?;
+        let description = worker.describe(&query).map_err(made)?;
+        let (name, python) = (plain.name.clone(), plain.python.clone());
+        Ok(spec_of(&Arc::new(World { name, query, python, description, idle: Mutex::new(vec![worker]) })))
+    };
+    let games = preprocessed(AtariEpisodes::Games)?;
+    match episodes {
+        AtariEpisodes::Games => Ok(games),
+        AtariEpisodes::Lives => Ok(EnvSpec { whole: Some(Arc::new(games)), ..preprocessed(episodes)? }),
+    }
+}
+
 /// Whether `name` is that of an environment of Gymnasium.
 pub fn is_gym(name: &str) -> bool {
     name.starts_with(PREFIX)
@@ -152,14 +188,17 @@ pub fn id(name: &str) -> Option<&str> {
 
 /// Returns the environment `name`, which begins with `gym:`.
 pub(crate) fn find(name: &str) -> Result<EnvSpec, EnvError> {
-    let world = world(name)?;
+    Ok(spec_of(&world(name)?))
+}
+
+fn spec_of(world: &Arc<World>) -> EnvSpec {
     // a name without a version is that of the newest one
-    let name = &world.description.versioned(name);
+    let name = &world.description.versioned(&world.name);
     let (one, many) = (world.clone(), world.clone());
     let one = move || -> Box<dyn Env> { Box::new(GymEnv::new(one.clone())) };
     let many = move |n| -> Box<dyn Batch> { Box::new(GymBatch::new(many.clone(), n, false)) };
     let Description { class, states, max_episode_steps, reward_threshold, .. } = &world.description;
-    Ok(EnvSpec {
+    EnvSpec {
         gymnasium_id: id(name).map(Into::into),
         about: format!("{class} of Gymnasium"),
         solved_at: *reward_threshold,
@@ -168,7 +207,7 @@ pub(crate) fn find(name: &str) -> Result<EnvSpec, EnvError> {
         can_be_saved: false,
         states: *states,
         ..EnvSpec::of(name, Arc::new(one), Arc::new(many))
-    })
+    }
 }
 
 /// What [`look_at`] found: the interpreter, and packages with their versions, `None` for those that are absent.

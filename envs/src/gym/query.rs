@@ -2,6 +2,8 @@
 
 use serde_json::{Value as Json, json};
 
+use super::AtariEpisodes;
+
 /// What is asked for: an identifier, arguments, wrappers and parts of observations.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Query {
@@ -9,6 +11,8 @@ pub(super) struct Query {
     arguments: Vec<(String, String)>,
     wrappers: Vec<String>,
     keys: Vec<String>,
+    /// What an episode of an Atari game is, if the game is preprocessed.
+    atari: Option<AtariEpisodes>,
 }
 
 impl Query {
@@ -18,7 +22,7 @@ impl Query {
         if id.is_empty() || id.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(format!("expected gym:ID, such as gym:CartPole-v1, got gym:{text}"));
         }
-        let mut query = Self { id: id.into(), arguments: Vec::new(), wrappers: Vec::new(), keys: Vec::new() };
+        let mut query = Self { id: id.into(), arguments: Vec::new(), wrappers: Vec::new(), keys: Vec::new(), atari: None };
         for pair in rest.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').ok_or_else(|| format!("expected gym:ID?key=value&key=value, got `{pair}`"))?;
             match key {
@@ -34,10 +38,19 @@ impl Query {
         Ok(query)
     }
 
+    /// The same game, preprocessed.
+    pub(super) fn preprocessed(&self, atari: AtariEpisodes) -> Self {
+        Self { atari: Some(atari), ..self.clone() }
+    }
+
     pub(super) fn to_json(&self) -> Json {
-        let Self { id, arguments, wrappers, keys } = self;
+        let Self { id, arguments, wrappers, keys, atari } = self;
+        let atari = atari.map(|episodes| match episodes {
+            AtariEpisodes::Games => "games",
+            AtariEpisodes::Lives => "lives",
+        });
         let arguments: serde_json::Map<String, Json> = arguments.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
-        json!({ "id": id, "arguments": arguments, "wrappers": wrappers, "keys": keys })
+        json!({ "id": id, "arguments": arguments, "wrappers": wrappers, "keys": keys, "atari": atari })
     }
 }
 
@@ -52,7 +65,12 @@ mod tests {
         assert_eq!(query.arguments, [("size".into(), "5".into())]);
         assert_eq!(query.wrappers, ["A(3)", "b.C"]);
         assert_eq!(query.keys, ["image", "direction"]);
-        assert_eq!(Query::parse("A-v0").unwrap().to_json(), json!({ "id": "A-v0", "arguments": {}, "wrappers": [], "keys": [] }));
+        assert_eq!(
+            Query::parse("A-v0").unwrap().to_json(),
+            json!({ "id": "A-v0", "arguments": {}, "wrappers": [], "keys": [], "atari": null })
+        );
+        let game = query.preprocessed(AtariEpisodes::Lives).to_json();
+        assert_eq!((&game["atari"], &game["keys"]), (&json!("lives"), &json!(["image", "direction"])));
     }
 
     #[test]

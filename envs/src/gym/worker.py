@@ -17,7 +17,7 @@ import threading
 import time
 import traceback
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 # the pipes of the protocol; what an environment reads or prints must not touch them
 requests = os.dup(0)
@@ -168,7 +168,7 @@ def identify(gymnasium, name):
         if name in gymnasium.registry or any(known.startswith(f"{space}/") for known in gymnasium.registry):
             return name
         return rest
-    known = MODULES.get(name.split("-")[0])
+    known = MODULES.get(name.split("-")[0]) or ("ale_py" if "NoFrameskip-v" in name else None)
     if known:
         load(known)
     return name
@@ -333,6 +333,91 @@ def form(space):
     return (space.shape, n if n is None or isinstance(n, tuple) else str(n), str(getattr(space, "nvec", None)), len(space.spaces) if hasattr(space, "spaces") else 0)
 
 
+def limit(env):
+    """The steps after which an episode is truncated, or None. The games of the Arcade Learning Environment count frames themselves."""
+    steps = env.spec.max_episode_steps if env.spec else None
+    ale = getattr(env.unwrapped, "ale", None)
+    if steps is not None or not hasattr(ale, "getInt"):
+        return steps
+    skip = Atari.SKIP if isinstance(env, Atari) else env.spec.kwargs.get("frameskip") if env.spec else None
+    frames = ale.getInt("max_num_frames_per_episode")
+    return -(-frames // skip) if isinstance(skip, int) and frames > 0 else None
+
+
+class Atari:
+    """A game of the Arcade Learning Environment as it is usually played. An observation is the last two grey screens, of which the program makes a picture."""
+
+    # frames that an action is repeated for, and the most that an episode waits before it begins
+    SKIP, MOST_NOOPS = 4, 30
+
+    def __init__(self, np, spaces, env, episodes):
+        import ale_py
+
+        if not isinstance(env.action_space, spaces.Discrete):
+            raise Problem(f"actions: expected a Discrete space for Atari's preprocessing, got {type(env.action_space).__name__}")
+        self.env, self.ale, self.has_lives = env, env.unwrapped.ale, episodes == "lives"
+        names = env.unwrapped.get_action_meanings()
+        self.actions = [ale_py.Action[name] for name in names]
+        # games that wait for the fire button; as usual, the action behind it is tried, too
+        self.openings = [1, 2] if len(names) >= 3 and names[1] == "FIRE" else []
+        self.screens = np.zeros((2, *self.ale.getScreenDims()), np.uint8)
+        self.observation_space, self.action_space = spaces.Box(0, 255, self.screens.shape, np.uint8), env.action_space
+        # in frames
+        self.limit = env.spec and env.spec.max_episode_steps and env.spec.max_episode_steps * self.SKIP
+        self.frames, self.lives, self.is_over = 0, 0, True
+
+    def __getattr__(self, name):
+        return getattr(self.env, name)
+
+    def play(self, action, frames=SKIP):
+        """Repeats an action. Returns the sum of the rewards."""
+        ale, action, total = self.ale, self.actions[action], 0.0
+        for i in range(frames):
+            total += ale.act(action)
+            self.frames += 1
+            self.is_over = ale.game_over(with_truncation=False)
+            self.is_truncated = ale.game_truncated() or (self.limit is not None and self.frames >= self.limit)
+            if self.is_over or self.is_truncated or i == frames - 1:
+                ale.getScreenGrayscale(self.screens[1])
+                if i < frames - 1 or frames == 1:
+                    self.screens[0] = self.screens[1]
+                break
+            if i == frames - 2:
+                ale.getScreenGrayscale(self.screens[0])
+        return total
+
+    def begin(self, seed=None):
+        """Begins a game. A game that ends while it is waited for begins once more."""
+        self.env.reset(seed=seed)
+        self.frames, self.is_truncated = 0, False
+        for _ in range(int(self.env.unwrapped.np_random.integers(1, self.MOST_NOOPS + 1))):
+            self.play(0, 1)
+            if self.is_over or self.is_truncated:
+                self.env.reset()
+                self.frames = 0
+
+    def reset(self, *, seed=None):
+        # after the loss of a life the game goes on
+        if self.has_lives and not self.is_over and not self.is_truncated and self.frames > 0:
+            self.play(0)
+        else:
+            self.begin(seed)
+        if self.is_over:
+            self.begin()
+        for action in self.openings:
+            self.play(action)
+            if self.is_over or self.is_truncated:
+                self.begin()
+        self.lives = self.ale.lives()
+        return self.screens, {}
+
+    def step(self, action):
+        reward, before = self.play(int(action)), self.lives
+        self.lives = self.ale.lives()
+        ends = self.is_over or (self.has_lives and 0 < self.lives < before)
+        return self.screens, reward, ends, self.is_truncated, {}
+
+
 class Worker:
     def __init__(self):
         self.envs, self.frame, self.turns, self.is_quick, self.calls_seen = [], None, None, False, 0
@@ -347,6 +432,7 @@ class Worker:
 
         self.np, self.request = np, request
         self.name, self.can_render = identify(gymnasium, request["id"]), False
+        close([self.spare] if self.spare else [])
         env = self.make_one(False)
         self.spare = env
         spec, unwrapped = env.spec, env.unwrapped
@@ -387,10 +473,12 @@ class Worker:
             "width": self.width,
             "parts": [[part.name, len(part.low)] for part in self.parts],
             "is_byte": self.is_byte,
+            "shape": env.observation_space.shape if isinstance(env.observation_space, spaces.Box) else None,
+            "is_atari": request["atari"] is not None,
             "left_out": left_out,
             "states": states,
             "actions": self.describe_actions(env.action_space),
-            "max_episode_steps": spec.max_episode_steps if spec else None,
+            "max_episode_steps": limit(env),
             "reward_threshold": spec.reward_threshold if spec else None,
         }
 
@@ -414,7 +502,7 @@ class Worker:
         module = type(env.unwrapped).__module__.split(".")[0]
         for wrapper in request["wrappers"]:
             env = wrap(gymnasium, env, module, wrapper)
-        return env
+        return Atari(self.np, gymnasium.spaces, env, request["atari"]) if request["atari"] else env
 
     def describe_actions(self, space):
         np, spaces = self.np, self.gymnasium.spaces

@@ -16,7 +16,7 @@ use super::query::Query;
 use super::{Packages, lock};
 
 /// The version of the protocol.
-pub(super) const PROTOCOL: u64 = 1;
+pub(super) const PROTOCOL: u64 = 2;
 
 const SOURCE: &str = include_str!("worker.py");
 
@@ -136,7 +136,12 @@ impl Worker {
             Err(_) => SECONDS,
         };
         let mut command = Command::new(python);
-        command.args(["-c", SOURCE]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // the source is read from the pipe, so that lists of processes show a short command
+        let n = SOURCE.len();
+        let loader = format!(
+            "import os; s = b''\nwhile len(s) < {n}: s += os.read(0, {n} - len(s)) or exit()\nexec(compile(s, '<string>', 'exec'))"
+        );
+        command.args(["-c", &loader, "gradus-gym-worker"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // the vectors of a run share the cores
         for threads in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"] {
             if std::env::var_os(threads).is_none() {
@@ -146,7 +151,9 @@ impl Worker {
         let advice = "expected a Python interpreter with gymnasium; --python PATH or the variable GRADUS_PYTHON names it";
         let mut child = command.spawn().map_err(|error| format!("cannot run {}: {error}; {advice}", python.display()))?;
         let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(requests), Some(answers), Some(errors)) = taken else { return Err("the worker has no pipes".into()) };
+        let (Some(mut requests), Some(answers), Some(errors)) = taken else { return Err("the worker has no pipes".into()) };
+        // if it has already ended, the first request says so
+        _ = requests.write_all(SOURCE.as_bytes());
         let process = Arc::new(Watched { child: Mutex::new(child), deadline: AtomicU64::new(0), is_late: AtomicBool::new(false) });
         watch(&process);
         let messages = Arc::new(Mutex::new(Messages::default()));

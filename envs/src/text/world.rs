@@ -287,8 +287,7 @@ impl EnvSpec {
 
     /// Rebuilds the world from `text`, with the same wrappers.
     fn with_text(self, text: TextWorld) -> Result<Self, EnvError> {
-        let made = Self::of_text(&self.name, text)?;
-        let made = self.wrappers.iter().fold(made, |world, wrap_again| wrap_again(world));
+        let made = self.wrapped_as(Self::of_text(&self.name, text)?);
         Ok(Self { about: self.about, gymnasium_id: self.gymnasium_id, solved_at: self.solved_at, ..made })
     }
 
@@ -297,10 +296,16 @@ impl EnvSpec {
         self.text.as_ref().ok_or_else(|| EnvError::Text(format!("{what}: expected a text environment, got `{}`", self.name)))
     }
 
+    /// Applies the wrappers of this world to another one.
+    fn wrapped_as(&self, other: Self) -> Self {
+        self.wrappers.iter().fold(other, |world, wrap_again| wrap_again(world))
+    }
+
     /// Changes the split that problems are drawn from. A world that is not a text environment, or whose task has a single set of problems,
-    /// is returned unchanged.
+    /// is returned unchanged; but if its episodes are lives of a game, they are whole games on the splits for evaluation.
     pub fn on_split(self, split: Split) -> Self {
         match self.text.clone() {
+            None if split != Split::Train => self.whole.clone().map_or_else(|| self.clone(), |whole| self.wrapped_as((*whole).clone())),
             Some(text) if text.task.division() == Division::Splits && text.split != split => {
                 self.with_text(TextWorld { split, ..text }).expect("options that were checked")
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{RunningStatistics, pass_through};
+use super::{RunningStatistics, pass_through, pass_through_batch};
 use crate::{Action, Actions, Batch, Ending, Env, EnvError, Space, Step};
 
 /// Normalises observations to mean 0 and variance 1 (Gymnasium's `NormalizeObservation` with `update_running_mean = False`).
@@ -81,21 +81,11 @@ impl NormalisedBatch {
 }
 
 impl Batch for NormalisedBatch {
-    fn len(&self) -> usize {
-        self.batch.len()
-    }
+    pass_through_batch!();
 
     fn observation_space(&self) -> Space {
         let width = self.statistics.width();
         Space::Box { low: vec![-self.clip; width], high: vec![self.clip; width] }
-    }
-
-    fn action_space(&self) -> Space {
-        self.batch.action_space()
-    }
-
-    fn current(&self) -> usize {
-        self.batch.current()
     }
 
     fn reset(&mut self, env: usize, seed: u64, observation: &mut [f32]) {
@@ -118,40 +108,12 @@ impl Batch for NormalisedBatch {
         }
     }
 
-    fn reseed(&mut self, env: usize, seed: u64) {
-        self.batch.reseed(env, seed);
-    }
-
-    fn action_mask(&self, env: usize, mask: &mut [bool]) -> bool {
-        self.batch.action_mask(env, mask)
-    }
-
-    fn ends_step(&self, env: usize) -> bool {
-        self.batch.ends_step(env)
-    }
-
-    fn score_names(&self) -> Vec<String> {
-        self.batch.score_names()
-    }
-
-    fn scores(&self, env: usize, scores: &mut [f64]) {
-        self.batch.scores(env, scores);
-    }
-
-    fn fault(&self, env: usize) -> Option<String> {
-        self.batch.fault(env)
-    }
-
     fn save(&self, env: usize) -> Vec<u64> {
         self.batch.save(env)
     }
 
     fn load(&mut self, env: usize, state: &[u64]) -> Result<(), EnvError> {
         self.batch.load(env, state)
-    }
-
-    fn announce(&mut self, env: usize, seed: u64) {
-        self.batch.announce(env, seed);
     }
 }
 

@@ -32,7 +32,7 @@ impl<E: Env> TimeAware<E> {
     /// If the observation space of `env` is not a box (see [`OneHot`](super::OneHot)), or if `limit` is 0.
     pub fn new(env: E, limit: u32) -> Self {
         assert!(limit > 0, "TimeAware: expected a limit of at least 1 step, got 0");
-        bounds("TimeAware", &env);
+        bounds("TimeAware", env.observation_space());
         Self { env, limit, unit: 1.0, elapsed: 0 }
     }
 
@@ -53,7 +53,7 @@ impl<E: Env> Env for TimeAware<E> {
     pass_through!(action_space, reseed, action_mask, render, about_text);
 
     fn observation_space(&self) -> Space {
-        let (mut low, mut high) = bounds("TimeAware", &self.env);
+        let (mut low, mut high) = bounds("TimeAware", self.env.observation_space());
         low.push(0.0);
         high.push((f64::from(self.limit) / self.unit) as f32);
         Space::Box { low, high }

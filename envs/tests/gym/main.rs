@@ -40,8 +40,8 @@ fn what_is_no_worker_is_an_error() {
         ("absent", None, "cannot run /nowhere/python"),
         ("exit", Some("exit 3".to_string()), "its Python process ended with code 3"),
         ("kill", Some("kill -9 $$".into()), "its Python process ended by signal 9"),
-        ("noise", Some("echo hello; cat >/dev/null".into()), "expected an answer of protocol 1, got 'h'"),
-        ("old", Some(format!("printf 'j\\017\\000\\000\\000{old}'; cat >/dev/null")), "expected a worker of protocol 1, got 0"),
+        ("noise", Some("echo hello; cat >/dev/null".into()), "expected an answer of protocol 2, got 'h'"),
+        ("old", Some(format!("printf 'j\\017\\000\\000\\000{old}'; cat >/dev/null")), "expected a worker of protocol 2, got 0"),
         ("text", Some("printf 'j\\003\\000\\000\\000abc'; cat >/dev/null".into()), "expected JSON"),
         ("short", Some("printf 'j\\377\\000\\000\\000abc'".into()), "its Python process ended with code 0"),
         ("huge", Some("printf 'j\\377\\377\\377\\377'".into()), "its Python process ended with code 0"),
@@ -354,6 +354,80 @@ fn pictures_are_those_of_rgb_array() {
 }
 
 /// A name without a version is that of the newest one.
+/// The bytes that `tests/gym/atari.py` writes of a game with Gymnasium's own wrapper: for each observation a flag, whether an episode has ended with it, the reward
+/// and the picture.
+fn of_gymnasiums_wrapper(id: &str, seed: u64, steps: usize) -> Vec<u8> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gym/atari.py");
+    let output = std::process::Command::new(gym::python()).args([script, id, &seed.to_string(), &steps.to_string()]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// Gymnasium's pictures are OpenCV's, which rounds ties in both directions.
+#[test]
+#[ignore = "needs Python with ale-py and opencv-python"]
+fn atari_games_are_those_of_gymnasiums_wrapper() {
+    const PIXELS: usize = 84 * 84;
+    for (id, steps) in [("MsPacmanNoFrameskip-v4", 1500), ("ALE/Freeway-v5", 600), ("ALE/Skiing-v5", 300)] {
+        let world = gym::atari(&format!("gym:{id}"), gym::AtariEpisodes::Games).unwrap();
+        assert!(matches!(world.env().observation_space(), Space::Image(image) if image.len() == PIXELS));
+        let actions = world.env().action_space().elements().unwrap();
+        let mut env = world.env();
+        let mut picture = vec![0.0; PIXELS];
+        let (mut seed, mut others, mut episodes) = (3, 0, 0);
+        env.reset(seed, &mut picture);
+        let (mut reward, mut ended) = (0.0, 0);
+        let all = of_gymnasiums_wrapper(id, seed, steps);
+        let (chunks, rest) = all.as_chunks::<{ 5 + PIXELS }>();
+        assert!(rest.is_empty() && chunks.len() == steps);
+        for (step, theirs) in chunks.iter().enumerate() {
+            let at = format!("{id}, step {step}");
+            assert_eq!((theirs[0], f32::from_le_bytes(theirs[1..5].try_into().unwrap())), (ended, reward), "{at}");
+            if ended == 0 {
+                let differences = || picture.iter().zip(&theirs[5..]).map(|(a, b)| (*a as i32 - i32::from(*b)).abs());
+                assert!(differences().max() <= Some(1), "{at}");
+                others += differences().sum::<i32>();
+            } else {
+                seed += 1;
+                env.reset(seed, &mut picture);
+            }
+            let result = env.step(Action::Discrete((step as u32 / 3 * 7) % actions), &mut picture);
+            (reward, ended) = (result.reward as f32, u8::from(result.terminated) + 2 * u8::from(result.truncated));
+            episodes += usize::from(ended > 0);
+        }
+        assert!((others as f64) < 0.01 * (PIXELS * steps) as f64, "{id}: {others} pixels differ");
+        assert!(episodes > 0 || !id.starts_with("MsPacman"), "expected the end of a game");
+    }
+}
+
+#[test]
+#[ignore = "needs Python with ale-py and opencv-python"]
+fn an_episode_of_atari_is_a_life_or_a_game() {
+    let lives = gym::atari("gym:BreakoutNoFrameskip-v4", gym::AtariEpisodes::Lives).unwrap().stacked(2);
+    let games = lives.clone().on_split(gradus_envs::text::Split::Test);
+    let play = |world: &EnvSpec, episodes: usize| {
+        let mut envs = world.vec_env(0..2, 1).unwrap();
+        let mut lengths = Vec::new();
+        for step in 0_u32.. {
+            let stepped = envs.step(Actions::Discrete(&[step % 4, step / 2 % 4])).unwrap();
+            lengths.extend(stepped.finished.iter().filter(|finished| finished.env == 0).map(|finished| finished.length));
+            if lengths.len() >= episodes {
+                break;
+            }
+        }
+        lengths
+    };
+    let (of_lives, of_games) = (play(&lives, 5), play(&games, 1));
+    assert_eq!(lives.max_episode_steps, Some(27_000));
+    // a game has five lives
+    assert!(
+        of_lives.iter().all(|length| *length < of_games[0]) && of_lives.iter().sum::<u32>() < 2 * of_games[0],
+        "{of_lives:?} {of_games:?}"
+    );
+    let error = gym::atari("gym:CartPole-v1", gym::AtariEpisodes::Lives).err().unwrap().to_string();
+    assert!(error.contains("expected a game of the Arcade Learning Environment for Atari's preprocessing, got CartPoleEnv"), "{error}");
+}
+
 #[test]
 #[ignore = "needs Python with gymnasium"]
 fn names_have_versions() {
