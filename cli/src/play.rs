@@ -28,6 +28,9 @@ pub(crate) struct Play {
     /// Write an animated GIF instead of playing in the terminal.
     #[arg(long, value_name = "FILE")]
     gif: Option<PathBuf>,
+    /// Write only the picture after this number of steps, as a GIF of one frame.
+    #[arg(long, value_name = "N", requires = "gif")]
+    step: Option<usize>,
     /// Show the value, the action values or the probabilities of the actions at every step, slowly. If the output is no terminal, a line for every step.
     #[arg(long, conflicts_with = "gif")]
     values: bool,
@@ -76,6 +79,14 @@ pub(crate) fn run(arguments: &Play) -> Result<u8, Error> {
     if arguments.features && !show_features(policy.as_mut(), &mut played) {
         let (what, expected) = ("--features".into(), "a policy that sees images through convolutional layers (network.trunk)".into());
         return Err(Error::Parse { what, expected, got: "another policy".into() });
+    }
+    if let Some(step) = arguments.step {
+        let last = played.steps;
+        played.frames.retain(|frame| frame.step == step);
+        if played.frames.is_empty() && step > last {
+            let expected = format!("0 to {last}, the steps of this episode");
+            return Err(Error::Parse { what: "--step".into(), expected, got: step.to_string() });
+        }
     }
     if let Some(path) = &arguments.gif {
         write_played(&played, &world, path)?;

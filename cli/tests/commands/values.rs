@@ -74,11 +74,23 @@ fn a_network_shows_what_its_filters_answer_to() {
     };
     let (plain, maps) = (size("plain.gif"), size("maps.gif"));
     assert!(maps[0] == plain[0] && maps[1] < plain[1], "wider, so lower at the same width: {plain:?} {maps:?}");
+    // one picture, smaller than an animation
+    gradus(folder.path(), "play games --features --gif still.gif --step 2");
+    let len = |name: &str| fs::metadata(folder.path().join(name)).unwrap().len();
+    assert!(size("still.gif") == maps && len("still.gif") < len("maps.gif"));
     gradus(folder.path(), "train ppo cartpole --steps 2k --out numbers --quiet");
-    let refused =
-        Command::new(env!("CARGO_BIN_EXE_gradus")).current_dir(folder.path()).args(["play", "numbers", "--features"]).output().unwrap();
-    let expected = "--features: expected a policy that sees images through convolutional layers (network.trunk), got another policy";
-    assert_eq!((error_of(&refused).as_str(), refused.status.code()), (expected, Some(2)));
+    for (arguments, expected) in [
+        (
+            "numbers --features",
+            "--features: expected a policy that sees images through convolutional layers (network.trunk), got another policy",
+        ),
+        ("numbers --gif a.gif --step 501", "--step: expected 0 to "),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+        let refused = command.current_dir(folder.path()).arg("play").args(arguments.split(' ')).output().unwrap();
+        assert!(error_of(&refused).starts_with(expected) && refused.status.code() == Some(2), "{}", error_of(&refused));
+    }
+    assert!(!folder.path().join("a.gif").exists());
 }
 
 /// The regret of each rule, in the order of the table.
