@@ -3,12 +3,18 @@
 
 mod work;
 
+use gradus::envs::Image;
 use gradus::envs::simd::Level;
 use gradus::nets::threads;
 use work::{Controlling, Learning, Valuing, Worlds, Writing};
 
+/// Breakout's observations.
+const GAME: Image = Image { frames: 1, height: 10, width: 10, channels: 4, largest: 1 };
+/// Those of Atari games.
+const SCREENS: Image = Image { frames: 4, height: 84, width: 84, channels: 1, largest: 255 };
+
 /// Each kernel's name, its number of repeats, and the function that prepares its input and repeats it.
-const KERNELS: [(&str, usize, Prepare); 18] = [
+const KERNELS: [(&str, usize, Prepare); 20] = [
     ("gradient_32", 4, |n| repeat(n, Learning::new(32, 2, 128), Learning::gradient)),
     ("gradient_64", 3, |n| repeat(n, Learning::new(64, 2, 128), Learning::gradient)),
     ("gradient_128", 2, |n| repeat(n, Learning::new(128, 2, 128), Learning::gradient)),
@@ -36,6 +42,8 @@ const KERNELS: [(&str, usize, Prepare); 18] = [
         });
     }),
     ("q_values_256_of_64", 2, |n| repeat(n, Valuing::new(256, 64), Valuing::values)),
+    ("games_gradient_32", 1, |n| repeat(n, Valuing::seeing("arcade", GAME, 128, 32), Valuing::gradient)),
+    ("atari_gradient_4", 1, |n| repeat(n, Valuing::seeing("nature", SCREENS, 512, 4), Valuing::gradient)),
     ("critic_gradient_256_of_64", 1, |n| repeat(n, Controlling::new(256, 64), Controlling::critic_gradient)),
     ("actor_gradient_256_of_64", 1, |n| repeat(n, Controlling::new(256, 64), Controlling::actor_gradient)),
     ("cartpole_4096_by_16", 1, |n| repeat(n, Worlds::new("cartpole", 4096), Worlds::run)),

@@ -7,6 +7,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
+use gradus::envs::Image;
 use gradus::nets::{math, threads};
 use work::{Controlling, Learning, Valuing, Worlds, Writing};
 
@@ -42,7 +43,7 @@ fn networks(criterion: &mut Criterion) {
     });
 }
 
-/// Measures the gradient of DQN's loss, the values of all actions and Adam's step, for two hidden layers of each width and samples of 64.
+/// Measures the gradient of DQN's loss, the values of all actions and Adam's step, for two hidden layers of each width and samples of 64, and for images.
 fn action_values(criterion: &mut Criterion) {
     threads::with(1, || {
         for width in WIDTHS {
@@ -51,6 +52,15 @@ fn action_values(criterion: &mut Criterion) {
             group.bench_function(format!("gradient/{width}"), |bencher| bencher.iter(|| valuing.gradient()));
             group.bench_function(format!("values/{width}"), |bencher| bencher.iter(|| valuing.values()));
             group.bench_function(format!("adam/{width}"), |bencher| bencher.iter(|| valuing.apply()));
+            group.finish();
+        }
+        let game = Image { frames: 1, height: 10, width: 10, channels: 4, largest: 1 };
+        let screens = Image { frames: 4, height: 84, width: 84, channels: 1, largest: 255 };
+        for (trunk, image, width, rows) in [("arcade", game, 128, 128), ("nature", screens, 512, 32), ("impala-small", screens, 256, 32)] {
+            let mut valuing = Valuing::seeing(trunk, image, width, rows);
+            let mut group = criterion.benchmark_group("images");
+            group.bench_function(format!("gradient/{trunk}"), |bencher| bencher.iter(|| valuing.gradient()));
+            group.bench_function(format!("values/{trunk}"), |bencher| bencher.iter(|| valuing.values()));
             group.finish();
         }
     });

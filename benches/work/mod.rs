@@ -6,7 +6,7 @@ use gradus::agents::kl::KlCoefficients;
 use gradus::agents::ppo::{PpoConfig, PpoObjective};
 use gradus::agents::sac::SacObjective;
 use gradus::envs::random::{Purpose, Stream};
-use gradus::envs::{Actions, Space, VecEnv, registry, text};
+use gradus::envs::{Actions, Image, Space, VecEnv, registry, text};
 use gradus::nets::cpu::{ActorCritic, QActorCritic, QNetwork, Transformer};
 use gradus::nets::{
     ActionRows, Activation, Actor, Batch, Behaviour, Choice, Evaluation, LogStdBounds, Network, NetworkConfig, Objective, Observations,
@@ -145,6 +145,23 @@ impl Valuing {
             targets: uniform(&mut stream, rows),
             numbers: Vec::new(),
         }
+    }
+
+    /// Creates a network with this trunk and a hidden layer of `width`, and a sample of `rows` decisions with images.
+    pub fn seeing(trunk: &str, image: Image, width: usize, rows: usize) -> Self {
+        let mut stream = Stream::new(1, Purpose::Problem, 0);
+        let trunk = trunk.parse().expect("a trunk");
+        let config =
+            NetworkConfig { trunk, hidden: vec![width], activation: Activation::Relu, orthogonal: false, ..NetworkConfig::default() };
+        let network = QNetwork::new(&config, QHead::default(), &Space::Image(image), &Space::Discrete(3), 1).expect("a network");
+        let mut observations = Observations::empty(&Space::Image(image));
+        for _ in 0..rows {
+            let pixels: Vec<f32> = (0..image.len()).map(|_| stream.below(u32::from(image.largest) + 1) as f32).collect();
+            observations.push(&pixels);
+        }
+        let chosen = ActionRows::Discrete((0..rows).map(|_| stream.below(3)).collect());
+        let (indices, weights) = ((0..rows as u32).collect(), vec![1.0 / rows as f32; rows]);
+        Self { network, store: Store::of(observations, chosen), indices, weights, targets: uniform(&mut stream, rows), numbers: Vec::new() }
     }
 
     /// Computes the loss and its gradient.
