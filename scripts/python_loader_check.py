@@ -1,11 +1,11 @@
 """Checks that cli/src/gradus_policy.py chooses the same actions as `gradus eval`, with NumPy and with PyTorch.
 
     cargo build
-    python scripts/python_loader_check.py [target/debug/gradus]     # needs numpy, torch, gymnasium; `.ci/long` installs them
+    python scripts/python_loader_check.py [target/debug/gradus]     # needs numpy, torch, gymnasium, minatar; `.ci/long` installs them
 
 For each of a few short training runs, the script checks two things:
 - For every observation that `gradus play --record` writes, the loader chooses the recorded action.
-- The mean return in Gymnasium (100 episodes with NumPy, 20 with PyTorch) lies within three standard errors of the mean of `gradus eval`. The
+- The mean return in Gymnasium, or in the game of the package minatar (100 episodes with NumPy, 20 with PyTorch, 100 of the games) lies within three standard errors of the mean of `gradus eval`. The
   start states differ, because Gymnasium samples its own.
 
 The script also checks that a policy file of the preset `cleanrl` can be loaded into CleanRL's `Agent`. Policies that are not supported must cause an
@@ -58,11 +58,20 @@ RUNS = [
     ),
 ]
 
+# networks that see images, with the game of the package minatar that they are played in
+SEEING = [
+    ("a convolution", "ppo space-invaders --steps 400k", "space_invaders"),
+    ("a convolution, layer normalisation", "pqn breakout --steps 300k", "breakout"),
+    ("residual sections, not shared", "a2c asterix --steps 5k --set network.trunk=impala-small --set network.shared=false", "asterix"),
+    ("pooling, dueling quantiles", "qr-dqn freeway --steps 2k --set qr-dqn.learning_starts=500 --set network.trunk=8x3/2+1,max2/2 --set qr-dqn.dueling=true", "freeway"),
+]
+
 REFUSED = [
     ("ppo cartpole --steps 1k --set wrappers.frame_stack=2", "expected wrappers.frame_stack = 1, got 2"),
     ("ppo cartpole --steps 1k --set wrappers.time_aware=true", "expected wrappers.time_aware = false, got true"),
     ("grpo copy --steps 2k", "expected a multilayer perceptron, got a transformer"),
     ("q-learning taxi --steps 2k", "expected a multilayer perceptron, got a table of q-learning"),
+    ("dqn breakout --steps 1k --set wrappers.frame_stack=2", "expected wrappers.frame_stack = 1, got 2"),
 ]
 
 
@@ -92,19 +101,45 @@ def check_actions(policy, observations, actions):
             assert abs(head[got] - head[expected]) < 1e-5, f"expected action {expected}, got {got} at {observation}: logits {head}"
 
 
-def check_run(folder, world):
+class Game:
+    """A game of the package minatar, with the interface of Gymnasium and the limit of our games."""
+
+    def __init__(self, name):
+        from minatar import Environment
+
+        self.game, self.steps = Environment(name), 0
+        self.actions = self.game.minimal_action_set()
+
+    def reset(self, seed):
+        self.game.seed(seed)
+        self.game.reset()
+        self.steps = 0
+        return self.game.state(), {}
+
+    def step(self, action):
+        reward, is_over = self.game.act(self.actions[action])
+        self.steps += 1
+        return self.game.state(), reward, is_over, self.steps == 10_000, {}
+
+
+def check_run(folder, make):
     policies = {backend: load(folder, backend) for backend in ("numpy", "torch")}
     steps = 0
     for seed in range(1, 6):
         observations, actions = recorded(folder, seed)
         steps += len(actions)
+        planes = next((tensor.shape[1] for name, tensor in policies["numpy"].tensors.items() if name.endswith("convolutions.0.weight")), None)
+        if planes is not None:
+            observations = np.reshape(observations, (len(actions), 10, 10, planes))
         for policy in policies.values():
             check_actions(policy, observations, actions)
     ours = json.loads(gradus("eval", folder, "--json"))["returns"]
     lines = []
     for backend, policy in policies.items():
-        episodes = 100 if backend == "numpy" else 20
-        theirs = play(policy, gymnasium.make(world), episodes)
+        env = make()
+        # returns of the games are skewed
+        episodes = 100 if backend == "numpy" or isinstance(env, Game) else 20
+        theirs = play(policy, env, episodes)
         error = np.sqrt(np.var(ours, ddof=1) / len(ours) + np.var(theirs, ddof=1) / len(theirs))
         distance = abs(np.mean(ours) - np.mean(theirs))
         assert distance <= 3 * error, f"gradus eval {np.mean(ours)}, {backend} in Gymnasium {np.mean(theirs)}: more than 3 x {error}"
@@ -155,10 +190,11 @@ def renamed(data):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        for number, (what, arguments, world) in enumerate(RUNS):
+        runs = [(*run, lambda world=run[2]: gymnasium.make(world)) for run in RUNS] + [(*run, lambda game=run[2]: Game(game)) for run in SEEING]
+        for number, (what, arguments, world, make) in enumerate(runs):
             run = folder / f"run-{number}"
             gradus("train", *arguments.split(), "--out", run, "--quiet")
-            print(f"gradus train {arguments}: {what}\n    {check_run(run, world)}", flush=True)
+            print(f"gradus train {arguments}: {what}\n    {check_run(run, make)}", flush=True)
         check_cleanrl(folder / "run-1")
         check_old(folder / "run-3")
         for number, (arguments, expected) in enumerate(REFUSED):

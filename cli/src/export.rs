@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gradus::agents::registry as agents;
+use gradus::config::Atari;
 use gradus::envs::random::episode_seed;
 use gradus::envs::{EnvSpec, gym, registry};
 use gradus::evaluate::play::{Played, play};
@@ -134,7 +135,7 @@ fn check_name(name: &str) -> Result<(), Error> {
 
 /// Whether `gradus_policy.py` can load the policy.
 fn is_for_python(config: &Config, world: &EnvSpec) -> bool {
-    world.text.is_none() && config.wrappers.frame_stack == 1 && !config.wrappers.time_aware
+    world.text.is_none() && config.wrappers.atari == Atari::Off && config.wrappers.frame_stack == 1 && !config.wrappers.time_aware
 }
 
 /// What the model card tells.

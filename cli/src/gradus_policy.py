@@ -17,14 +17,16 @@ The script repeats the steps of `gradus eval`, in this order:
 
 1. Convert the observation to float32. An integer observation of a discrete space becomes a one-hot row.
 2. If observations were normalised in training, compute (x - mean) / sqrt(variance + epsilon) in float64, round to float32 and clip.
-3. Apply the actor's layers in float32, or those of the network of action values.
+   An image is an array of height x width x channels, of frames x height x width, or of frames x height x width x channels, or a batch of the first two. Bytes are divided by 255;
+   other numbers are taken as 0 to 1.
+3. Apply the convolutional layers of `network.trunk`, if there are some, and the actor's layers in float32, or those of the network of action values.
 4. Take the first of the largest logits or action values for discrete actions. For continuous actions, take the mean and clip it to the bounds
    of the action space. For a Gaussian and for gSDE, the mean is the output of the last layer.
    If an action has several choices (MultiDiscrete), this is done for each of them, and the action is an array.
 5. The actor of DDPG, TD3 and SAC has critics of its actions. Its action is tanh of the mean, with -1 and 1 as the bounds of the action space. SAC's
    last layer has the means first; with gSDE they are clipped to -2 and 2 before the tanh.
 
-Transformers, tables, networks that see images (`network.trunk`), and the wrappers `frame_stack` and `time_aware` are not supported.
+Transformers, tables, and the wrappers `frame_stack`, `atari` and `time_aware` are not supported; `load(folder, wrapped=True)` leaves these wrappers to you.
 """
 
 import hashlib
@@ -77,8 +79,9 @@ def check_hash(path, data):
         raise PolicyError(f"{path}: damaged: its SHA-256 is not the one that was stored with it")
 
 
-def read(folder):
-    """Returns the settings and the tensors of a run folder. Raises PolicyError if they are missing, invalid or not supported."""
+def read(folder, wrapped=False):
+    """Returns the settings and the tensors of a run folder. Raises PolicyError if they are missing, invalid or not supported. With `wrapped` the
+    observations will be those of the run's wrappers."""
     folder = pathlib.Path(folder)
     paths = folder / "config.toml", folder / "policy.safetensors"
     for path in paths:
@@ -89,10 +92,8 @@ def read(folder):
         raise PolicyError(f"{folder}: expected format 1 or 2, got {json.dumps(config['format'])}")
     if "network" not in config:
         raise PolicyError(f"{folder}: expected a multilayer perceptron, got a transformer: use `gradus sample`")
-    if config["network"].get("trunk", "none") != "none":
-        raise PolicyError(f"{folder}: expected network.trunk = \"none\", got {json.dumps(config['network']['trunk'])}: use `gradus eval`")
-    for key, plain in [("frame_stack", 1), ("time_aware", False)]:
-        if config["wrappers"][key] != plain:
+    for key, plain in [("atari", "off"), ("frame_stack", 1), ("time_aware", False)]:
+        if not wrapped and config["wrappers"].get(key, plain) != plain:
             raise PolicyError(f"{folder}: expected wrappers.{key} = {json.dumps(plain)}, got {json.dumps(config['wrappers'][key])}")
     tensors = read_safetensors(paths[1])
     if "action_values" in tensors or "weights" in tensors:
@@ -123,6 +124,69 @@ def layers(tensors, name):
     return chain
 
 
+NAMED_TRUNKS = {"none": "", "nature": "32x8/4,64x4/2,64x3", "impala-small": "section16,section32,section32", "arcade": "16x3"}
+
+
+def steps_of(trunk):
+    """Returns what the layers of `network.trunk` do, one after another: ("convolve", size, stride, padding, is_hidden), ("pool", size, stride, padding), ("activate",),
+    ("keep",) and ("add",). A section is a convolution, pooling, and two residual blocks."""
+    steps = []
+    parts = [part for part in NAMED_TRUNKS.get(trunk, trunk).split(",") if part]
+    for i, part in enumerate(parts):
+        if part.startswith("section"):
+            block = [("keep",), ("activate",), ("convolve", 3, 1, 1, True), ("convolve", 3, 1, 1, False), ("add",)]
+            steps += [("convolve", 3, 1, 1, False), ("pool", 3, 2, 1), *block, *block]
+            if not parts[i + 1 : i + 2] or not parts[i + 1].startswith("section"):
+                steps.append(("activate",))
+            continue
+        kind, size, stride, padding = re.fullmatch(r"(max|\d+x)(\d+)(?:/(\d+))?(?:[+](\d+))?", part.strip()).groups()
+        window = int(size), int(stride or 1), int(padding or 0)
+        steps.append(("pool", *window) if kind == "max" else ("convolve", *window, True))
+    return steps
+
+
+def planes_of(x, planes, transposed=np.transpose):
+    """Returns images as images x planes x height x width, and whether there is only one."""
+    if x.ndim == 3 and x.shape[-1] == planes:
+        return transposed(x, (2, 0, 1))[None], True
+    if x.ndim == 3 and x.shape[0] == planes:
+        return x[None], True
+    if x.ndim == 4 and x.shape[-1] == planes:
+        return transposed(x, (0, 3, 1, 2)), False
+    if x.ndim == 4 and x.shape[1] == planes:
+        return x, False
+    if x.ndim == 4 and x.shape[0] * x.shape[-1] == planes:
+        return transposed(x, (0, 3, 1, 2)).reshape(planes, *x.shape[1:3])[None], True
+    raise ValueError(f"observation: expected an image of {planes} planes (frames x channels), got an array of the shape {x.shape}")
+
+
+def see(x, tensors, name, trunk, activation):
+    """Applies the convolutional layers of the part `name` to images x planes x height x width. Returns rows, plane by plane."""
+    kept, number = None, 0
+    for step, *window in steps_of(trunk):
+        if step == "keep":
+            kept = x
+        elif step == "add":
+            x = x + kept
+        elif step == "activate":
+            x = activation(x)
+        else:
+            size, stride, padding = window[:3]
+            edge = np.float32(-np.inf if step == "pool" else 0)
+            x = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)), constant_values=edge)
+            views = np.lib.stride_tricks.sliding_window_view(x, (size, size), (2, 3))[:, :, ::stride, ::stride]
+            if step == "pool":
+                x = views.max((-2, -1))
+                continue
+            weight, bias = (tensors[f"{name}.convolutions.{number}.{part}"] for part in ("weight", "bias"))
+            x = np.moveaxis(np.tensordot(views, weight, ((1, 4, 5), (1, 2, 3))) + bias, -1, 1)
+            if f"{name}.norms.{number}.weight" in tensors:
+                gains, shifts = (tensors[f"{name}.norms.{number}.{part}"][:, None, None] for part in ("weight", "bias"))
+                x = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + np.float32(1e-5)) * gains + shifts
+            x, number = activation(x) if window[3] else x, number + 1
+    return x.reshape(len(x), -1)
+
+
 def atoms_of(config):
     """Returns the number of outputs per action of a network of action values: QR-DQN's quantiles, otherwise 1."""
     return config.get("qr-dqn", {}).get("quantiles", 1)
@@ -147,6 +211,7 @@ class Policy:
         self.activation = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, np.float32(0))}[config["network"]["activation"]]
         # `trunk` has the hidden layers if actor and critic share them
         self.trunk, self.actor, self.critic = (layers(tensors, name) for name in ("trunk", "actor", "critic"))
+        self.sees, self.tensors = config["network"].get("trunk", "none"), tensors
         # with critics of actions; the critics' inputs are observation and action
         self.critics = [layers(tensors, name) for name in critics]
         self.width = self.critics[0][0][0].shape[1] - self.actor[0][0].shape[1] if critics else None
@@ -163,6 +228,12 @@ class Policy:
     def normalise(self, observation):
         """Returns observations as the network reads them: rows of float32."""
         x = np.asarray(observation)
+        if self.sees != "none":
+            share = np.float32(255 if x.dtype == np.uint8 else 1)
+            planes = next(numbers.shape[1] for name, numbers in self.tensors.items() if name.endswith("convolutions.0.weight"))
+            images, is_single = planes_of(x, planes)
+            images = images.astype(np.float32) / share
+            return images[0] if is_single else images
         width = (self.trunk or self.actor or self.q or self.advantage)[0][0].shape[1]
         if np.issubdtype(x.dtype, np.integer) and x.ndim == 0:
             x = np.eye(width, dtype=np.float32)[x]
@@ -176,6 +247,11 @@ class Policy:
 
     def _forward(self, x, network):
         chain = self.trunk + network
+        if self.sees != "none":
+            own = next((name for name in ("actor", "critic") if getattr(self, name) is network), "trunk")
+            own = own if f"{own}.convolutions.0.weight" in self.tensors else "trunk"
+            rows = see(x if x.ndim == 4 else x[None], self.tensors, own, self.sees, self.activation)
+            x = rows if x.ndim == 4 else rows[0]
         for i, (weight, bias, norm) in enumerate(chain):
             x = x @ weight.T + bias
             if norm is not None:
@@ -248,16 +324,57 @@ def torch_policy(config, tensors, bounds=None):
             activation = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}[config["network"]["activation"]]
             critics = critics_of(tensors)
 
+            trunk = config["network"].get("trunk", "none")
+            self.sees = trunk != "none"
+
+            class Chain(torch.nn.Sequential):
+                """Layers that are numbered, after convolutional layers, if there are some."""
+
+                def forward(self, x):
+                    if hasattr(self, "convolutions"):
+                        x = self.see(x)
+                    for name, module in self.named_children():
+                        x = module(x) if name.isdigit() else x
+                    return x
+
+                def see(self, x):
+                    kept, number, is_single = None, 0, x.ndim == 3
+                    x = x[None] if is_single else x
+                    for step, *window in steps_of(trunk):
+                        if step == "keep":
+                            kept = x
+                        elif step == "add":
+                            x = x + kept
+                        elif step == "activate":
+                            x = activation()(x)
+                        elif step == "pool":
+                            x = torch.nn.functional.max_pool2d(x, *window)
+                        else:
+                            x = self.convolutions[number](x)
+                            if hasattr(self, "norms") and str(number) in self.norms:
+                                x = self.norms[str(number)](x.movedim(1, -1)).movedim(-1, 1)
+                            x, number = activation()(x) if window[3] else x, number + 1
+                    return x.flatten(1)[0] if is_single else x.flatten(1)
+
             def chain(name):
-                modules = []
+                modules = Chain()
+                filters = [tensors[key] for key in sorted(tensors, key=lambda key: (len(key), key)) if re.match(rf"{name}[.]convolutions[.]\d+[.]weight", key)]
+                norms = [key.split(".")[2] for key in tensors if re.match(rf"{name}[.]norms[.]\d+[.]weight", key)]
+                if filters:
+                    windows = [window for step, *window in steps_of(trunk) if step == "convolve"]
+                    shapes = [(weight.shape[1], weight.shape[0], *window[:3]) for weight, window in zip(filters, windows)]
+                    modules.convolutions = torch.nn.ModuleList(torch.nn.Conv2d(*shape) for shape in shapes)
+                if norms:
+                    modules.norms = torch.nn.ModuleDict({i: torch.nn.LayerNorm(filters[int(i)].shape[0]) for i in norms})
+                add = lambda module: modules.add_module(str(sum(name.isdigit() for name, _ in modules.named_children())), module)
                 found = layers(tensors, name)
                 for i, (weight, _, norm) in enumerate(found):
-                    modules.append(torch.nn.Linear(weight.shape[1], weight.shape[0]))
+                    add(torch.nn.Linear(weight.shape[1], weight.shape[0]))
                     if norm is not None:
-                        modules.append(torch.nn.LayerNorm(weight.shape[0]))
+                        add(torch.nn.LayerNorm(weight.shape[0]))
                     if i + 1 < len(found) or name == "trunk":
-                        modules.append(activation())
-                return torch.nn.Sequential(*modules)
+                        add(activation())
+                return modules
 
             self.has_action_values, self.atoms = has_action_values(tensors), atoms_of(config)
             self.trunk = chain("trunk")
@@ -283,6 +400,11 @@ def torch_policy(config, tensors, bounds=None):
 
         def normalise(self, observation):
             x = torch.as_tensor(observation)
+            if self.sees:
+                planes = next(numbers.shape[1] for name, numbers in tensors.items() if name.endswith("convolutions.0.weight"))
+                x, is_single = planes_of(x if x.dtype == torch.uint8 else x.float(), planes, torch.permute)
+                x = x.float() / 255 if x.dtype == torch.uint8 else x
+                return x[0] if is_single else x
             first = [self.q, self.advantage] if self.has_action_values else [self.actor]
             width = next(chain for chain in [self.trunk, *first] if len(chain))[0].in_features
             if not x.is_floating_point() and x.ndim == 0:
@@ -335,13 +457,14 @@ def torch_policy(config, tensors, bounds=None):
     return Module()
 
 
-def load(folder, backend="numpy", bounds=None):
+def load(folder, backend="numpy", bounds=None, wrapped=False):
     """Returns the policy of a run folder. `backend` is `numpy` or `torch`. `bounds` are the lowest and the highest continuous action. They are
-    not needed for Gymnasium's classic tasks and for runs in environments of Gymnasium, `gym:ID`."""
+    not needed for Gymnasium's classic tasks and for runs in environments of Gymnasium, `gym:ID`. With `wrapped` you apply the wrappers `frame_stack`, `atari` and
+    `time_aware` yourself."""
     makers = {"numpy": Policy, "torch": torch_policy}
     if backend not in makers:
         raise PolicyError(f"backend: expected numpy or torch, got {backend}")
-    return makers[backend](*read(folder), bounds)
+    return makers[backend](*read(folder, wrapped), bounds)
 
 
 def play(policy, env, episodes, seed=0):
