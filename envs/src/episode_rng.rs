@@ -1,4 +1,6 @@
-//! The random stream of one episode, which an environment can save, restore and replace.
+//! The random stream of one episode, which an environment can save, restore and replace, and the numbers of a state.
+
+use std::ops::RangeInclusive;
 
 use crate::EnvError;
 use gradus_base::random::{Purpose, Stream};
@@ -34,4 +36,17 @@ pub(crate) fn split_saved<const N: usize>(name: &str, words: &[u64]) -> Result<(
     let wrong = || EnvError::State(format!("{name}: expected {} words, got {}", EpisodeRng::WORDS + N, words.len()));
     let (rng, own) = words.split_first_chunk::<{ EpisodeRng::WORDS }>().ok_or_else(wrong)?;
     Ok((EpisodeRng::load(*rng), own.try_into().map_err(|_| wrong())?))
+}
+
+/// What is called with every number of a state and the values that it may have.
+pub type Each<'a> = &'a mut dyn FnMut(&mut i32, RangeInclusive<i32>);
+
+/// Sets the numbers of a state, which `visit` visits, to saved words.
+pub(crate) fn set_numbers(visit: &mut dyn FnMut(Each<'_>), words: &[u64]) -> Result<(), String> {
+    let (mut rest, mut problem) = (words.iter(), None);
+    visit(&mut |number, range| match rest.next().map(|word| *word as i64) {
+        Some(word) if i32::try_from(word).is_ok_and(|word| range.contains(&word)) => *number = word as i32,
+        got => problem = problem.take().or(Some(format!("expected a number from {} to {}, got {got:?}", range.start(), range.end()))),
+    });
+    problem.or(rest.next().map(|word| format!("expected fewer numbers, then got {word}"))).map_or(Ok(()), Err)
 }

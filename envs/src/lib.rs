@@ -29,6 +29,7 @@
 pub mod arcade;
 pub mod bandits;
 mod batch;
+pub mod bsuite;
 mod classic;
 mod column_batch;
 mod columns;

@@ -11,7 +11,7 @@ use crate::columns::Columnar;
 use crate::tabular::{self, Blackjack, CarRental, CliffWalking, FickleTaxi, FrozenLake, GridWorld, ShortCorridor, Tabular, Taxi};
 use crate::{
     Acrobot, Batch, CartPole, ColumnBatch, Env, EnvError, EnvSpec, MountainCar, MountainCarContinuous, Pendulum, TensorEnvSpec, TimeLimit,
-    gym, text,
+    bsuite, gym, text,
 };
 use gradus_base::files::read_text;
 use gradus_base::names;
@@ -67,6 +67,12 @@ fn pendulum() -> EnvSpec {
         about: "swing a pendulum up with a weak torque and balance it, 200 steps".into(),
         ..classic::<Pendulum, _, _>("pendulum", 200)
     }
+}
+
+/// A classic task without its velocities: the numbers of observations at these places are 0, as rl-zoo has them.
+fn masked(world: EnvSpec, places: &'static [usize]) -> EnvSpec {
+    let (name, about) = (format!("{}-masked", world.name), format!("{}; velocities are not seen", world.about));
+    EnvSpec { name, about, gymnasium_id: None, ..world.masked(places) }
 }
 
 /// The problem seed of the registered bandits.
@@ -278,6 +284,11 @@ pub fn all() -> Vec<EnvSpec> {
         mountain_car_continuous(),
         acrobot(),
         pendulum(),
+        masked(cartpole(), &[1, 3]),
+        masked(mountain_car(), &[1]),
+        masked(mountain_car_continuous(), &[1]),
+        masked(acrobot(), &[4, 5]),
+        masked(pendulum(), &[2]),
         bandit(),
         bernoulli_bandit(),
         contextual_bandit(),
@@ -304,6 +315,7 @@ pub fn all() -> Vec<EnvSpec> {
         game::<Seaquest>("seaquest", "rescue divers and shoot enemies on a screen of 10 x 10 pixels"),
         game::<SpaceInvaders>("space-invaders", "shoot aliens before they land on a screen of 10 x 10 pixels"),
     ];
+    worlds.extend(bsuite::worlds());
     worlds.extend(text::worlds());
     worlds.extend_from_slice(&ADDED.read().unwrap_or_else(PoisonError::into_inner));
     worlds
@@ -314,6 +326,9 @@ pub fn all() -> Vec<EnvSpec> {
 pub fn find(name: &str) -> Result<EnvSpec, EnvError> {
     if let Some(level) = text::find(name) {
         return level;
+    }
+    if let Some(problem) = bsuite::find(name) {
+        return problem;
     }
     if let Some(path) = name.strip_prefix(GRID) {
         return grid(name, path);

@@ -6,6 +6,7 @@
 //! | [`TimeLimit`] | truncates episodes after a number of steps | `TimeLimit` |
 //! | [`TimeAware`] | appends the elapsed time to observations | `TimeAwareObservation` |
 //! | [`FrameStack`] | shows the last n observations | `FrameStackObservation` |
+//! | [`MaskVelocity`] | sets some numbers of observations to 0 | none (rl-zoo: `MaskVelocityWrapper`) |
 //! | [`OneHot`] | encodes a discrete observation as n numbers, one of them 1 | `FlattenObservation` |
 //! | [`NormaliseObservation`] | normalises observations to mean 0 and variance 1, with frozen statistics | `NormalizeObservation` |
 //! | [`ClipReward`] | clips rewards to bounds | `ClipReward` |
@@ -19,6 +20,7 @@
 mod action_mask;
 mod clip_reward;
 mod frame_stack;
+mod mask_velocity;
 mod normalise;
 mod one_hot;
 mod statistics;
@@ -29,6 +31,8 @@ pub use action_mask::ActionMask;
 pub use clip_reward::ClipReward;
 pub use frame_stack::FrameStack;
 pub(crate) use frame_stack::StackedBatch;
+pub use mask_velocity::MaskVelocity;
+pub(crate) use mask_velocity::MaskedBatch;
 pub(crate) use normalise::NormalisedBatch;
 pub use normalise::{NormaliseObservation, ReturnStatistics};
 pub use one_hot::OneHot;
@@ -53,6 +57,14 @@ impl EnvSpec {
     /// Wraps every environment, which has episodes of at most `limit` steps, in [`TimeAware`].
     pub fn time_aware(self, limit: u32) -> Self {
         self.wrapped(move |env| TimeAware::new(env, limit))
+    }
+
+    /// Wraps every environment in [`MaskVelocity`], which sets the numbers of observations at these places to 0. Vectors still step together.
+    pub fn masked(self, places: &'static [usize]) -> Self {
+        let many = self.many.clone();
+        let mut made = self.wrapped(move |env| MaskVelocity::new(env, places));
+        made.many = Arc::new(move |n| Box::new(MaskedBatch::new(many(n), places)));
+        made.wrap_again_by(move |world| world.masked(places))
     }
 
     /// Wraps every environment in [`FrameStack`], with its last `frames` observations.

@@ -7,7 +7,7 @@ use gradus_testing::golden;
 use std::sync::Arc;
 
 use golden::{floats, numbers};
-use gradus_envs::wrappers::{ActionMask, ClipReward, FrameStack, NormaliseObservation, OneHot, RunningStatistics, TimeAware};
+use gradus_envs::wrappers::{ActionMask, ClipReward, FrameStack, MaskVelocity, NormaliseObservation, OneHot, RunningStatistics, TimeAware};
 use gradus_envs::{Action, CartPole, Env, EnvError, EnvSpec, Scene, Space, Step, TimeLimit, registry};
 use serde_json::Value;
 
@@ -162,6 +162,7 @@ fn all(make: impl Fn() -> Box<dyn Env> + Clone + Send + Sync + 'static) -> Vec<E
         EnvSpec::new("time aware", make.clone()).wrapped(|env| TimeAware::new(env, 100)),
         EnvSpec::new("time fraction", make.clone()).wrapped(|env| TimeAware::fraction(env, 100)),
         EnvSpec::new("frame stack", make.clone()).wrapped(|env| FrameStack::new(env, 4)),
+        EnvSpec::new("mask velocity", make.clone()).wrapped(|env| MaskVelocity::new(env, &[1])),
         EnvSpec::new("clip reward", make.clone()).wrapped(|env| ClipReward::new(env, 2.0, 5.0)),
         EnvSpec::new("normalise", make.clone()).wrapped(move |env| NormaliseObservation::new(env, known.clone(), 10.0)),
         EnvSpec::new("mask", make.clone()).wrapped(|env| ActionMask::new(env, |_, mask| mask[0] = true)),
@@ -268,7 +269,7 @@ fn a_wrapped_world_gives_the_same_observations_alone_and_in_a_batch() {
 
 #[test]
 fn vectors_of_stacked_environments_are_those_of_single_ones() {
-    for name in ["cartpole", "breakout"] {
+    for name in ["cartpole", "breakout", "cartpole-masked"] {
         let world = registry::find(name).unwrap().stacked(3);
         assert_eq!(gradus_checker::check_world(&world), []);
         // the same words save a vector, however it is made

@@ -26,7 +26,8 @@ mod sprites;
 
 use std::ops::RangeInclusive;
 
-use crate::episode_rng::{EpisodeRng, split_saved};
+pub use crate::episode_rng::Each;
+use crate::episode_rng::{EpisodeRng, set_numbers, split_saved};
 use crate::{Action, Env, EnvError, Image, Scene, Space, Step};
 use gradus_base::random::Stream;
 
@@ -120,9 +121,6 @@ pub struct Rules {
     /// What each action does.
     pub moves: &'static [Move],
 }
-
-/// What is called with every number of a state and the values that it may have.
-pub type Each<'a> = &'a mut dyn FnMut(&mut i32, RangeInclusive<i32>);
 
 /// A game without the rule of repeated actions.
 pub trait Game: Clone + Send + 'static {
@@ -269,12 +267,7 @@ impl Env for Arcade {
 impl Arcade {
     /// Sets the numbers of the game's state.
     fn set(&mut self, words: &[u64]) -> Result<(), String> {
-        let (mut rest, mut problem) = (words.iter(), None);
-        self.game.visit(&mut |number, range| match rest.next().map(|word| *word as i64) {
-            Some(word) if i32::try_from(word).is_ok_and(|word| range.contains(&word)) => *number = word as i32,
-            got => problem = problem.take().or(Some(format!("expected a number from {} to {}, got {got:?}", range.start(), range.end()))),
-        });
-        problem.or(rest.next().map(|word| format!("expected fewer numbers, then got {word}"))).map_or(Ok(()), Err)
+        set_numbers(&mut |each| self.game.visit(each), words)
     }
 }
 
