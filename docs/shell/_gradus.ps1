@@ -89,6 +89,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         'gradus;play' {
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the episode')
             [CompletionResult]::new('--gif', '--gif', [CompletionResultType]::ParameterName, 'Write an animated GIF instead of playing in the terminal')
+            [CompletionResult]::new('--step', '--step', [CompletionResultType]::ParameterName, 'Write only the picture after this number of steps, as a GIF of one frame')
             [CompletionResult]::new('--record', '--record', [CompletionResultType]::ParameterName, 'Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays')
             [CompletionResult]::new('--values', '--values', [CompletionResultType]::ParameterName, 'Show the value, the action values or the probabilities of the actions at every step, slowly. If the output is no terminal, a line for every step')
             [CompletionResult]::new('--features', '--features', [CompletionResultType]::ParameterName, 'Show beside each frame what the filters of the first convolutional layer answer to, of a policy that sees images')

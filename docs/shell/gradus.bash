@@ -578,7 +578,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__check)
-            opts="-h --trace --help cartpole mountain-car mountain-car-continuous acrobot pendulum bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle blackjack windy-grid dyna-maze car-rental gambler random-walk random-walk-19 short-corridor door-key asterix breakout freeway seaquest space-invaders target-sum copy reverse sort addition chain-sum countdown program preference"
+            opts="-h --trace --help cartpole mountain-car mountain-car-continuous acrobot pendulum cartpole-masked mountain-car-masked mountain-car-continuous-masked acrobot-masked pendulum-masked bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle blackjack windy-grid dyna-maze car-rental gambler random-walk random-walk-19 short-corridor door-key asterix breakout freeway seaquest space-invaders memory-len-10 memory-size-3 deep-sea-10 deep-sea-stochastic-10 umbrella-length-10 umbrella-distract-10 discounting-chain-4 t-maze-10 catch target-sum copy reverse sort addition chain-sum countdown program preference"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1016,7 +1016,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__play)
-            opts="-h --seed --gif --values --features --record --help"
+            opts="-h --seed --gif --step --values --features --record --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1027,6 +1027,10 @@ _gradus() {
                     return 0
                     ;;
                 --gif)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --step)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1340,7 +1344,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__train)
-            opts="-h --steps --seed --envs --threads --device --preset --config --set --out --resume --checkpoint-every --watch --slow --beside --quiet --help reinforce a2c a3c trpo ppo grpo dpo dqn munchausen-dqn qr-dqn pqn ddpg td3 sac q-learning double-q-learning sarsa expected-sarsa n-step-sarsa sarsa-lambda monte-carlo off-policy-monte-carlo dyna-q prioritised-sweeping tile-sarsa value-iteration policy-iteration policy-evaluation monte-carlo-prediction td-lambda n-step-td cartpole mountain-car mountain-car-continuous acrobot pendulum bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle blackjack windy-grid dyna-maze car-rental gambler random-walk random-walk-19 short-corridor door-key asterix breakout freeway seaquest space-invaders target-sum copy reverse sort addition chain-sum countdown program preference"
+            opts="-h --steps --seed --envs --threads --device --preset --config --set --out --resume --checkpoint-every --watch --slow --beside --quiet --help reinforce a2c a3c trpo ppo grpo dpo dqn munchausen-dqn qr-dqn pqn ddpg td3 sac q-learning double-q-learning sarsa expected-sarsa n-step-sarsa sarsa-lambda monte-carlo off-policy-monte-carlo dyna-q prioritised-sweeping tile-sarsa value-iteration policy-iteration policy-evaluation monte-carlo-prediction td-lambda n-step-td cartpole mountain-car mountain-car-continuous acrobot pendulum cartpole-masked mountain-car-masked mountain-car-continuous-masked acrobot-masked pendulum-masked bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle blackjack windy-grid dyna-maze car-rental gambler random-walk random-walk-19 short-corridor door-key asterix breakout freeway seaquest space-invaders memory-len-10 memory-size-3 deep-sea-10 deep-sea-stochastic-10 umbrella-length-10 umbrella-distract-10 discounting-chain-4 t-maze-10 catch target-sum copy reverse sort addition chain-sum countdown program preference"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

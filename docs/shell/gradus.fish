@@ -79,6 +79,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand eval" -l json -d 'Print a 
 complete -c gradus -n "__fish_gradus_using_subcommand eval" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l seed -d 'Random seed of the episode' -r
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l gif -d 'Write an animated GIF instead of playing in the terminal' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand play" -l step -d 'Write only the picture after this number of steps, as a GIF of one frame' -r
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l record -d 'Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l values -d 'Show the value, the action values or the probabilities of the actions at every step, slowly. If the output is no terminal, a line for every step'
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l features -d 'Show beside each frame what the filters of the first convolutional layer answer to, of a policy that sees images'
