@@ -34,6 +34,7 @@ settings! {
         pub clip_reward: f32 = f32::INFINITY => above(0.0).or_inf(),
         /// Preprocessing of Atari games (1 to 30 actions without effect at the start, 4 frames for an action, grey pictures of 84 x 84): `games` or `lives`,
         /// which are the episodes of the training; `off`: none.
+        #[serde(default)]
         pub atari: Atari = Atari::Off,
         /// Number of latest observations that are stacked; 1: no stacking.
         pub frame_stack: usize = 1 => at_least(1).up_to(1024),
