@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use gradus::Config;
 use gradus::agents::{Preset, registry as agents};
-use gradus::envs::{EnvSpec, Space, registry};
+use gradus::envs::{EnvSpec, Image, Space, registry};
 
 /// A preset that names a source, with that source's settings.
 struct Claim {
@@ -229,11 +229,14 @@ fn the_defaults_beside_stable_baselines3_are_the_ones_here() {
 fn settings_of_unknown_environments_follow_from_their_spaces() {
     let numbers = |n: usize, bound: f32| Space::Box { low: vec![-bound; n], high: vec![bound; n] };
     let bytes = || Space::Box { low: vec![0.0; 9], high: vec![255.0; 9] };
+    let image = || Space::Image(Image { frames: 1, height: 96, width: 96, channels: 3, largest: 255 });
     let actions = || Space::MultiDiscrete(vec![3, 2]);
     let of = |agent: &str, name: &str, observations: Space, actions: Space| {
         let world = EnvSpec::of_spaces(name, observations, actions);
         let config = Config::preset_in(agent, &world, None).unwrap();
         let about = gradus::config::spaces::about_defaults(&config, &world);
+        let is_image = matches!(world.env().observation_space(), Space::Image(_));
+        assert_eq!(config.to_toml().contains("trunk = \"nature\""), is_image);
         (config.wrappers.normalise_observations, config.wrappers.normalise_rewards, config.steps, about)
     };
     let unknown = |agent: &str, reason: &str| Some(format!("{agent} has no preset for this environment; its settings are {reason}"));
@@ -264,6 +267,9 @@ fn settings_of_unknown_environments_follow_from_their_spaces() {
             (false, false, 100_000, unknown("sac", "those for any environment")),
         ),
         (of("ppo", "mine", bytes(), Space::Discrete(2)), (false, false, 100_000, None)),
+        // the settings for continuous actions and MiniGrid's presets normalise numbers
+        (of("ppo", "gym:My-v0", image(), numbers(2, 1.0)), (false, true, 1_000_000, unknown("ppo", "those for continuous actions"))),
+        (of("ppo", "gym:x/MiniGrid-DoorKey-5x5-v0?wrapper=RGB", image(), Space::Discrete(7)), (false, true, 100_000, None)),
         (of("ppo", "gym:x/MiniGrid-DoorKey-5x5-v0?keys=image", bytes(), Space::Discrete(7)), (true, true, 100_000, None)),
     ];
     for (got, expected) in table {
@@ -293,4 +299,30 @@ fn a_folder_of_presets_may_have_identifiers_of_gymnasium() {
     let wrong = dir.path().join("ppo").join("NoVersion");
     std::fs::create_dir_all(&wrong).unwrap();
     assert!(gradus::config::register_presets(dir.path()).is_err());
+}
+
+/// A run folder of an earlier version lacks the settings that are newer: they must have a default. `tests/golden/settings_of_format_2.txt` has the ones that it has; a new setting is
+/// not added there.
+#[test]
+fn newer_settings_may_be_absent() {
+    let old = std::fs::read_to_string(gradus_testing::golden::path("settings_of_format_2.txt")).unwrap();
+    let old: Vec<&str> = old.lines().collect();
+    let mut newer = Vec::new();
+    for agent in agents::all() {
+        for environment in ["cartpole", "addition"] {
+            let config = Config::preset(agent.name, environment, None).unwrap();
+            for (key, _) in config.settings().into_iter().filter(|(key, _)| !old.contains(&key.as_str())) {
+                let mut table: toml::Table = config.to_toml().parse().unwrap();
+                match key.split_once('.') {
+                    Some((section, name)) => table[section].as_table_mut().unwrap().remove(name),
+                    None => table.remove(&key),
+                };
+                let read = Config::from_toml(&table.to_string());
+                assert_eq!(read.map(|read| read.to_toml()).as_ref(), Ok(&config.to_toml()), "{key} of {}", agent.name);
+                newer.push(key);
+            }
+        }
+    }
+    // a setting with a preset's value has it in every file, so only defaults are compared
+    assert!(newer.iter().any(|key| key == "wrappers.atari") && newer.iter().any(|key| key == "network.trunk"), "{newer:?}");
 }

@@ -111,6 +111,11 @@ impl Env for Elsewhere {
 #[deprecated = "renamed to EnvSpec"]
 pub type World = EnvSpec;
 
+/// Makes vectors of boxed environments, so that those of all wrappers are compiled once.
+fn one_by_one(one: One) -> Many {
+    Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| one()).collect())))
+}
+
 impl EnvSpec {
     /// Creates a custom world from `make`, which returns a new environment. Any time limit must be part of that environment.
     pub fn new<E: Env + 'static>(name: &str, make: impl Fn() -> E + Clone + Send + Sync + 'static) -> Self {
@@ -197,8 +202,8 @@ impl EnvSpec {
     pub fn wrapped<E: Env + 'static>(self, wrap: impl Fn(Box<dyn Env>) -> E + Clone + Send + Sync + 'static) -> Self {
         let (one, again, mut wrappers) = (self.one, wrap.clone(), self.wrappers);
         wrappers.push(Arc::new(move |world: EnvSpec| world.wrapped(again.clone())));
-        let made = Self::new(&self.name, move || wrap(one()));
-        Self { one: made.one, many: made.many, wrappers, tensor_spec: None, model: None, states: None, ..self }
+        let one: One = Arc::new(move || Box::new(wrap(one())));
+        Self { many: one_by_one(one.clone()), one, wrappers, tensor_spec: None, model: None, states: None, ..self }
     }
 
     /// Says how the last wrapper is applied to another world.
@@ -218,8 +223,7 @@ impl EnvSpec {
 
     /// Makes vectors step their environments one after the other, which is slower and gives the same numbers.
     pub fn scalar(self) -> Self {
-        let one = self.one.clone();
-        Self { many: Arc::new(move |n| Box::new(ScalarBatch::new((0..n).map(|_| one()).collect()))), ..self }
+        Self { many: one_by_one(self.one.clone()), ..self }
     }
 
     /// Says that episodes cannot be saved and continued, because their state is elsewhere: in another process, in a simulator. A run that is resumed begins

@@ -60,8 +60,11 @@ pub(super) fn adapted(mut config: Config, world: &EnvSpec) -> Config {
     config.wrappers.normalise_observations |= wide(&config, world).is_some();
     // one network for both takes half the time; TRPO's trust region is of the actor alone
     let shares = config.has_actor_critic() && config.agent != "trpo";
-    if let (Space::Image(image), Network::Perceptron(network)) = (world.env().observation_space(), &mut config.network)
-        && !has_own(&config.agent, &world.name)
+    let Space::Image(image) = world.env().observation_space() else { return config };
+    // presets for numbers normalise them; images are divided by their largest number
+    config.wrappers.normalise_observations = false;
+    if let Network::Perceptron(network) = &mut config.network
+        && network.trunk.is_none()
     {
         let (trunk, hidden) = if image.height.min(image.width) >= SMALLEST { ("nature", 512) } else { ("arcade", 128) };
         network.trunk = trunk.parse().expect("the name of a trunk");

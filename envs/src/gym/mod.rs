@@ -49,7 +49,7 @@ pub fn draw_nothing() {
 /// The interpreter that [`suggest_python`] chose.
 static SUGGESTED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// What is known of environments, by the interpreter and the name.
+/// What is known of environments, by the interpreter and the name; of preprocessed games, with what an episode is.
 static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 
 type Known = HashMap<(PathBuf, String), Arc<World>>;
@@ -163,11 +163,17 @@ pub fn atari(name: &str, episodes: AtariEpisodes) -> Result<EnvSpec, EnvError> {
         return Err(made(format!("expected a game of the Arcade Learning Environment for Atari's preprocessing, got {got}")));
     }
     let preprocessed = |episodes| -> Result<EnvSpec, EnvError> {
+        let key = (plain.python.clone(), format!("{name} {episodes:?}"));
+        if let Some(known) = lock(&KNOWN).get(&key) {
+            return Ok(spec_of(known));
+        }
         let query = plain.query.preprocessed(episodes);
         let mut worker = plain.worker().map_err(made)?;
         let description = worker.describe(&query).map_err(made)?;
         let (name, python) = (plain.name.clone(), plain.python.clone());
-        Ok(spec_of(&Arc::new(World { name, query, python, description, idle: Mutex::new(vec![worker]) })))
+        let world = Arc::new(World { name, query, python, description, idle: Mutex::new(vec![worker]) });
+        lock(&KNOWN).insert(key, world.clone());
+        Ok(spec_of(&world))
     };
     let games = preprocessed(AtariEpisodes::Games)?;
     match episodes {
