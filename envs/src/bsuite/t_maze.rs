@@ -6,7 +6,7 @@ const UP: i32 = 0;
 const RIGHT: i32 = 1;
 const DOWN: i32 = 2;
 
-/// A corridor with a turn up and one down at its end (Bakker, NIPS 2002, section 4). Only the first place shows which one is right.
+/// A corridor with a turn up and one down at its end (Bakker, NIPS 14, 2001, section 4.1). Only the first place shows which one is right.
 ///
 /// | | |
 /// |---|---|
