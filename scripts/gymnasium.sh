@@ -2,7 +2,7 @@
 # The results of results/gymnasium: scripts/gymnasium.sh [SECONDS | table]
 #
 # Trains the presets of rl-zoo in environments of Gymnasium, as scripts/seeds.sh says, whose variables it takes; GRADUS_PYTHON needs `gymnasium[box2d]` and `minigrid`. Then writes
-# bridge-summary.csv, from the measurements in bridge.csv, and the tables of README.md.
+# bridge-summary.csv, from the measurements in bridge.csv, and its table in README.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/seeds.sh results/gymnasium "$@"
@@ -11,7 +11,6 @@ python3 - <<'END'
 import csv, statistics
 from collections import defaultdict
 
-rows = ["| " + " | ".join(row) + " |\n" for row in list(csv.reader(open("summary.csv")))[1:]]
 pairs = defaultdict(lambda: defaultdict(list))
 for line in csv.DictReader(open("bridge.csv")):
     pairs[line["environment"]][line["program"]].append((float(line["rate"]), float(line["microseconds_of_processors_per_step"])))
@@ -28,10 +27,7 @@ with open("bridge-summary.csv", "w") as file:
         row = [environment, *(f"{statistics.median(rate[kind]):.0f}" for kind in kinds), *ratios, *(f"{statistics.median(used[kind]):.0f}" for kind in kinds)]
         file.write(",".join(row) + "\n")
         bridge.append("| " + " | ".join(row) + " |\n")
-page = open("README.md").read().split("\n| --- ")
-assert len(page) == 3, "README.md: expected two tables"
-for i, table in ((1, rows), (2, bridge)):
-    head, rest = page[i].split("\n", 1)
-    page[i] = head + "\n" + "".join(table) + rest[rest.index("<!--"):]
-open("README.md", "w").write("\n| --- ".join(page))
+before, page = open("README.md").read().rsplit("\n| --- ", 1)
+columns, rest = page.split("\n", 1)
+open("README.md", "w").write(f"{before}\n| --- {columns}\n{''.join(bridge)}{rest[rest.index('<!--'):]}")
 END

@@ -3,7 +3,8 @@
 #
 # For every seed and every line of FOLDER/presets.csv, trains as `gradus train AGENT ENVIRONMENT` does, on one thread, evaluates greedy episodes with the seed 1, and adds a row
 # to FOLDER/runs.csv, and rows to curves.csv. A row that is there is not made again, so the script can be stopped and continued; it stops by itself before a run for which the
-# seconds of processor time that are left do not suffice [default: 28800, of all rows]. At the end, and with `table` alone, it writes summary.csv.
+# seconds of processor time that are left do not suffice [default: 28800, of all rows]. At the end, and with `table` alone, it writes summary.csv and, in README.md, its rows
+# as the first table.
 #
 # SEEDS is the most seeds of a line [default: 10], and ONLY a regular expression that its line of presets.csv matches [default: every line]. GRADUS names the program, and
 # GRADUS_PYTHON the Python of environments of Gymnasium.
@@ -60,7 +61,7 @@ END
 done
 
 python3 - <<'END'
-import csv, statistics
+import csv, re, statistics
 
 # columns of presets.csv after the first three, such as published returns, are columns of the summary
 lines, runs = list(csv.DictReader(open("presets.csv"))), list(csv.DictReader(open("runs.csv")))
@@ -74,7 +75,14 @@ with open("summary.csv", "w") as file:
             digits = 3 if "MiniGrid" in line["environment"] else 1
             minutes = statistics.median(float(run["seconds"]) for run in own) / 60
             numbers = [f"{number:.{digits}f}" for number in (statistics.median(returns), min(returns), max(returns))]
-            beside = [f"{float(line[key]):.{digits}f}" for key in others]
+            beside = [f"{float(line[key]):.{digits}f}" if re.fullmatch(r"-?[0-9.]+", line[key]) else line[key] for key in others]
             name = line["environment"].removeprefix("gym:").removeprefix("minigrid/")
             file.write(",".join([line["agent"], name, str(len(own)), own[0]["steps"], *numbers, f"{minutes:.1f}", *beside]) + "\n")
+try:
+    head, page = open("README.md").read().split("\n| --- ", 1)
+except FileNotFoundError:
+    raise SystemExit
+columns, rest = page.split("\n", 1)
+rows = "".join("| " + " | ".join(row) + " |\n" for row in list(csv.reader(open("summary.csv")))[1:])
+open("README.md", "w").write(f"{head}\n| --- {columns}\n{rows}{rest[rest.index('<!--'):]}")
 END

@@ -196,12 +196,12 @@ impl Page<'_> {
                     })
                 };
                 let questions: Vec<String> = questions.iter().map(filled).collect();
-                if let ("never", [question]) = (self.text[cell.clone()].trim(), &questions[..]) {
+                if let ("never" | "", [question]) = (self.text[cell.clone()].trim(), &questions[..]) {
                     // an empty cell of the table says the same
                     match tables.answer(&question.replacen("value", "text", 1)) {
                         Ok(Answer::Text(text)) if text.is_empty() => self.report.holds += 1,
                         Ok(Answer::Text(text)) => {
-                            self.fault(cells[0].start, format!("says never, the tables say {text}: {}", one_line(question)))
+                            self.fault(cells[0].start, format!("says nothing or never, the tables say {text}: {}", one_line(question)))
                         }
                         Ok(other) => self.fault(cells[0].start, format!("expected a query for a number, got {other:?}")),
                         Err(problem) => self.fault(cells[0].start, format!("{problem} ({})", one_line(question))),
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_says_never_where_the_table_has_an_empty_cell() {
+    fn a_cell_is_empty_or_says_never_where_the_table_has_an_empty_cell() {
         let table = "agent,statistic,value\nA,solved,\nB,solved,7\n";
         let checked = |row: &str| {
             let dir = gradus_testing::tempdir().unwrap();
@@ -386,7 +386,11 @@ mod tests {
             check(&page, &mut Tables::new(dir.path())).0
         };
         assert_eq!(checked("| A | never |"), Report { holds: 1, faults: Vec::new() });
-        assert_eq!(checked("| B | never |").faults[0].what, "says never, the tables say 7: value value in t.csv where agent=B");
+        assert_eq!(checked("| A |  |"), Report { holds: 1, faults: Vec::new() });
+        for cell in ["never", ""] {
+            let problem = "says nothing or never, the tables say 7: value value in t.csv where agent=B";
+            assert_eq!(checked(&format!("| B | {cell} |")).faults[0].what, problem);
+        }
         assert_eq!(checked("| A | 7 |").faults[0].what, "t.csv: expected a number, got `` (value value in t.csv where agent=A)");
     }
 

@@ -1,7 +1,8 @@
-//! Draws the learning curves of `results/gymnasium`: `cargo run --example gymnasium_curves`.
+//! Draws the learning curves that `scripts/seeds.sh` records: `cargo run --example seed_curves -- results/arcade`.
 //!
-//! Reads `curves.csv`, whose rows are the mean return of the training episodes in a twentieth of a run, and writes `curves.svg` and `curves.png` beside it: a
-//! panel for each environment, a line for each agent through the medians over seeds, and a band from the lowest to the highest seed.
+//! Reads `curves.csv` in the folder, whose rows are the mean return of the training episodes in a twentieth of a run, and writes `curves.svg` and `curves.png`
+//! beside it: a panel for each environment, a line for each agent through the medians over seeds, and a band from the lowest to the highest seed. The first line
+//! of the folder's `README.md` is the title.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -44,16 +45,21 @@ fn series(name: &str, steps: &BTreeMap<u64, Vec<f64>>) -> Series {
     Series { band, ..Series::new(name, points) }
 }
 
-fn draw() -> Result<(), Box<dyn Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/gymnasium");
+fn read(folder: &Path, name: &str) -> Result<String, String> {
+    let path = folder.join(name);
+    std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     let mut panels = Vec::new();
-    for (environment, agents) in curves(&std::fs::read_to_string(folder.join("curves.csv"))?)? {
+    for (environment, agents) in curves(&read(folder, "curves.csv")?)? {
         let series = agents.iter().map(|(agent, steps)| series(agent, steps)).collect();
         let lines = Lines { x_label: "environment steps".into(), y_label: "return".into(), series, ..Lines::default() };
         panels.push(Panel { title: environment, chart: Chart::Lines(lines) });
     }
     let note = "Training episodes; medians over seeds, bands from the lowest to the highest".into();
-    let figure = Figure { title: "Presets of rl-zoo in environments of Gymnasium".into(), note, columns: 2, panels };
+    let title = read(folder, "README.md")?.lines().next().unwrap_or_default().trim_start_matches("# ").to_owned();
+    let figure = Figure { title, note, columns: 2, panels };
     for ending in ["svg", "png"] {
         write(&figure, &folder.join("curves").with_extension(ending))?;
     }
@@ -61,11 +67,15 @@ fn draw() -> Result<(), Box<dyn Error>> {
 }
 
 fn main() -> ExitCode {
-    match draw() {
+    let Some(folder) = std::env::args().nth(1) else {
+        eprintln!("usage: cargo run --example seed_curves -- FOLDER (such as results/gymnasium)");
+        return ExitCode::from(2);
+    };
+    match draw(Path::new(&folder)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gymnasium_curves: {error}");
-            ExitCode::FAILURE
+            eprintln!("seed_curves: {error}");
+            ExitCode::from(2)
         }
     }
 }
