@@ -18,6 +18,39 @@ pub enum Activation {
     Relu,
 }
 
+/// The recurrent cell after the hidden layers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cell {
+    /// No cell: the network remembers nothing.
+    #[default]
+    None,
+    /// A gated recurrent unit (Cho et al., arXiv 1406.1078), in PyTorch's form.
+    Gru,
+    /// A long short-term memory (Hochreiter and Schmidhuber, 1997), with a forget gate.
+    Lstm,
+}
+
+impl Cell {
+    /// Number of gates, each with its own weights.
+    pub(crate) fn gates(self) -> usize {
+        match self {
+            Cell::None => 0,
+            Cell::Gru => 3,
+            Cell::Lstm => 4,
+        }
+    }
+
+    /// Number of vectors that a cell keeps from one step to the next: h and, in an LSTM, c.
+    pub(crate) fn vectors(self) -> usize {
+        match self {
+            Cell::None => 0,
+            Cell::Gru => 1,
+            Cell::Lstm => 2,
+        }
+    }
+}
+
 settings! {
     /// A multilayer perceptron for the actor and one for the critic.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +62,15 @@ settings! {
         pub trunk: Trunk = Trunk::none(),
         /// Widths of the hidden layers, in order; may be empty.
         pub hidden: Vec<usize> = vec![64, 64],
+        /// The recurrent cell after the hidden layers, which remembers earlier observations of an episode: none, gru or lstm.
+        #[serde(default)]
+        pub cell: Cell = Cell::None,
+        /// Number of units of the recurrent cell.
+        #[serde(default = "cell_width")]
+        pub cell_width: usize = 64,
+        /// Largest number of steps through which gradients of a recurrent cell flow back; 0: to the first step of the episode in the rollout.
+        #[serde(default)]
+        pub sequence_length: usize = 0,
         /// Activation function of the hidden layers: tanh or relu.
         pub activation: Activation = Activation::Tanh,
         /// Whether actor and critic share the convolutional and the hidden layers.
@@ -47,12 +89,19 @@ settings! {
     }
 }
 
+fn cell_width() -> usize {
+    64
+}
+
 /// A network that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// A hidden layer of width 0, or one that is too wide.
     #[error("network.hidden: expected widths from 1 to 65536, got {0}")]
     Width(usize),
+    /// A recurrent cell of width 0, or one that is too wide.
+    #[error("network.cell_width: expected a width from 1 to 65536, got {0}")]
+    CellWidth(usize),
     /// Too many weights between the observations and the actions.
     #[error("network.hidden: expected at most 2^28 weights in the actor, got {0}")]
     Size(usize),
@@ -199,13 +248,21 @@ impl NetworkConfig {
         if let Some(width) = self.hidden.iter().find(|width| !(1..=65_536).contains(*width)) {
             return Err(NetworkError::Width(*width));
         }
+        if self.cell != Cell::None && !(1..=65_536).contains(&self.cell_width) {
+            return Err(NetworkError::CellWidth(self.cell_width));
+        }
         let (features, convolutional) = match observations {
             Space::Image(image) => self.trunk.seen(*image)?,
             _ if !self.trunk.is_none() => return Err(NetworkError::NoImage(self.trunk.clone())),
             _ => (observations.width(), 0),
         };
-        let widths = [&[features], &self.hidden[..], &[outputs]].concat();
-        let weights = widths.windows(2).fold(convolutional, |sum, pair| sum.saturating_add(pair[0].saturating_mul(pair[1])));
+        let gates = self.cell.gates().saturating_mul(self.cell_width);
+        let read = self.hidden.last().copied().unwrap_or(features);
+        let of_cell = gates.saturating_mul(read.saturating_add(self.cell_width));
+        let of_head = if gates > 0 { self.cell_width } else { read }.saturating_mul(outputs);
+        let widths = [&[features], &self.hidden[..]].concat();
+        let hidden = widths.windows(2).fold(convolutional, |sum, pair| sum.saturating_add(pair[0].saturating_mul(pair[1])));
+        let weights = hidden.saturating_add(of_cell).saturating_add(of_head);
         if weights > 1 << 28 {
             return Err(NetworkError::Size(weights));
         }

@@ -89,6 +89,15 @@ pub trait Actor: Send {
     /// the noise of every row, so row i must belong to the same environment in every call.
     fn act(&mut self, observations: &[f32], masks: Option<&[bool]>, choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]);
 
+    /// What a policy with a memory remembers of the episode of each row: [`memory_width`](Behaviour::memory_width) numbers a row, which
+    /// [`act`](Actor::act) reads and replaces. At the beginning of an episode they are 0. Rows that are missing begin an episode. `None` without
+    /// a memory.
+    ///
+    /// Who acts in several environments, or in several episodes one after the other, sets the numbers before each call.
+    fn memory(&mut self) -> Option<&mut Vec<f32>> {
+        None
+    }
+
     /// Takes the actor's state, for [`set_state`](Actor::set_state). An actor borrows its policy; who acts in one step at a time makes an actor
     /// for each step, and keeps only the state.
     fn take_state(&mut self) -> ActorState {
@@ -155,6 +164,16 @@ pub trait Behaviour: Any + Send + Sync {
 
     /// Returns an actor, which chooses actions.
     fn actor(&self) -> Box<dyn Actor + '_>;
+
+    /// Numbers that the policy remembers of an episode; 0 without a memory.
+    fn memory_width(&self) -> usize {
+        0
+    }
+
+    /// Largest number of decisions of a [`Sequence`](crate::Sequence), through which gradients flow back; 0: no limit.
+    fn sequence_length(&self) -> usize {
+        0
+    }
 
     /// Returns what the behaviour computes from each of some observations, which are rows of numbers; nothing if it cannot be looked into.
     fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {

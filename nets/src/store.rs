@@ -1,5 +1,7 @@
 //! Storage for the observations and actions of a rollout.
 
+use std::ops::Range;
+
 use gradus_envs::{Actions, Space};
 
 use crate::{Prefix, Texts};
@@ -250,6 +252,49 @@ impl Observations {
     }
 }
 
+/// Consecutive decisions of an episode, which a policy with a memory reads in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sequence {
+    /// The decisions.
+    pub decisions: Range<usize>,
+    /// Row of the store with the observation that follows the last decision, if it belongs to the sequence.
+    pub successor: Option<usize>,
+}
+
+/// The sequences of a rollout, and what the policy remembered at the beginning of each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sequences {
+    /// The sequences, in the order of their decisions. Every decision belongs to exactly one.
+    pub list: Vec<Sequence>,
+    /// The policy's memory before the first decision of each sequence, [`Behaviour::memory_width`](crate::Behaviour::memory_width) numbers each.
+    pub memory: Vec<f32>,
+}
+
+impl Sequences {
+    /// The memory at the beginning of sequence number `i`.
+    pub fn memory(&self, i: usize) -> &[f32] {
+        let width = self.memory.len() / self.list.len();
+        &self.memory[i * width..(i + 1) * width]
+    }
+
+    /// Returns the numbers of the sequences whose decisions `indices` are.
+    ///
+    /// # Panics
+    /// If they are not the decisions of whole sequences, one sequence after another.
+    pub fn of_decisions(&self, indices: &[u32]) -> Vec<usize> {
+        let (mut chosen, mut rest) = (Vec::new(), indices);
+        while let Some(first) = rest.first().map(|index| *index as usize) {
+            let number = self.list.partition_point(|sequence| sequence.decisions.end <= first);
+            let decisions = self.list[number].decisions.clone();
+            let own = rest.get(..decisions.len()).unwrap_or_default();
+            assert!(own.iter().map(|index| *index as usize).eq(decisions), "batch: expected whole sequences, got a part of one");
+            rest = &rest[own.len()..];
+            chosen.push(number);
+        }
+        chosen
+    }
+}
+
 /// Observations and actions of a rollout, by index.
 ///
 /// The observations of the decisions come first. They are followed by the last observation of each segment, which has no action. A segment
@@ -263,6 +308,8 @@ pub struct Store {
     pub masks: Option<Vec<bool>>,
     /// Which actions are allowed in each observation without an action; `None` if all actions are, or if this is not known.
     pub next_masks: Option<Vec<bool>>,
+    /// The sequences that a policy with a memory reads; `None` for other policies.
+    pub sequences: Option<Sequences>,
     copy: EngineCopy,
 }
 
@@ -299,7 +346,7 @@ impl Store {
     /// If there are fewer observations than actions.
     pub fn of(observations: Observations, actions: ActionRows) -> Self {
         assert!(observations.len() >= actions.len(), "observations: expected at least one per action");
-        Self { observations, actions, masks: None, next_masks: None, copy: EngineCopy::default() }
+        Self { observations, actions, masks: None, next_masks: None, sequences: None, copy: EngineCopy::default() }
     }
 
     /// Adds masks: in each decision, only the actions that are true in its row of `masks` were allowed.
@@ -313,13 +360,27 @@ impl Store {
         Self { masks: Some(masks), copy: EngineCopy::default(), ..self }
     }
 
+    /// Divides the decisions into sequences, for a policy with a memory.
+    ///
+    /// # Panics
+    /// If the sequences are not those of all decisions, in order.
+    pub fn with_sequences(self, sequences: Sequences) -> Self {
+        let ends = sequences.list.iter().scan(0, |begin, sequence| {
+            assert_eq!(sequence.decisions.start, *begin, "sequences: expected every decision in exactly one, in order");
+            *begin = sequence.decisions.end;
+            Some(*begin)
+        });
+        assert_eq!(ends.last().unwrap_or(0), self.actions.len(), "sequences: expected every decision in exactly one, in order");
+        Self { sequences: Some(sequences), copy: EngineCopy::default(), ..self }
+    }
+
     /// Appends the decisions of `other`. The last observations of the segments still follow all decisions: first those of `self`, then
     /// those of `other`.
     ///
     /// # Panics
     /// If the two stores differ in kind or width, if only one of them has masks, or if their data are on a device.
     pub fn append(&mut self, other: &Store) {
-        let (n, more) = (self.actions.len(), other.actions.len());
+        let (n, more, rows) = (self.actions.len(), other.actions.len(), self.rows());
         match (&mut self.observations, &other.observations) {
             (Observations::Rows { rows, width }, Observations::Rows { rows: new, width: same }) if *width == *same => {
                 insert(rows, n * *width, new.split_at(more * *width));
@@ -337,6 +398,15 @@ impl Store {
             (Some(masks), Some(new)) => masks.extend_from_slice(new),
             (None, None) => {}
             _ => panic!("masks: expected both stores to have masks, or neither"),
+        }
+        if let (Some(own), Some(new)) = (&mut self.sequences, &other.sequences) {
+            let successors = rows - n;
+            own.list.iter_mut().for_each(|sequence| sequence.successor = sequence.successor.map(|row| row + more));
+            own.list.extend(new.list.iter().map(|Sequence { decisions, successor }| Sequence {
+                decisions: decisions.start + n..decisions.end + n,
+                successor: successor.map(|row| row + n + successors),
+            }));
+            own.memory.extend_from_slice(&new.memory);
         }
         self.next_masks = self.next_masks.take().zip(other.next_masks.as_ref()).map(|(own, new)| [&own[..], new].concat());
         self.actions.extend(&other.actions);

@@ -52,6 +52,8 @@ pub(super) enum Answer<'a> {
     LogProbs(&'a mut [f32]),
     /// The whole distribution, one row per decision.
     Distributions(&'a mut [f32]),
+    /// V(s), one number per observation, of a network with a memory.
+    Values(&'a mut [f32]),
 }
 
 /// Evaluates the actor on the decisions of a store, from decision `first` on, until `answer` is full.
@@ -73,7 +75,7 @@ impl Kernel for Describe<'_> {
         let width = layout.distribution_width();
         let end = first
             + match &answer {
-                Answer::LogProbs(log_probs) => log_probs.len(),
+                Answer::LogProbs(numbers) | Answer::Values(numbers) => numbers.len(),
                 Answer::Distributions(rows) => rows.len() / width,
             };
         let head = HeadPass { simd, layout, parameters };
@@ -89,6 +91,7 @@ impl Kernel for Describe<'_> {
                 match &mut answer {
                     Answer::LogProbs(log_probs) => log_probs[place] = head.log_prob(row, &store.actions, begin + row, w),
                     Answer::Distributions(rows) => head.describe(row, w, &mut rows[place * width..(place + 1) * width]),
+                    Answer::Values(_) => {}
                 }
             }
         }
@@ -107,6 +110,8 @@ struct Act<'a, 'b> {
     choice: Choice<'b>,
     /// For gSDE: the noise matrix theta of each row (features x actions).
     noise: &'a [f32],
+    /// What is remembered of the episode of each row; empty without a memory.
+    memory: &'a mut [f32],
     actions: &'a mut ActionRows,
     log_probs: &'a mut [f32],
 }
@@ -116,8 +121,10 @@ impl Kernel for Act<'_, '_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { layout, parameters, workspace: w, is_first, observations, masks, mut choice, noise, actions, log_probs } = self;
-        let n = layout.actions;
+        let Self { layout, parameters, workspace: w, is_first, observations, masks, mut choice, noise, memory, actions, log_probs } = self;
+        let (n, remembered) = (layout.actions, layout.perceptron.memory);
+        // the critic has a memory of its own
+        let subnet = if remembered > 0 && layout.trunk.is_empty() { Subnet::Both } else { Subnet::Actor };
         let head = HeadPass { simd, layout, parameters };
         if is_first {
             head.prepare(w);
@@ -125,7 +132,14 @@ impl Kernel for Act<'_, '_> {
         for (tile, (block, log_probs)) in observations.chunks(TILE * layout.width()).zip(log_probs.chunks_mut(TILE)).enumerate() {
             let first = tile * TILE;
             let rows = w.tile.read(&layout.perceptron, Observed::Block(Numbers::F32(block)));
-            forward(simd, layout, parameters, Subnet::Actor, w);
+            if remembered > 0 {
+                let memory = &mut memory[first * remembered..(first + rows) * remembered];
+                w.tile.begin(&[rows], memory);
+                forward(simd, layout, parameters, subnet, w);
+                w.tile.recall(&layout.perceptron, memory);
+            } else {
+                forward(simd, layout, parameters, subnet, w);
+            }
             let mask = masks.map(|masks| move |row: usize| &masks[(first + row) * n..(first + row + 1) * n]);
             if let (ActionRows::Discrete(actions), Choice::Sample(streams), true) = (&mut *actions, &mut choice, layout.is_narrow()) {
                 head.draw(mask, &mut streams[first..first + rows], (&mut actions[first..first + rows], log_probs), w);
@@ -200,6 +214,8 @@ pub(super) struct CpuActor<'a> {
     workspace: Option<Workspace>,
     is_first: bool,
     noise: Noise,
+    /// What is remembered of the episode of each row.
+    memory: Vec<f32>,
 }
 
 /// gSDE's noise.
@@ -215,7 +231,7 @@ impl<'a> CpuActor<'a> {
     pub fn new(policy: &'a ActorCritic) -> Self {
         let spare = policy.spares.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let workspace = spare.unwrap_or_else(|| Workspace::new(&policy.layout));
-        Self { policy, workspace: Some(workspace), is_first: true, noise: Noise::default() }
+        Self { policy, workspace: Some(workspace), is_first: true, noise: Noise::default(), memory: Vec::new() }
     }
 
     /// Samples the gSDE noise of rows without noise, and of all rows after every `gsde_sample_every` calls (0: never).
@@ -264,10 +280,15 @@ impl Actor for CpuActor<'_> {
                 self.draw(streams);
             }
         }
-        let Self { workspace, is_first, noise: Noise { matrices: noise, .. }, .. } = self;
+        self.memory.resize(rows * layout.perceptron.memory, 0.0);
+        let Self { workspace, is_first, noise: Noise { matrices: noise, .. }, memory, .. } = self;
         let workspace = workspace.as_mut().expect("an actor keeps its workspace until it is dropped");
         let is_first = std::mem::replace(is_first, false);
-        dispatch(*level, Act { layout, parameters, workspace, is_first, observations, masks, choice, noise, actions, log_probs });
+        dispatch(*level, Act { layout, parameters, workspace, is_first, observations, masks, choice, noise, memory, actions, log_probs });
+    }
+
+    fn memory(&mut self) -> Option<&mut Vec<f32>> {
+        (self.policy.memory() > 0).then_some(&mut self.memory)
     }
 
     fn take_state(&mut self) -> ActorState {

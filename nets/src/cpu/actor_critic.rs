@@ -39,10 +39,10 @@ pub struct ActorCritic {
     pub(super) level: Level,
     pub(super) weights: Weights,
     /// The transposed weights of the wide layers of the trunk, the actor and the critic.
-    copies: [Aligned; 3],
+    pub(super) copies: [Aligned; 3],
     /// Whether the parameters have changed since `copies` was computed.
     is_stale: bool,
-    lanes: Vec<Lane>,
+    pub(super) lanes: Vec<Lane>,
     /// Workspaces for small batches: of the actor's tiles, then of the critic's tiles.
     sides: Vec<Workspace>,
     /// Workspaces that actors have used, for the next actors.
@@ -107,7 +107,7 @@ impl ActorCritic {
     }
 
     /// Updates the transposed weights if the parameters have changed.
-    fn refresh(&mut self) {
+    pub(super) fn refresh(&mut self) {
         let Self { layout, level, weights: Weights { values: parameters, .. }, copies, is_stale, .. } = self;
         if !std::mem::take(is_stale) {
             return;
@@ -131,7 +131,7 @@ impl ActorCritic {
     }
 
     /// Creates lanes until there are at least `n`; returns `n`.
-    fn with_lanes(&mut self, n: usize) -> usize {
+    pub(super) fn with_lanes(&mut self, n: usize) -> usize {
         while self.lanes.len() < n {
             let gradient = Aligned::zeros(self.layout.parameters());
             self.lanes.push(Lane { workspace: Workspace::new(&self.layout), gradient, sums: Sums::default() });
@@ -140,7 +140,7 @@ impl ActorCritic {
     }
 
     /// Panics unless the store and the batch fit this policy.
-    fn assert_fits(&self, store: &Store, batch: Option<Batch<'_>>) {
+    pub(super) fn assert_fits(&self, store: &Store, batch: Option<Batch<'_>>) {
         let width = self.layout.width();
         assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
         self.layout.assert_actions(&store.actions);
@@ -164,7 +164,7 @@ impl ActorCritic {
         let tiles = batch.indices.len().div_ceil(TILE);
         let n = self.lanes_for(batch.indices.len());
         let Self { layout, level, weights: Weights { values: parameters, .. }, copies, lanes, .. } = self;
-        let question = Question { layout, parameters, store, batch, objective };
+        let question = Question { layout, parameters, store, batch, objective, tile: TILE };
         let copies = with_gradient.then_some(copies.each_ref().map(|copy| &**copy));
         threads::for_each(&mut lanes[..n], |i, lane| {
             let tiles = i * tiles / n..(i + 1) * tiles / n;
@@ -186,11 +186,11 @@ impl ActorCritic {
         let Self { layout, level, weights, copies: [_, actor_copy, critic_copy], is_stale, sides, .. } = self;
         let Weights { values: parameters, gradient, gradient_norm, updates, .. } = weights;
         *updates = objective.updates();
-        let question = Question { layout, parameters, store, batch, objective };
+        let question = Question { layout, parameters, store, batch, objective, tile: TILE };
         let sides = &mut sides[..2 * tiles];
         let is_critic_alone = question.subnet() == Subnet::Critic;
         if is_critic_alone {
-            sides[..tiles].iter_mut().for_each(|actor| actor.outputs = [PolicyOutput::default(); TILE]);
+            sides[..tiles].iter_mut().for_each(|actor| actor.outputs.fill(PolicyOutput::default()));
         }
         let first = if is_critic_alone { tiles } else { 0 };
         threads::for_each(&mut sides[first..], |i, workspace| {
@@ -227,6 +227,9 @@ impl ActorCritic {
     fn describe(&mut self, store: &Store, width: usize, numbers: &mut Vec<f32>, answer: impl Fn(&mut [f32]) -> Answer<'_> + Sync) {
         self.assert_fits(store, None);
         let decisions = store.actions.len();
+        if self.memory() > 0 {
+            return self.answer_sequences(store, (decisions, width), numbers, answer);
+        }
         numbers.resize(decisions * width, 0.0);
         let n = self.shares_for(decisions);
         let share = decisions.div_ceil(n).max(1);
@@ -265,6 +268,14 @@ impl Behaviour for ActorCritic {
         Box::new(CpuActor::new(self))
     }
 
+    fn memory_width(&self) -> usize {
+        self.memory()
+    }
+
+    fn sequence_length(&self) -> usize {
+        self.config.sequence_length
+    }
+
     fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
         let n = observations.len() / self.layout.width();
         let is_discrete = self.layout.choices.is_one();
@@ -298,6 +309,9 @@ network_by_weights!(ActorCritic);
 impl Policy for ActorCritic {
     fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
         assert_eq!(store.width(), self.layout.width(), "observations: expected rows of {}, got {}", self.layout.width(), store.width());
+        if self.memory() > 0 {
+            return self.answer_sequences(store, (store.rows(), 1), values, |numbers| Answer::Values(numbers));
+        }
         values.resize(store.rows(), 0.0);
         let n = self.shares_for(store.rows());
         let share = store.rows().div_ceil(n).max(1);
@@ -321,10 +335,18 @@ impl Policy for ActorCritic {
     }
 
     fn evaluate(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
+        if self.memory() > 0 {
+            return self.learn_sequences(store, batch, objective, false).0;
+        }
         self.forward_backward(store, batch, objective, false)
     }
 
     fn gradient(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective) -> Sums {
+        if self.memory() > 0 {
+            let (sums, n) = self.learn_sequences(store, batch, objective, true);
+            self.weights.take_gradient(self.level, &gradients(&self.lanes[..n]), objective.updates());
+            return sums;
+        }
         let tiles = batch.indices.len().div_ceil(TILE);
         if self.layout.trunk.is_empty() && (1..=SIDE_TILES).contains(&tiles) {
             return self.learn_sides(store, batch, objective);
@@ -357,7 +379,7 @@ impl Policy for ActorCritic {
     }
 
     fn supports_fisher(&self) -> bool {
-        !matches!(self.layout.head, Head::Gsde { .. })
+        !matches!(self.layout.head, Head::Gsde { .. }) && self.memory() == 0
     }
 
     fn snapshot(&self) -> Box<dyn Policy> {

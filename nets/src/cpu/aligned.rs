@@ -21,6 +21,12 @@ impl Aligned {
     }
 }
 
+impl Default for Aligned {
+    fn default() -> Self {
+        Self::zeros(0)
+    }
+}
+
 impl Deref for Aligned {
     type Target = [f32];
     #[inline]

@@ -20,6 +20,8 @@ pub(super) struct Question<'a> {
     pub store: &'a Store,
     pub batch: Batch<'a>,
     pub objective: &'a dyn Objective,
+    /// Rows of each tile of the batch.
+    pub tile: usize,
 }
 
 /// The transposed weights of the wide layers of the trunk, the actor and the critic.
@@ -55,7 +57,7 @@ impl<'a> Question<'a> {
 
     /// The rows of tile number `tile`.
     fn rows(&self, tile: usize) -> Range<usize> {
-        tile * TILE..self.batch.indices.len().min((tile + 1) * TILE)
+        tile * self.tile..self.batch.indices.len().min((tile + 1) * self.tile)
     }
 
     fn decisions(&self, tile: usize) -> Decisions<'a> {
@@ -69,7 +71,7 @@ impl<'a> Question<'a> {
 
     /// Evaluates the objective: adds to `sums`, and replaces the outputs and values by weight x derivative.
     #[inline(always)]
-    pub fn loss_grad(&self, tile: usize, outputs: &mut [PolicyOutput; TILE], values: &mut [f32; TILE], sums: &mut Sums) {
+    pub fn loss_grad(&self, tile: usize, outputs: &mut [PolicyOutput], values: &mut [f32], sums: &mut Sums) {
         let rows = self.rows(tile);
         let outputs = &mut outputs[..rows.len()];
         outputs.iter_mut().zip(values.iter()).for_each(|(output, value)| output.value = *value);
@@ -203,7 +205,7 @@ impl Kernel for ForwardBackward<'_> {
         *sums = Sums::default();
         let subnet = question.subnet();
         if subnet == Subnet::Critic {
-            w.outputs = [PolicyOutput::default(); TILE];
+            w.outputs.fill(PolicyOutput::default());
             gradient[..question.layout.critic_begin()].fill(0.0);
         }
         let gradient = &mut Part::whole(gradient);

@@ -50,10 +50,10 @@ impl Layout {
         let mut perceptron = Perceptron::new(config.activation, input.width, 0);
         let (shared, own) = if config.shared { (&config.hidden[..], &[][..]) } else { (&[][..], &config.hidden[..]) };
         let features = if config.shared { perceptron.see(config, "trunk", input.image) } else { None };
-        let features = perceptron.chain(config, "trunk", features, shared, None);
+        let features = perceptron.chain(config, "trunk", features, (shared, config.shared), None);
         let trunk = 0..perceptron.layers.len();
         let of_actor = if config.shared { features } else { perceptron.see(config, "actor", input.image) };
-        perceptron.chain(config, "actor", of_actor, own, Some(n));
+        perceptron.chain(config, "actor", of_actor, (own, !config.shared), Some(n));
         let actor = trunk.end..perceptron.layers.len();
         let log_std = perceptron.range.end;
         let head = match (is_gaussian, config.gsde) {
@@ -64,7 +64,7 @@ impl Layout {
         let mut layout = Self { perceptron, actions: n, choices, head, trunk, actor, critic: 0..0, transposed: [0; 3] };
         layout.perceptron.range.end += layout.log_std_rows() * padded(n);
         let of_critic = if config.shared { features } else { layout.perceptron.see(config, "critic", input.image) };
-        layout.perceptron.chain(config, "critic", of_critic, own, Some(1));
+        layout.perceptron.chain(config, "critic", of_critic, (own, !config.shared), Some(1));
         layout.critic = layout.actor.end..layout.perceptron.layers.len();
         layout.transposed = layout.parts().map(|(_, layers)| layout.perceptron.keep_transposed(layers));
         layout

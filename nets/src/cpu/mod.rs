@@ -25,6 +25,7 @@ mod perceptron;
 mod product;
 mod q_actor_critic;
 mod q_network;
+mod recurrent;
 mod transformer;
 mod update;
 mod weights;

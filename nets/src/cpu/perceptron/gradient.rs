@@ -51,9 +51,13 @@ impl Kernel for Gradient<'_> {
         for tile in tiles {
             let own = &tile.layers[block.layer];
             let x = dense.reads.map_or(&*tile.input, |layer| &*tile.layers[layer].y);
+            let (x, dy) = match &dense.kind {
+                Kind::Cell(cell) => cell.read_and_derivatives(&own.steps),
+                _ => (x, own.d_linear()),
+            };
             match &block.part {
                 Part::Weights(rows) => {
-                    let (rows, dy) = (rows.clone(), own.d_linear());
+                    let rows = rows.clone();
                     match &dense.kind {
                         Kind::Convolution(view) => {
                             let (images, dy) = (own.seen(dense, tile.rows, x), &dy[..tile.rows * dense.row()]);
@@ -67,7 +71,7 @@ impl Kernel for Gradient<'_> {
                     dense.layer.backward_bias(
                         simd,
                         tile.rows * dense.pixels,
-                        own.d_linear(),
+                        dy,
                         &mut Slice { numbers: gradient, begin },
                         start,
                     );

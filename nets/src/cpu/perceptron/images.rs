@@ -78,7 +78,7 @@ impl Seen<'_> {
     fn push(&mut self, dense: Dense, has_norm: bool) {
         let [height, width] = match &dense.kind {
             Kind::Convolution(view) | Kind::Pool(view) => view.to,
-            Kind::Dense | Kind::Same => [self.grid.height, self.grid.width],
+            Kind::Dense | Kind::Same | Kind::Cell(_) => [self.grid.height, self.grid.width],
         };
         let channels = dense.layer.outputs;
         self.grid = Grid { height, width, channels, stride: padded(channels) };

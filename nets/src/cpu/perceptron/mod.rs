@@ -1,6 +1,7 @@
 //! Multilayer perceptrons whose layers may branch, behind convolutional layers if they see images, and the positions of their parameters. All
 //! networks on the CPU except the transformer consist of them.
 
+mod cell;
 mod gradient;
 mod images;
 mod passes;
@@ -13,7 +14,8 @@ use std::sync::Arc;
 use super::layer::{Layer, padded};
 use super::weights::Visit;
 use crate::init::{orthogonal, uniform};
-use crate::{Activation, NetworkConfig};
+use crate::{Activation, Cell, NetworkConfig};
+use cell::Recurrent;
 pub(super) use gradient::gradient;
 use gradus_base::random::Stream;
 use gradus_envs::Image;
@@ -37,6 +39,8 @@ pub(in crate::cpu) enum Kind {
     Pool(Arc<View>),
     /// x itself.
     Same,
+    /// A recurrent cell, whose gates the layer before has begun; x W + b is that of what it remembers.
+    Cell(Recurrent),
 }
 
 /// How PyTorch numbers what an output reads: channel by channel, and the pixels of each. Here it is pixel by pixel.
@@ -74,6 +78,8 @@ pub(in crate::cpu) struct Dense {
     parameters: Range<usize>,
     /// Position of the gains of the layer normalisation; the shifts follow them.
     pub norm: Option<usize>,
+    /// Number of units of each gate, if the layer computes those of a recurrent cell.
+    units: Option<usize>,
     /// Whether an activation follows.
     pub is_hidden: bool,
     /// The layer whose outputs this one reads; `None`: the observations.
@@ -85,7 +91,17 @@ pub(in crate::cpu) struct Dense {
 impl Dense {
     /// Width of a row of outputs (of an image, of a pixel), padding included.
     pub fn stride(&self) -> usize {
-        padded(self.layer.outputs)
+        if let Kind::Cell(cell) = &self.kind { cell.stride() } else { padded(self.layer.outputs) }
+    }
+
+    /// Number of outputs that have weights, without those between the gates of a recurrent cell.
+    fn weighted(&self) -> usize {
+        self.units.map_or(self.layer.outputs, |units| self.layer.outputs / padded(units) * units)
+    }
+
+    /// The position of output number `i` of them.
+    fn output(&self, i: usize) -> usize {
+        self.units.map_or(i, |units| i / units * padded(units) + i % units)
     }
 
     /// Numbers of the outputs for an observation, padding included.
@@ -100,7 +116,7 @@ impl Dense {
 
     /// Whether the layer has weights.
     fn has_weights(&self) -> bool {
-        matches!(self.kind, Kind::Dense | Kind::Convolution(_))
+        matches!(self.kind, Kind::Dense | Kind::Convolution(_) | Kind::Cell(_))
     }
 
     /// Width of a row of inputs, padding included.
@@ -152,6 +168,8 @@ pub(super) struct Perceptron {
     pub summed: Vec<usize>,
     /// Range of the parameters.
     pub range: Range<usize>,
+    /// Numbers that the recurrent cells remember.
+    pub memory: usize,
 }
 
 impl Perceptron {
@@ -167,7 +185,7 @@ impl Perceptron {
     /// transposed weights. Returns how many numbers they are.
     pub fn keep_transposed(&mut self, layers: Range<usize>) -> usize {
         let mut end = 0;
-        let reads = |dense: &&mut Dense| matches!(dense.kind, Kind::Dense) && dense.reads.is_some() && !dense.layer.is_narrow();
+        let reads = |dense: &&mut Dense| matches!(dense.kind, Kind::Dense | Kind::Cell(_)) && dense.reads.is_some() && !dense.layer.is_narrow();
         for dense in self.layers[layers].iter_mut().filter(reads) {
             dense.layer.transposed = Some(end);
             end += dense.layer.transposed_len();
@@ -177,34 +195,66 @@ impl Perceptron {
 
     /// Creates a perceptron without layers, whose parameters begin at `begin`.
     pub fn new(activation: Activation, width: usize, begin: usize) -> Self {
-        Self { width, image: None, activation, layers: Vec::new(), blocks: Vec::new(), summed: Vec::new(), range: begin..begin }
+        Self { width, image: None, activation, layers: Vec::new(), blocks: Vec::new(), summed: Vec::new(), range: begin..begin, memory: 0 }
     }
 
-    /// Adds the layers of a chain that reads layer `reads`. Returns its last layer, or `reads` if it has none.
+    /// Adds the layers of a chain that reads layer `reads`: the hidden layers, a recurrent cell if the configuration has one and `remembers` is
+    /// true, and the output. Returns its last layer, or `reads` if it has none.
     pub fn chain(
         &mut self,
         config: &NetworkConfig,
         name: &str,
         mut reads: Option<usize>,
-        hidden: &[usize],
+        (hidden, remembers): (&[usize], bool),
         output: Option<usize>,
     ) -> Option<usize> {
-        let widths = hidden.iter().map(|width| (*width, true)).chain(output.map(|width| (width, false)));
-        let mut number = 0;
-        for (outputs, is_hidden) in widths {
-            let plain = |inputs| Order { channels: inputs, pixels: 1, stride: 0 };
-            let (inputs, order) =
-                reads.map(|layer| &self.layers[layer]).map_or((self.width, plain(self.width)), |read| match read.pixels {
-                    1 => (read.layer.outputs, plain(read.layer.outputs)),
-                    pixels => (read.row(), Order { channels: read.layer.outputs, pixels, stride: read.stride() }),
-                });
-            // numbered as in PyTorch's `Sequential`, in which normalisations and activations have numbers too
-            let (own, normalisation) = (format!("{name}.{number}"), format!("{name}.{}", number + 1));
-            number += 2 + usize::from(config.layer_norm);
-            let dense = Dense { reads, is_hidden, ..Dense::new(Kind::Dense, (inputs, outputs), order, 1, [own, normalisation]) };
-            reads = Some(self.push(dense, is_hidden && config.layer_norm));
+        // numbered as in PyTorch's `Sequential`, in which normalisations and activations have numbers too
+        let place = |number: usize| number * (2 + usize::from(config.layer_norm));
+        for (number, width) in hidden.iter().enumerate() {
+            reads = Some(self.dense(config, (name, place(number)), reads, *width, true));
         }
-        reads
+        if remembers && config.cell != Cell::None {
+            reads = Some(self.remember(config, name, reads));
+        }
+        match output {
+            Some(width) => Some(self.dense(config, (name, place(hidden.len())), reads, width, false)),
+            None => reads,
+        }
+    }
+
+    /// Adds a layer of a chain.
+    fn dense(&mut self, config: &NetworkConfig, (name, number): (&str, usize), reads: Option<usize>, outputs: usize, is_hidden: bool) -> usize {
+        let names = [format!("{name}.{number}"), format!("{name}.{}", number + 1)];
+        let (inputs, order) = self.read_by(reads);
+        let dense = Dense { reads, is_hidden, ..Dense::new(Kind::Dense, (inputs, outputs), order, 1, names) };
+        self.push(dense, is_hidden && config.layer_norm)
+    }
+
+    /// Adds a recurrent cell that reads layer `reads`.
+    fn remember(&mut self, config: &NetworkConfig, name: &str, reads: Option<usize>) -> usize {
+        let cell = Recurrent { cell: config.cell, units: config.cell_width, at: self.memory };
+        self.memory += cell.memory();
+        let gates = cell.cell.gates() * cell.stride();
+        let names = |layer: &str| [format!("{name}.cell.{layer}"), String::new()];
+        let (inputs, order) = self.read_by(reads);
+        let of_inputs = Dense { reads, units: Some(cell.units), ..Dense::new(Kind::Dense, (inputs, gates), order, 1, names("ih")) };
+        let reads = Some(self.push(of_inputs, false));
+        let order = Order { channels: cell.units, pixels: 1, stride: 0 };
+        let own = Dense::new(Kind::Cell(cell), (cell.units, gates), order, 1, names("hh"));
+        self.push(Dense { reads, units: Some(cell.units), ..own }, false)
+    }
+
+    /// What a layer that reads layer `reads` gets: the numbers, and how PyTorch numbers them.
+    fn read_by(&self, reads: Option<usize>) -> (usize, Order) {
+        let plain = |inputs| (inputs, Order { channels: inputs, pixels: 1, stride: 0 });
+        match reads.map(|layer| &self.layers[layer]) {
+            None => plain(self.width),
+            Some(Dense { kind: Kind::Cell(cell), .. }) => plain(cell.units),
+            Some(read) if read.pixels == 1 => plain(read.layer.outputs),
+            Some(read) => {
+                (read.row(), Order { channels: read.layer.outputs, pixels: read.pixels, stride: read.stride() })
+            }
+        }
     }
 
     /// Whether a layer sees the image that the inputs are.
@@ -223,7 +273,7 @@ impl Perceptron {
         let mut dense = Dense { parameters: begin..begin, layer: Layer { weights: begin, bias: begin, ..dense.layer }, ..dense };
         if dense.has_weights() {
             dense.layer.bias = begin + dense.layer.weight_len();
-            dense.parameters.end = dense.layer.bias + dense.stride();
+            dense.parameters.end = dense.layer.bias + padded(dense.layer.outputs);
         }
         if has_norm {
             dense.norm = Some(dense.parameters.end);
@@ -238,20 +288,22 @@ impl Perceptron {
 
     /// Sets the parameters. With `orthogonal`, weights are orthogonal and biases are 0; `gain` gives the gain of each layer. Otherwise,
     /// weights and biases are uniform within 1 / sqrt(inputs) of 0, as in PyTorch's `Linear`. Gains of layer normalisations are 1 and shifts
-    /// are 0.
+    /// are 0. The weights of recurrent cells have the gain 1, or are uniform within 1 / sqrt(units) of 0, as in PyTorch.
     pub fn initialise(&self, is_orthogonal: bool, gain: impl Fn(&Dense) -> f64, parameters: &mut [f32], stream: &mut Stream) {
         for dense in self.layers.iter().filter(|dense| dense.has_weights()) {
-            let (layer, inputs) = (&dense.layer, dense.order.len());
-            let reach = 1.0 / (inputs as f64).sqrt();
+            let (layer, inputs, outputs) = (&dense.layer, dense.order.len(), dense.weighted());
+            let reach = 1.0 / (dense.units.unwrap_or(inputs) as f64).sqrt();
+            let gain = if dense.units.is_some() { 1.0 } else { gain(dense) };
             let weights = match is_orthogonal {
-                true => orthogonal(layer.outputs, inputs, gain(dense), stream),
-                false => uniform(layer.outputs * inputs, reach, stream),
+                true => orthogonal(outputs, inputs, gain, stream),
+                false => uniform(outputs * inputs, reach, stream),
             };
             for (i, weight) in weights.into_iter().enumerate() {
-                parameters[layer.weight(i / inputs, dense.order.at(i % inputs))] = weight;
+                parameters[layer.weight(dense.output(i / inputs), dense.order.at(i % inputs))] = weight;
             }
             if !is_orthogonal {
-                parameters[layer.bias..layer.bias + layer.outputs].copy_from_slice(&uniform(layer.outputs, reach, stream));
+                let biases = uniform(outputs, reach, stream).into_iter().enumerate();
+                biases.for_each(|(i, bias)| parameters[layer.bias + dense.output(i)] = bias);
             }
             if let Some(norm) = dense.norm {
                 parameters[norm..norm + layer.outputs].fill(1.0);
@@ -261,9 +313,17 @@ impl Perceptron {
 
     /// Visits the tensors of all layers; see [`Named`](super::weights::Named).
     pub fn for_each_tensor(&self, visit: Visit<'_>) {
-        for Dense { layer, order, kind, norm, name, norm_name, .. } in self.layers.iter().filter(|dense| dense.has_weights()) {
-            let (outputs, inputs) = (layer.outputs, order.len());
-            let weight = |i| layer.weight(i / inputs, order.at(i % inputs));
+        for dense in self.layers.iter().filter(|dense| dense.has_weights()) {
+            let Dense { layer, order, kind, norm, name, norm_name, .. } = dense;
+            let (outputs, inputs) = (dense.weighted(), order.len());
+            let weight = |i| layer.weight(dense.output(i / inputs), order.at(i % inputs));
+            if dense.units.is_some() {
+                // as PyTorch's cells name them: weight_ih, bias_ih, weight_hh, bias_hh
+                let (cell, own) = name.rsplit_once('.').expect("names of cells have two parts");
+                visit(format!("{cell}.weight_{own}"), &[outputs, inputs], &weight);
+                visit(format!("{cell}.bias_{own}"), &[outputs], &|i| layer.bias + dense.output(i));
+                continue;
+            }
             match kind {
                 Kind::Convolution(view) => {
                     let size = view.window.size;
@@ -284,7 +344,7 @@ impl Dense {
     /// Creates a layer that reads this many numbers and writes that many, for each of some pixels, without parameters yet.
     fn new(kind: Kind, (inputs, outputs): (usize, usize), order: Order, pixels: usize, [name, norm_name]: [String; 2]) -> Self {
         let layer = Layer { inputs, outputs, weights: 0, bias: 0, is_wide: !matches!(kind, Kind::Dense), transposed: None };
-        Self { layer, kind, order, pixels, adds: None, parameters: 0..0, norm: None, is_hidden: false, reads: None, name, norm_name }
+        Self { layer, kind, order, pixels, adds: None, parameters: 0..0, norm: None, units: None, is_hidden: false, reads: None, name, norm_name }
     }
 }
 
@@ -294,14 +354,14 @@ fn blocks(i: usize, dense: &Dense, size: usize) -> Vec<Block> {
     if !dense.has_weights() {
         return Vec::new();
     }
-    let (rows, stride) = if layer.is_narrow() { (layer.outputs, dense.input_stride()) } else { (layer.inputs, dense.stride()) };
+    let (rows, stride) = if layer.is_narrow() { (layer.outputs, dense.input_stride()) } else { (layer.inputs, padded(layer.outputs)) };
     // the products compute six rows at a time
     let height = (size / stride / 6 * 6).max(6);
     let weights = (0..rows).step_by(height).map(|first| {
         let rows = first..rows.min(first + height);
         Block { layer: i, length: rows.len() * stride, part: Part::Weights(rows) }
     });
-    let row = |part| Block { layer: i, length: dense.stride(), part };
+    let row = |part| Block { layer: i, length: padded(layer.outputs), part };
     let norms = dense.norm.iter().flat_map(|_| [row(Part::Gains), row(Part::Shifts)]);
     weights.chain([row(Part::Bias)]).chain(norms).collect()
 }

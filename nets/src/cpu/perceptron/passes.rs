@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::layer::Part;
+use super::super::layer::{Part, padded};
 use super::super::product::{Finish, Start};
 use super::super::update::squares;
 use super::tile::{Activations, Tile};
@@ -81,6 +81,12 @@ impl Kernel for Forward<'_> {
         for i in layers {
             let dense = &perceptron.layers[i];
             let (before, after) = tile.layers.split_at_mut(i);
+            if let (Kind::Cell(cell), Some(read)) = (&dense.kind, dense.reads) {
+                let Activations { y, steps: own, .. } = &mut after[0];
+                let memory = (&*tile.memory, perceptron.memory);
+                cell.forward(simd, (&dense.layer, parameters), &tile.steps, memory, &mut before[read].y, (own, y));
+                continue;
+            }
             let x = dense.reads.map_or(&*tile.input, |layer| &*before[layer].y);
             let Activations { y, normal, scales, padded, .. } = &mut after[0];
             let (stride, n) = (dense.stride(), rows * dense.row());
@@ -98,6 +104,7 @@ impl Kernel for Forward<'_> {
                     view.largest(&x[..rows * view.from.len()], y);
                     activation.apply::<S>(y, 0, (n, n));
                 }
+                Kind::Cell(_) => {}
                 Kind::Same => {
                     // the pixels of the observation have no padding
                     let (from, width) = (dense.reads.map_or(dense.layer.inputs, |_| stride), dense.layer.inputs);
@@ -153,7 +160,7 @@ impl Dense {
                 let (all, stride) = (0..self.layer.inputs, self.stride());
                 view.backward_weights(simd, all, stride, (seen, &dy[..pixels * stride]), weights, start);
             }
-            Kind::Pool(_) | Kind::Same => {}
+            Kind::Pool(_) | Kind::Same | Kind::Cell(_) => {}
         }
     }
 }
@@ -293,12 +300,27 @@ impl Kernel for Backward<'_, '_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { perceptron, parameters, transposed, layers: range, tile, other, to_input, mut gradient } = self;
-        let Tile { input, layers, columns, rows, d_input, .. } = tile;
+        let Tile { input, layers, columns, rows, d_input, steps, .. } = tile;
         let rows = *rows;
         for i in range.clone().rev() {
             let dense = &perceptron.layers[i];
             let (before, after) = layers.split_at_mut(i);
-            let Activations { normal, scales, delta, d_linear, .. } = &mut after[0];
+            let Activations { normal, scales, delta, d_linear, steps: own, .. } = &mut after[0];
+            if let (Kind::Cell(cell), Some(read)) = (&dense.kind, dense.reads) {
+                let Activations { y: gates, delta: d_gates, .. } = &mut before[read];
+                cell.backward(steps, (gates, delta), own, d_gates, padded(dense.layer.outputs), |n, dy, dx| {
+                    let of_before = (Start::Sum, Finish::Same);
+                    match dense.layer.transposed {
+                        Some(_) => dense.layer.backward_input(simd, (parameters, transposed), n, dy, dx, of_before),
+                        None => dense.layer.backward_input_by_columns(simd, (parameters, columns), n, dy, dx, of_before),
+                    }
+                });
+                if let Some(GradientOf { gradient, start }) = &mut gradient {
+                    let (x, dy) = cell.read_and_derivatives(own);
+                    dense.layer.backward_parameters(simd, rows, x, dy, gradient, *start);
+                }
+                continue;
+            }
             let stride = dense.stride();
             if let Some(norm) = dense.norm {
                 let gains = &parameters[dense.gains(norm)];
@@ -350,6 +372,7 @@ impl Kernel for Backward<'_, '_> {
                     dense.layer.backward_input(simd, (parameters, transposed), rows, dy, dx, (start, finish));
                 }
                 Kind::Dense => dense.layer.backward_input_by_columns(simd, (parameters, columns), rows, dy, dx, (start, finish)),
+                Kind::Cell(_) => {}
                 Kind::Same => pass_on::<S>(&dy[..rows * dense.row()], dx, (start, finish)),
                 Kind::Convolution(view) | Kind::Pool(view) => {
                     let n = rows * view.from.len();
@@ -432,6 +455,7 @@ impl Kernel for Tangent<'_> {
                     view.for_each_largest((x, &y[..n]), &mut |output, pixel| dy[output] = dx[pixel]);
                     finish.apply::<S>(dy, 0, (n, n));
                 }
+                Kind::Cell(_) => panic!("the tangent pass: expected a network without a recurrent cell"),
                 Kind::Same => {
                     match dx {
                         Some(dx) => dy.copy_from_slice(&dx[..n]),

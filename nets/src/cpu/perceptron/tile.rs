@@ -1,5 +1,6 @@
 //! A tile of rows: the activations of all layers, and the derivatives with respect to them.
 
+use super::cell::Steps;
 use super::{Dense, Kind, Perceptron, padded};
 use crate::cpu::aligned::Aligned;
 use crate::store::Numbers;
@@ -25,14 +26,17 @@ pub(in crate::cpu) struct Tile {
     /// Room for the columns of a layer's inputs and outputs.
     pub(super) columns: Aligned,
     pub(super) rows: usize,
+    /// For recurrent cells: how many sequences go on at each step, and what is remembered at the beginning of each.
+    pub(super) steps: Vec<usize>,
+    pub(super) memory: Vec<f32>,
 }
 
 /// Numbers that the backward pass through a layer needs for columns, at most.
 fn columns(perceptron: &Perceptron, rows: usize, to_input: bool) -> usize {
     let is_passed = |dense: &&Dense| to_input || dense.reads.is_some();
     let needs = |dense: &Dense| match &dense.kind {
-        Kind::Dense if dense.layer.is_narrow() || dense.layer.transposed.is_some() => 0,
-        Kind::Dense => dense.layer.columns_len(rows),
+        Kind::Dense | Kind::Cell(_) if dense.layer.is_narrow() || dense.layer.transposed.is_some() => 0,
+        Kind::Dense | Kind::Cell(_) => dense.layer.columns_len(rows),
         Kind::Convolution(view) => view.room(&dense.layer),
         Kind::Pool(_) | Kind::Same => 0,
     };
@@ -52,6 +56,8 @@ pub(super) struct Activations {
     pub delta: Aligned,
     /// The loss's derivative with respect to the numbers that the normalisation reads; empty without normalisation.
     pub d_linear: Aligned,
+    /// What a recurrent cell keeps.
+    pub steps: Steps,
 }
 
 impl Activations {
@@ -59,7 +65,8 @@ impl Activations {
         let numbers = || Aligned::zeros(rows * dense.row());
         let norm = || if dense.norm.is_some() { numbers() } else { Aligned::zeros(0) };
         let padded = Aligned::zeros(rows * dense.padded_len());
-        Self { y: numbers(), padded, normal: norm(), scales: vec![0.0; rows * dense.pixels], delta: numbers(), d_linear: norm() }
+        let steps = if let Kind::Cell(cell) = &dense.kind { cell.steps(rows) } else { Steps::default() };
+        Self { y: numbers(), padded, normal: norm(), scales: vec![0.0; rows * dense.pixels], delta: numbers(), d_linear: norm(), steps }
     }
 
     /// What `dense`, whose outputs these are, has read for `rows` observations: `x`, or the images with their padding.
@@ -86,6 +93,8 @@ impl Tile {
             layers: perceptron.layers.iter().map(|dense| Activations::new(dense, rows)).collect(),
             columns: Aligned::zeros(columns(perceptron, rows, false)),
             rows: 0,
+            steps: Vec::new(),
+            memory: Vec::new(),
         }
     }
 
@@ -97,9 +106,32 @@ impl Tile {
 
     /// Bytes of a tile with room for `rows` rows.
     pub fn bytes(perceptron: &Perceptron, rows: usize) -> usize {
-        let numbers = |dense: &Dense| (if dense.norm.is_some() { 4 } else { 2 }) * dense.row() + dense.padded_len();
+        let of_cell = |dense: &Dense| if let Kind::Cell(cell) = &dense.kind { cell.numbers() } else { 0 };
+        let numbers = |dense: &Dense| (if dense.norm.is_some() { 4 } else { 2 }) * dense.row() + dense.padded_len() + of_cell(dense);
         let row = perceptron.input_row() + perceptron.layers.iter().map(numbers).sum::<usize>();
         4 * (rows * row + columns(perceptron, rows, false))
+    }
+
+    /// Begins sequences, of which `steps` go on at each step, with these memories: the rows of the next pass are their steps.
+    pub fn begin(&mut self, steps: &[usize], memory: &[f32]) {
+        self.steps.clear();
+        self.steps.extend_from_slice(steps);
+        self.memory.clear();
+        self.memory.extend_from_slice(memory);
+    }
+
+    /// Writes what is remembered after the first step to `memory`, a row for each row of the tile.
+    pub fn recall(&self, perceptron: &Perceptron, memory: &mut [f32]) {
+        for (dense, own) in perceptron.layers.iter().zip(&self.layers) {
+            if let Kind::Cell(cell) = &dense.kind {
+                cell.recall((&own.steps, &own.y), memory, perceptron.memory);
+            }
+        }
+    }
+
+    /// Number of rows that the tile has room for.
+    pub fn room(&self, perceptron: &Perceptron) -> usize {
+        self.input.len() / perceptron.input_row()
     }
 
     /// Number of rows in the tile.

@@ -25,13 +25,13 @@ impl QActorLayout {
         let d = scale.width();
         let has_log_stds = matches!(head.actor, QActor::Squashed(_)) && !config.gsde;
         let mut actor = Perceptron::new(config.activation, width, 0);
-        actor.chain(config, "actor", None, &config.hidden, Some(if has_log_stds { 2 * d } else { d }));
+        actor.chain(config, "actor", None, (&config.hidden, false), Some(if has_log_stds { 2 * d } else { d }));
         let features = config.hidden.last().copied().unwrap_or(width);
         let log_stds = config.gsde.then(|| actor.range.end..actor.range.end + features * padded(d));
         let mut begin = log_stds.as_ref().map_or(actor.range.end, |range| range.end);
         let critics = (0..head.critics).map(|k| {
             let mut critic = Perceptron::new(config.activation, width + d, begin);
-            critic.chain(config, &format!("critic.{k}"), None, &config.hidden, Some(1));
+            critic.chain(config, &format!("critic.{k}"), None, (&config.hidden, false), Some(1));
             begin = critic.range.end;
             critic
         });

@@ -23,12 +23,12 @@ impl QLayout {
         let outputs = if head.dueling {
             // V and A have the last hidden layer for themselves
             let (own, shared) = config.hidden.split_last().map_or((None, &[][..]), |(own, shared)| (Some(*own), shared));
-            let trunk = perceptron.chain(config, "trunk", seen, shared, None);
-            let value = perceptron.chain(config, "value", trunk, own.as_slice(), Some(head.atoms));
-            let advantage = perceptron.chain(config, "advantage", trunk, own.as_slice(), Some(q));
+            let trunk = perceptron.chain(config, "trunk", seen, (shared, true), None);
+            let value = perceptron.chain(config, "value", trunk, (own.as_slice(), false), Some(head.atoms));
+            let advantage = perceptron.chain(config, "advantage", trunk, (own.as_slice(), false), Some(q));
             [value, advantage].into_iter().flatten().collect()
         } else {
-            perceptron.chain(config, "q", seen, &config.hidden, Some(q)).into_iter().collect()
+            perceptron.chain(config, "q", seen, (&config.hidden, true), Some(q)).into_iter().collect()
         };
         Self { perceptron, actions, head, outputs }
     }

@@ -1,0 +1,151 @@
+//! Actors and critics with a memory: they read whole sequences, each tile some of them side by side.
+
+use super::act::Answer;
+use super::actor_critic::ActorCritic;
+use super::forward_backward::{ForwardBackward, Question, Subnet, forward};
+use super::head::{Decisions, HeadPass};
+use super::layer::padded;
+use super::layout::Layout;
+use super::weights::Weights;
+use super::workspace::Workspace;
+use crate::sequences::{Plan, divide};
+use crate::{Batch, Objective, Sequence, Sequences, Store, Sums};
+use gradus_base::simd::{Kernel, Simd, dispatch};
+use gradus_base::threads;
+use std::borrow::Cow;
+
+/// A tile has at least this number of sequences, if there are so many: the product of a step with the weights is of few rows otherwise.
+const LEAST: usize = 8;
+/// The largest number of tiles, and so of the cores that share a batch.
+const MOST: usize = 16;
+
+/// Returns the sequences of a store; without some, every row is a sequence of its own, at the beginning of an episode.
+fn sequences(store: &Store, width: usize) -> Cow<'_, Sequences> {
+    match &store.sequences {
+        Some(sequences) => Cow::Borrowed(sequences),
+        None => {
+            let rows = store.rows();
+            let list = (0..rows).map(|row| Sequence { decisions: row..row + 1, successor: None }).collect();
+            Cow::Owned(Sequences { list, memory: vec![0.0; rows * width] })
+        }
+    }
+}
+
+impl ActorCritic {
+    /// Numbers that the policy remembers of an episode.
+    pub(super) fn memory(&self) -> usize {
+        self.layout.perceptron.memory
+    }
+
+    /// Evaluates the objective over `batch`, which has whole sequences, with or without its gradient. Returns the sums and the number of lanes.
+    pub(super) fn learn_sequences(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective, with_gradient: bool) -> (Sums, usize) {
+        self.assert_fits(store, Some(batch));
+        if with_gradient {
+            self.refresh();
+        }
+        let sequences = sequences(store, self.memory());
+        let mut place = 0;
+        let with_place = |number: usize| {
+            let first = place;
+            place += sequences.list[number].decisions.len();
+            (number, first)
+        };
+        let chosen: Vec<(usize, usize)> = sequences.of_decisions(batch.indices).into_iter().map(with_place).collect();
+        let mut plans: Vec<(Plan, Vec<f32>)> = Vec::new();
+        for part in divide(&chosen, LEAST, MOST) {
+            let plan = Plan::new(&sequences, part, |_| None);
+            let weights = plan.places.iter().map(|place| batch.weights[*place as usize]).collect();
+            plans.push((plan, weights));
+        }
+        let n = self.with_lanes(plans.len());
+        let Self { layout, level, weights: Weights { values: parameters, .. }, copies, lanes, .. } = self;
+        let copies = with_gradient.then_some(copies.each_ref().map(|copy| &**copy));
+        let mut parts: Vec<_> = lanes[..n].iter_mut().zip(&plans).collect();
+        threads::for_each(&mut parts, |_, (lane, (plan, weights))| {
+            lane.workspace.begin(layout, plan);
+            let batch = Batch { indices: &plan.rows, weights, ..batch };
+            let question = Question { layout, parameters, store, batch, objective, tile: plan.rows.len().max(1) };
+            dispatch(*level, ForwardBackward { question, tiles: 0..1, lane, copies });
+        });
+        let mut sums = Sums::default();
+        lanes[..n].iter().for_each(|lane| sums.add(&lane.sums));
+        (sums, n)
+    }
+
+    /// Computes `width` numbers for each of the first `rows` rows of a store, of the actor or, as [`Answer::Values`], of the critic.
+    pub(super) fn answer_sequences(
+        &mut self,
+        store: &Store,
+        (rows, width): (usize, usize),
+        numbers: &mut Vec<f32>,
+        answer: impl Fn(&mut [f32]) -> Answer<'_> + Sync,
+    ) {
+        let sequences = sequences(store, self.memory());
+        let all: Vec<(usize, usize)> =
+            sequences.list.iter().enumerate().map(|(number, sequence)| (number, sequence.decisions.start)).collect();
+        let place = |row: usize| (row < rows).then_some(row);
+        let within: Vec<(usize, usize)> = all.into_iter().filter(|(_, first)| *first < rows).collect();
+        let mut plans: Vec<(Plan, Vec<f32>)> = Vec::new();
+        for part in divide(&within, LEAST, MOST) {
+            let plan = Plan::new(&sequences, part, place);
+            let own = vec![0.0; plan.rows.len() * width];
+            plans.push((plan, own));
+        }
+        let n = self.with_lanes(plans.len());
+        let Self { layout, level, weights: Weights { values: parameters, .. }, lanes, .. } = self;
+        let mut parts: Vec<_> = lanes[..n].iter_mut().zip(&mut plans).collect();
+        threads::for_each(&mut parts, |_, (lane, (plan, own))| {
+            let workspace = &mut lane.workspace;
+            workspace.begin(layout, plan);
+            dispatch(*level, Recite { layout, parameters, store, rows: &plan.rows, workspace, answer: answer(own) });
+        });
+        numbers.resize(rows * width, 0.0);
+        for (plan, own) in &plans {
+            for (place, own) in plan.places.iter().zip(own.chunks_exact(width)) {
+                numbers[*place as usize * width..(*place as usize + 1) * width].copy_from_slice(own);
+            }
+        }
+    }
+}
+
+/// Evaluates the network on the rows of a tile that has begun its sequences.
+struct Recite<'a> {
+    layout: &'a Layout,
+    parameters: &'a [f32],
+    store: &'a Store,
+    rows: &'a [u32],
+    workspace: &'a mut Workspace,
+    answer: Answer<'a>,
+}
+
+impl Kernel for Recite<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { layout, parameters, store, rows: indices, workspace: w, answer } = self;
+        let decisions = Decisions { store, indices, old: None, reference: None };
+        let rows = w.tile.read(&layout.perceptron, decisions.observations());
+        if let Answer::Values(values) = answer {
+            forward(simd, layout, parameters, Subnet::Critic, w);
+            let heads = w.tile.outputs(layout.critic_head()).chunks_exact(padded(1));
+            values.iter_mut().zip(heads).for_each(|(value, head)| *value = head[0]);
+            return;
+        }
+        let head = HeadPass { simd, layout, parameters };
+        head.prepare(w);
+        forward(simd, layout, parameters, Subnet::Actor, w);
+        head.read(rows, decisions.masks(layout.actions), w);
+        match answer {
+            Answer::LogProbs(log_probs) => {
+                for (row, log_prob) in log_probs.iter_mut().enumerate() {
+                    *log_prob = head.log_prob(row, &store.actions, indices[row] as usize, w);
+                }
+            }
+            Answer::Distributions(numbers) => {
+                numbers.chunks_exact_mut(layout.distribution_width()).enumerate().for_each(|(row, numbers)| head.describe(row, w, numbers));
+            }
+            Answer::Values(_) => {}
+        }
+    }
+}

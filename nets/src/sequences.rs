@@ -1,0 +1,84 @@
+//! The order in which a recurrent network reads sequences: all first steps, then all second steps, and so on.
+
+use crate::{Sequence, Sequences};
+
+/// Some sequences, side by side. The longest come first, so that those that go on at a step are the first of those that went on before.
+///
+/// ```text
+/// sequences of 3, 2 and 2 steps:    rows  a0 b0 c0  a1 b1 c1  a2      steps  3 3 1
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Plan {
+    /// Row of the store for each row of the plan.
+    pub rows: Vec<u32>,
+    /// Where the answer for each row of the plan belongs: the row's place in the batch.
+    pub places: Vec<u32>,
+    /// How many sequences go on at each step.
+    pub steps: Vec<usize>,
+    /// The memory at the beginning of each sequence.
+    pub memory: Vec<f32>,
+}
+
+impl Plan {
+    /// Plans the sequences with these numbers. The decisions of each begin at this place of the batch. A successor is read after the decisions
+    /// if `place` gives it a place.
+    pub fn new(sequences: &Sequences, chosen: &[(usize, usize)], place: impl Fn(usize) -> Option<usize>) -> Self {
+        let successor = |sequence: &Sequence| sequence.successor.and_then(|row| Some((row, place(row)?)));
+        let mut order: Vec<(usize, usize, usize)> = Vec::new();
+        for (number, first) in chosen.iter().copied() {
+            let sequence = &sequences.list[number];
+            order.push((sequence.decisions.len() + usize::from(successor(sequence).is_some()), number, first));
+        }
+        order.sort_by_key(|(length, ..)| std::cmp::Reverse(*length));
+        let mut plan = Plan::default();
+        for (_, number, _) in &order {
+            plan.memory.extend_from_slice(sequences.memory(*number));
+        }
+        for step in 0..order.first().map_or(0, |(length, ..)| *length) {
+            let going = order.iter().take_while(|(length, ..)| *length > step);
+            for (_, number, first) in going {
+                let sequence = &sequences.list[*number];
+                let (row, place) = match sequence.decisions.len() {
+                    n if step < n => (sequence.decisions.start + step, first + step),
+                    _ => successor(sequence).expect("a successor is the last step"),
+                };
+                plan.rows.push(row as u32);
+                plan.places.push(place as u32);
+            }
+            plan.steps.push(plan.rows.len() - plan.steps.iter().sum::<usize>());
+        }
+        plan
+    }
+}
+
+/// Divides sequences among at most `most` plans, of at least `least` sequences each if there are so many. The number of plans depends only on
+/// that of the sequences.
+pub(crate) fn divide(chosen: &[(usize, usize)], least: usize, most: usize) -> impl Iterator<Item = &[(usize, usize)]> {
+    let parts = (chosen.len() / least).clamp(1, most);
+    (0..parts).map(move |part| &chosen[part * chosen.len() / parts..(part + 1) * chosen.len() / parts])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_are_read_side_by_side() {
+        let sequence = |decisions, successor| Sequence { decisions, successor };
+        let list = vec![sequence(0..2, Some(8)), sequence(2..5, None), sequence(5..7, None), sequence(7..8, Some(9))];
+        let sequences = Sequences { list, memory: vec![0.1, 0.2, 0.3, 0.4] };
+        // sequences 3, 1 and 0, whose decisions have the places 0, 1 to 3, and 4 and 5 of the batch
+        let plan = Plan::new(&sequences, &[(3, 0), (1, 1), (0, 4)], |_| None);
+        let expected = Plan { rows: vec![2, 0, 7, 3, 1, 4], places: vec![1, 4, 0, 2, 5, 3], steps: vec![3, 2, 1], memory: vec![0.2, 0.1, 0.4] };
+        assert_eq!(plan, expected);
+        let whole = Plan::new(&sequences, &[(0, 0), (3, 7)], Some);
+        assert_eq!((whole.rows, whole.places), (vec![0, 7, 1, 9, 8], vec![0, 7, 1, 9, 8]));
+        assert_eq!(sequences.of_decisions(&[7, 2, 3, 4, 0, 1]), [3, 1, 0]);
+    }
+
+    #[test]
+    fn a_plan_has_enough_sequences_if_there_are_enough() {
+        let lengths = |n: usize| divide(&vec![(0, 0); n], 8, 4).map(<[_]>::len).collect::<Vec<_>>();
+        assert_eq!([lengths(1), lengths(15), lengths(16), lengths(99)], [vec![1], vec![15], vec![8, 8], vec![24, 25, 25, 25]]);
+    }
+}
