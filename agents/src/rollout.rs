@@ -23,6 +23,16 @@ pub enum End {
     },
 }
 
+impl End {
+    /// Row of [`Rollout::store`] that holds the observation after the last decision.
+    pub fn successor(self) -> Option<usize> {
+        match self {
+            End::Terminated => None,
+            End::Truncated { successor } | End::Cut { successor } => Some(successor),
+        }
+    }
+}
+
 /// Number of a group of episodes with the same start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GroupId(pub u32);
@@ -52,10 +62,7 @@ impl Segment {
 
     /// Returns the bootstrap value, which is the value after the segment, given the values of all rows of the store.
     pub fn bootstrap(&self, values: &[f32]) -> f32 {
-        match self.end {
-            End::Terminated => 0.0,
-            End::Truncated { successor } | End::Cut { successor } => values[successor],
-        }
+        self.end.successor().map_or(0.0, |row| values[row])
     }
 }
 

@@ -1,6 +1,13 @@
 //! The order in which a recurrent network reads sequences: all first steps, then all second steps, and so on.
 
-use crate::{Sequence, Sequences};
+use std::borrow::Cow;
+
+use crate::{Batch, Sequence, Sequences, Store};
+
+/// A plan has at least this number of sequences, if there are so many: the product of a step with the weights has few rows otherwise.
+const LEAST: usize = 8;
+/// The largest number of plans, and so of the cores that share a batch.
+pub(crate) const MOST: usize = 16;
 
 /// Some sequences, side by side. The longest come first, so that those that go on at a step are the first of those that went on before.
 ///
@@ -51,11 +58,49 @@ impl Plan {
     }
 }
 
-/// Divides sequences among at most `most` plans, of at least `least` sequences each if there are so many. The number of plans depends only on
-/// that of the sequences.
-pub(crate) fn divide(chosen: &[(usize, usize)], least: usize, most: usize) -> impl Iterator<Item = &[(usize, usize)]> {
-    let parts = (chosen.len() / least).clamp(1, most);
+/// Divides sequences among plans, of at least [`LEAST`] sequences each if there are so many. The number of plans depends only on that of the
+/// sequences.
+fn divide(chosen: &[(usize, usize)]) -> impl Iterator<Item = &[(usize, usize)]> {
+    let parts = (chosen.len() / LEAST).clamp(1, MOST);
     (0..parts).map(move |part| &chosen[part * chosen.len() / parts..(part + 1) * chosen.len() / parts])
+}
+
+/// Returns the sequences of a store; without some, every row is a sequence of its own, at the beginning of an episode.
+fn sequences(store: &Store, width: usize) -> Cow<'_, Sequences> {
+    match &store.sequences {
+        Some(sequences) => Cow::Borrowed(sequences),
+        None => {
+            let rows = store.rows();
+            let list = (0..rows).map(|row| Sequence { decisions: row..row + 1, successor: None }).collect();
+            Cow::Owned(Sequences { list, memory: vec![0.0; rows * width] })
+        }
+    }
+}
+
+/// Plans how a network that remembers `width` numbers learns from a batch of whole sequences. Returns the plans, each with the weights of its
+/// rows.
+pub(crate) fn plans_of_batch(store: &Store, width: usize, batch: Batch<'_>) -> Vec<(Plan, Vec<f32>)> {
+    let (sequences, mut place) = (sequences(store, width), 0);
+    let with_place = |number: usize| {
+        let first = place;
+        place += sequences.list[number].decisions.len();
+        (number, first)
+    };
+    let chosen: Vec<(usize, usize)> = sequences.of_decisions(batch.indices).into_iter().map(with_place).collect();
+    let with_weights = |part: &[(usize, usize)]| {
+        let plan = Plan::new(&sequences, part, |_| None);
+        let weights = plan.places.iter().map(|place| batch.weights[*place as usize]).collect();
+        (plan, weights)
+    };
+    divide(&chosen).map(with_weights).collect()
+}
+
+/// Plans how such a network reads the first `rows` rows of a store. The places are the rows themselves.
+pub(crate) fn plans_of_rows(store: &Store, width: usize, rows: usize) -> Vec<Plan> {
+    let sequences = sequences(store, width);
+    let begins = sequences.list.iter().map(|sequence| sequence.decisions.start).enumerate();
+    let chosen: Vec<(usize, usize)> = begins.filter(|(_, first)| *first < rows).collect();
+    divide(&chosen).map(|part| Plan::new(&sequences, part, |row| (row < rows).then_some(row))).collect()
 }
 
 #[cfg(test)]
@@ -78,7 +123,8 @@ mod tests {
 
     #[test]
     fn a_plan_has_enough_sequences_if_there_are_enough() {
-        let lengths = |n: usize| divide(&vec![(0, 0); n], 8, 4).map(<[_]>::len).collect::<Vec<_>>();
-        assert_eq!([lengths(1), lengths(15), lengths(16), lengths(99)], [vec![1], vec![15], vec![8, 8], vec![24, 25, 25, 25]]);
+        let lengths = |n: usize| divide(&vec![(0, 0); n]).map(<[_]>::len).collect::<Vec<_>>();
+        assert_eq!([lengths(1), lengths(15), lengths(16), lengths(26)], [vec![1], vec![15], vec![8, 8], vec![8, 9, 9]]);
+        assert_eq!(lengths(1000).len(), MOST);
     }
 }

@@ -48,6 +48,12 @@ pub trait Environments {
         &mut []
     }
 
+    /// Returns what a policy with a memory remembers of every environment's episode, `width` numbers each, which are 0 when an episode begins.
+    /// `None` if each environment has only one episode: they then begin with 0.
+    fn memory(&mut self) -> Option<&mut Vec<f32>> {
+        None
+    }
+
     /// Fills in the next actions and their log-probabilities if they were decided in advance, and returns whether they were. Each action
     /// counts as one draw from the row's stream.
     fn scripted(&self, _rows: &[usize], _actions: &mut ActionRows, _log_probs: &mut [f32]) -> bool {
@@ -71,11 +77,15 @@ pub enum Explores {
 /// Lets `policy` act in `envs` until all of them are done. Actions are chosen by `sampling`, with the random streams of `active`.
 pub fn act(policy: &dyn Behaviour, envs: &mut impl Environments, mut active: ActiveRows<'_>, sampling: &Sampling) -> Result<(), EnvError> {
     let (mut actor, mut chooser, mut done) = (policy.actor(), Chooser::new(envs.action_space()), Vec::new());
+    let mut remembered = Vec::new();
     while !active.rows().is_empty() {
         let (rows, streams) = active.rows_and_streams();
         chooser.log_probs.resize(rows.len(), 0.0);
         let is_scripted = envs.scripted(rows, &mut chooser.drawn, &mut chooser.log_probs);
         let explores = envs.explores();
+        if let Some(memory) = actor.memory() {
+            recall(memory, rows, envs.memory().unwrap_or(&mut remembered), policy.memory_width());
+        }
         let (observations, masks) = envs.observe(rows);
         if is_scripted {
             streams.iter_mut().for_each(|stream| stream.seek(stream.position() + 1));
@@ -85,6 +95,9 @@ pub fn act(policy: &dyn Behaviour, envs: &mut impl Environments, mut active: Act
                 chooser.add_noise(noisy, (rows, streams), envs.noise());
             }
         }
+        if let Some(memory) = actor.memory() {
+            keep(memory, rows, envs.memory().unwrap_or(&mut remembered), policy.memory_width());
+        }
         envs.step(rows, &chooser.decisions(), &mut done)?;
         for row in done.drain(..).rev() {
             let id = active.rows()[row];
@@ -93,6 +106,23 @@ pub fn act(policy: &dyn Behaviour, envs: &mut impl Environments, mut active: Act
         }
     }
     Ok(())
+}
+
+/// Copies what is remembered of the environment in each of `rows` to an actor. Those that are missing begin an episode.
+fn recall(memory: &mut Vec<f32>, rows: &[usize], remembered: &mut Vec<f32>, width: usize) {
+    let envs = rows.iter().map(|env| env + 1).max().unwrap_or(0);
+    if remembered.len() < envs * width {
+        remembered.resize(envs * width, 0.0);
+    }
+    memory.resize(rows.len() * width, 0.0);
+    let rows = memory.chunks_exact_mut(width).zip(rows);
+    rows.for_each(|(memory, env)| memory.copy_from_slice(&remembered[env * width..(env + 1) * width]));
+}
+
+/// Copies what an actor remembers of each of `rows` to the memories of the environments.
+fn keep(memory: &[f32], rows: &[usize], remembered: &mut [f32], width: usize) {
+    let rows = memory.chunks_exact(width).zip(rows);
+    rows.for_each(|(memory, env)| remembered[env * width..(env + 1) * width].copy_from_slice(memory));
 }
 
 /// Chooses the actions of a step, one per row. It keeps the buffers from step to step.
@@ -123,7 +153,7 @@ impl Chooser {
         match explores {
             Explores::Not | Explores::Noise(_) => actor.act(observations, masks, Choice::by(sampling, streams), drawn, log_probs),
             Explores::Epsilon(epsilon) => {
-                if epsilon < 1.0 {
+                if epsilon < 1.0 || actor.memory().is_some() {
                     actor.act(observations, masks, Choice::Greedy, drawn, log_probs);
                 } else {
                     drawn.resize(streams.len());

@@ -41,14 +41,17 @@ impl Minibatch {
 }
 
 /// The decisions of a rollout, shuffled before every pass and cut into minibatches. On texts a minibatch holds whole segments, so that
-/// the network reads every text once per pass. In other environments it holds single decisions.
+/// the network reads every text once per pass, and for a policy with a memory whole sequences, so that it reads them in order. Otherwise it
+/// holds single decisions.
 pub struct Minibatches {
-    /// Shuffled indices of segments if `whole`, else of decisions.
+    /// Shuffled indices of `ranges` if `whole`, else of decisions.
     order: Vec<u32>,
     /// The random numbers of the current pass, if all threads draw its minibatches; then `order` is not shuffled.
     keys: Option<Stream>,
     whole: bool,
-    /// The decisions of each segment that is used.
+    /// Whether a range is a whole episode.
+    are_episodes: bool,
+    /// The decisions of each segment that is used or, for a policy with a memory, of each sequence.
     ranges: Vec<Range<usize>>,
     /// Length of each decision's segment; 0 if the segment is not used. Empty if the weights do not depend on it.
     lengths: Vec<u32>,
@@ -64,14 +67,20 @@ impl Minibatches {
 
     /// Uses the segments of `rollout` for which `keep` is true. If `keep` is empty, all segments are used.
     pub fn new(rollout: &Rollout, keep: &[bool], how: Aggregation, constant_length: usize) -> Self {
-        let whole = rollout.is_text();
         let kept = rollout.segments.iter().enumerate().filter(|(i, _)| keep.get(*i).copied().unwrap_or(true));
-        let ranges: Vec<Range<usize>> = kept.map(|(_, segment)| segment.range.clone()).collect();
+        let mut ranges: Vec<Range<usize>> = kept.map(|(_, segment)| segment.range.clone()).collect();
         let mut lengths = Vec::new();
         if how != Aggregation::TokenMean {
             lengths.resize(rollout.len(), 0);
             ranges.iter().for_each(|range| lengths[range.clone()].fill(range.len() as u32));
         }
+        if let Some(sequences) = &rollout.store.sequences {
+            ranges.sort_unstable_by_key(|range| range.start);
+            let is_kept = |decision: usize| ranges[..ranges.partition_point(|range| range.start <= decision)].last().is_some_and(|range| decision < range.end);
+            let all = sequences.list.iter().map(|sequence| sequence.decisions.clone());
+            ranges = all.filter(|decisions| is_kept(decisions.start)).collect();
+        }
+        let whole = rollout.is_text() || rollout.store.sequences.is_some();
         let order = if whole {
             (0..ranges.len() as u32).collect()
         } else {
@@ -80,7 +89,7 @@ impl Minibatches {
             order.sort_unstable();
             order
         };
-        Self { order, keys: None, whole, ranges, lengths, how, constant_length }
+        Self { order, keys: None, whole, are_episodes: rollout.is_text(), ranges, lengths, how, constant_length }
     }
 
     /// Number of decisions.
@@ -237,7 +246,7 @@ impl Minibatches {
         }
         let length = |i: &u32| self.lengths[*i as usize] as usize;
         // a single decision counts as the fraction 1 / length of an episode; a whole episode counts as 1, even if it has no decisions
-        let episodes = if self.whole { segments as f32 } else { indices.iter().map(|i| 1.0 / length(i) as f64).sum::<f64>() as f32 };
+        let episodes = if self.are_episodes { segments as f32 } else { indices.iter().map(|i| 1.0 / length(i) as f64).sum::<f64>() as f32 };
         let weight = |i: &u32| self.how.weight(length(i), indices.len(), episodes, self.constant_length);
         let weights: Vec<f32> = indices.iter().map(weight).collect();
         let is_mean = self.how == Aggregation::SequenceMean;

@@ -8,28 +8,10 @@ use super::layer::padded;
 use super::layout::Layout;
 use super::weights::Weights;
 use super::workspace::Workspace;
-use crate::sequences::{Plan, divide};
-use crate::{Batch, Objective, Sequence, Sequences, Store, Sums};
+use crate::sequences::{Plan, plans_of_batch, plans_of_rows};
+use crate::{Batch, Objective, Store, Sums};
 use gradus_base::simd::{Kernel, Simd, dispatch};
 use gradus_base::threads;
-use std::borrow::Cow;
-
-/// A tile has at least this number of sequences, if there are so many: the product of a step with the weights is of few rows otherwise.
-const LEAST: usize = 8;
-/// The largest number of tiles, and so of the cores that share a batch.
-const MOST: usize = 16;
-
-/// Returns the sequences of a store; without some, every row is a sequence of its own, at the beginning of an episode.
-fn sequences(store: &Store, width: usize) -> Cow<'_, Sequences> {
-    match &store.sequences {
-        Some(sequences) => Cow::Borrowed(sequences),
-        None => {
-            let rows = store.rows();
-            let list = (0..rows).map(|row| Sequence { decisions: row..row + 1, successor: None }).collect();
-            Cow::Owned(Sequences { list, memory: vec![0.0; rows * width] })
-        }
-    }
-}
 
 impl ActorCritic {
     /// Numbers that the policy remembers of an episode.
@@ -43,20 +25,7 @@ impl ActorCritic {
         if with_gradient {
             self.refresh();
         }
-        let sequences = sequences(store, self.memory());
-        let mut place = 0;
-        let with_place = |number: usize| {
-            let first = place;
-            place += sequences.list[number].decisions.len();
-            (number, first)
-        };
-        let chosen: Vec<(usize, usize)> = sequences.of_decisions(batch.indices).into_iter().map(with_place).collect();
-        let mut plans: Vec<(Plan, Vec<f32>)> = Vec::new();
-        for part in divide(&chosen, LEAST, MOST) {
-            let plan = Plan::new(&sequences, part, |_| None);
-            let weights = plan.places.iter().map(|place| batch.weights[*place as usize]).collect();
-            plans.push((plan, weights));
-        }
+        let plans = plans_of_batch(store, self.memory(), batch);
         let n = self.with_lanes(plans.len());
         let Self { layout, level, weights: Weights { values: parameters, .. }, copies, lanes, .. } = self;
         let copies = with_gradient.then_some(copies.each_ref().map(|copy| &**copy));
@@ -80,27 +49,18 @@ impl ActorCritic {
         numbers: &mut Vec<f32>,
         answer: impl Fn(&mut [f32]) -> Answer<'_> + Sync,
     ) {
-        let sequences = sequences(store, self.memory());
-        let all: Vec<(usize, usize)> =
-            sequences.list.iter().enumerate().map(|(number, sequence)| (number, sequence.decisions.start)).collect();
-        let place = |row: usize| (row < rows).then_some(row);
-        let within: Vec<(usize, usize)> = all.into_iter().filter(|(_, first)| *first < rows).collect();
-        let mut plans: Vec<(Plan, Vec<f32>)> = Vec::new();
-        for part in divide(&within, LEAST, MOST) {
-            let plan = Plan::new(&sequences, part, place);
-            let own = vec![0.0; plan.rows.len() * width];
-            plans.push((plan, own));
-        }
+        let with_room = |plan: Plan| (vec![0.0; plan.rows.len() * width], plan);
+        let mut plans: Vec<(Vec<f32>, Plan)> = plans_of_rows(store, self.memory(), rows).into_iter().map(with_room).collect();
         let n = self.with_lanes(plans.len());
         let Self { layout, level, weights: Weights { values: parameters, .. }, lanes, .. } = self;
         let mut parts: Vec<_> = lanes[..n].iter_mut().zip(&mut plans).collect();
-        threads::for_each(&mut parts, |_, (lane, (plan, own))| {
+        threads::for_each(&mut parts, |_, (lane, (own, plan))| {
             let workspace = &mut lane.workspace;
             workspace.begin(layout, plan);
             dispatch(*level, Recite { layout, parameters, store, rows: &plan.rows, workspace, answer: answer(own) });
         });
         numbers.resize(rows * width, 0.0);
-        for (plan, own) in &plans {
+        for (own, plan) in &plans {
             for (place, own) in plan.places.iter().zip(own.chunks_exact(width)) {
                 numbers[*place as usize * width..(*place as usize + 1) * width].copy_from_slice(own);
             }

@@ -2,6 +2,7 @@
 //! in sequences, the same bits at every level and for any number of threads, and what is refused.
 
 mod reference;
+mod values;
 
 use gradus_base::random::{Purpose, Stream};
 use gradus_base::simd::Level;
@@ -40,18 +41,22 @@ fn configs() -> Vec<NetworkConfig> {
 /// A network whose parameters are far from their initial values: biases of 0 would hide errors.
 fn network(config: &NetworkConfig, actions: &Space) -> ActorCritic {
     let mut policy = ActorCritic::new(config, &observations(), actions, 1).unwrap();
-    let (mut tensors, mut stream) = (policy.save(), Stream::new(2, Purpose::Environment, 0));
+    policy.load(&random(policy.save())).unwrap();
+    policy
+}
+
+fn random(mut tensors: Tensors) -> Tensors {
+    let mut stream = Stream::new(2, Purpose::Environment, 0);
     for Tensor { data, .. } in tensors.values_mut() {
         if let Data::F32(numbers) = data {
             numbers.iter_mut().for_each(|x| *x = stream.uniform(-0.7, 0.7) as f32);
         }
     }
-    policy.load(&tensors).unwrap();
-    policy
+    tensors
 }
 
 /// Sequences of these lengths, every second one with a successor, and the memories at their beginning.
-fn store(policy: &dyn Policy, lengths: &[usize], actions: &Space) -> Store {
+fn store(memory: usize, lengths: &[usize], actions: &Space) -> Store {
     let mut stream = Stream::new(3, Purpose::Environment, 0);
     let n: usize = lengths.iter().sum();
     let (mut list, mut begin, mut rows) = (Vec::new(), 0, n);
@@ -62,7 +67,7 @@ fn store(policy: &dyn Policy, lengths: &[usize], actions: &Space) -> Store {
         begin += length;
     }
     let numbers = |stream: &mut Stream, n: usize| (0..n).map(|_| stream.uniform(-1.0, 1.0) as f32).collect::<Vec<f32>>();
-    let (seen, memory) = (numbers(&mut stream, rows * WIDTH), numbers(&mut stream, lengths.len() * policy.memory_width()));
+    let (seen, memory) = (numbers(&mut stream, rows * WIDTH), numbers(&mut stream, lengths.len() * memory));
     let taken = match actions {
         Space::Discrete(count) => ActionRows::Discrete((0..n).map(|_| stream.below(*count)).collect()),
         _ => ActionRows::Continuous { rows: numbers(&mut stream, n * actions.width()), width: actions.width() },
@@ -97,7 +102,7 @@ fn outputs_are_those_of_the_reference() {
     let actions = Space::Discrete(3);
     for config in configs() {
         let mut policy = network(&config, &actions);
-        let store = store(&policy, &LENGTHS, &actions);
+        let store = store(policy.memory_width(), &LENGTHS, &actions);
         let tensors = policy.save();
         let reference = Reference::new(&config, &tensors);
         let (mut values, mut distributions) = (Vec::new(), Vec::new());
@@ -128,7 +133,7 @@ fn the_gradient_is_that_of_central_differences_through_time() {
         .flat_map(|(actions, configs)| configs.into_iter().map(move |config| (actions.clone(), config)))
     {
         let mut policy = network(&config, &actions);
-        let store = store(&policy, &LENGTHS, &actions);
+        let store = store(policy.memory_width(), &LENGTHS, &actions);
         let indices: Vec<u32> = (4..14).chain(0..3).collect(); // sequences 2, 3 and 0
         let weights: Vec<f32> = (0..indices.len()).map(|i| 0.05 + 0.01 * i as f32).collect();
         policy.gradient(&store, Batch::new(&indices, &weights), &Curved);
@@ -149,23 +154,27 @@ fn the_gradient_is_that_of_central_differences_through_time() {
             }
             loss
         };
-        let mut stream = Stream::new(5, Purpose::Environment, 0);
-        for (name, tensor) in &tensors {
-            let Data::F32(numbers) = &tensor.data else { unreachable!() };
-            let Data::F32(own) = &gradient[name].data else { unreachable!() };
-            for _ in 0..numbers.len().min(20) {
-                let i = stream.below(numbers.len() as u32) as usize;
-                let moved = |by: f32| {
-                    let mut moved = tensors.clone();
-                    let Some(Tensor { data: Data::F32(numbers), .. }) = moved.get_mut(name) else { unreachable!() };
-                    numbers[i] += by;
-                    let x = f64::from(numbers[i]);
-                    (loss(&moved), x)
-                };
-                let ((above, x), (below, y)) = (moved(0.00001), moved(-0.00001));
-                let difference = (above - below) / (x - y);
-                close(own[i].into(), difference, 1e-4, &format!("{config:?}: {name}[{i}]"));
-            }
+        check_gradient(&format!("{config:?}"), &tensors, &gradient, loss);
+    }
+}
+
+/// Compares some numbers of each tensor of a gradient with central differences of the loss.
+fn check_gradient(what: &str, tensors: &Tensors, gradient: &Tensors, loss: impl Fn(&Tensors) -> f64) {
+    let mut stream = Stream::new(5, Purpose::Environment, 0);
+    for (name, tensor) in tensors {
+        let Data::F32(numbers) = &tensor.data else { unreachable!() };
+        let Data::F32(own) = &gradient[name].data else { unreachable!() };
+        for _ in 0..numbers.len().min(20) {
+            let i = stream.below(numbers.len() as u32) as usize;
+            let moved = |by: f32| {
+                let mut moved = tensors.clone();
+                let Some(Tensor { data: Data::F32(numbers), .. }) = moved.get_mut(name) else { unreachable!() };
+                numbers[i] += by;
+                let x = f64::from(numbers[i]);
+                (loss(&moved), x)
+            };
+            let ((above, x), (below, y)) = (moved(0.00001), moved(-0.00001));
+            close(own[i].into(), (above - below) / (x - y), 1e-4, &format!("{what}: {name}[{i}]"));
         }
     }
 }
@@ -217,7 +226,7 @@ fn bits_depend_neither_on_the_level_nor_on_the_threads() {
         let compute = |level: Level, count: usize| {
             threads::with(count, || {
                 let mut policy = network(&config, &actions).with_level(level);
-                let store = store(&policy, &lengths, &actions);
+                let store = store(policy.memory_width(), &lengths, &actions);
                 let n = store.actions.len();
                 let indices: Vec<u32> = (0..n as u32).collect();
                 policy.gradient(&store, Batch::new(&indices, &vec![1.0 / n as f32; n]), &Curved);
@@ -242,7 +251,7 @@ fn padding_stays_zero() {
     let actions = Space::Discrete(3);
     for config in configs() {
         let mut policy = network(&config, &actions);
-        let store = store(&policy, &LENGTHS, &actions);
+        let store = store(policy.memory_width(), &LENGTHS, &actions);
         let indices: Vec<u32> = (0..16).collect();
         policy.gradient(&store, Batch::new(&indices, &[0.1; 16]), &Curved);
         let named: usize = policy.save().values().map(|tensor| tensor.shape.iter().product::<usize>()).sum();
@@ -255,7 +264,7 @@ fn padding_stays_zero() {
 #[should_panic(expected = "batch: expected whole sequences, got a part of one")]
 fn a_part_of_a_sequence_is_refused() {
     let mut policy = network(&configs()[0], &Space::Discrete(3));
-    let store = store(&policy, &LENGTHS, &Space::Discrete(3));
+    let store = store(policy.memory_width(), &LENGTHS, &Space::Discrete(3));
     policy.evaluate(&store, Batch::new(&[0, 1], &[1.0; 2]), &Curved);
 }
 

@@ -35,13 +35,32 @@ impl<'a> Reference<'a> {
         self.linear(&format!("{name}.weight"), &format!("{name}.bias"), x)
     }
 
-    /// The hidden layers and the cell of a part of the network.
-    fn features(&self, part: &str, x: &[f64], memory: &mut [f64]) -> Vec<f64> {
+    /// Layers between the numbers of two hidden layers in their names.
+    fn distance(&self) -> usize {
+        if self.config.layer_norm { 3 } else { 2 }
+    }
+
+    /// Some hidden layers.
+    fn hidden(&self, part: &str, layers: usize, x: &[f64]) -> Vec<f64> {
         let mut x = x.to_vec();
-        for number in 0..self.config.hidden.len() {
+        for number in (0..layers).map(|layer| layer * self.distance()) {
             let activation = |x: f64| if self.config.activation == Activation::Relu { x.max(0.0) } else { x.tanh() };
-            x = self.layer(&format!("{part}.{}", 2 * number), &x).into_iter().map(activation).collect();
+            x = self.layer(&format!("{part}.{number}"), &x);
+            if self.config.layer_norm {
+                let mean = x.iter().sum::<f64>() / x.len() as f64;
+                let variance = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / x.len() as f64;
+                let [gains, shifts] = ["weight", "bias"].map(|own| self.numbers(&format!("{part}.{}.{own}", number + 1)));
+                let pairs = x.iter_mut().zip(gains.iter().zip(shifts));
+                pairs.for_each(|(x, (gain, shift))| *x = (*x - mean) / (variance + 1e-5).sqrt() * f64::from(*gain) + f64::from(*shift));
+            }
+            x = x.into_iter().map(activation).collect();
         }
+        x
+    }
+
+    /// Some hidden layers and the cell of a part of the network.
+    fn features(&self, part: &str, layers: usize, x: &[f64], memory: &mut [f64]) -> Vec<f64> {
+        let x = self.hidden(part, layers, x);
         let n = self.config.cell_width;
         let (h, c) = memory.split_at_mut(n);
         let of_x = self.linear(&format!("{part}.cell.weight_ih"), &format!("{part}.cell.bias_ih"), &x);
@@ -63,15 +82,32 @@ impl<'a> Reference<'a> {
     /// Returns what the actor's head computes, and the value. The memory becomes that after the step.
     pub fn step(&self, observation: &[f32], memory: &mut [f64]) -> (Vec<f64>, f64) {
         let x: Vec<f64> = observation.iter().map(|x| f64::from(*x)).collect();
-        let head = 2 * self.config.hidden.len();
+        let layers = self.config.hidden.len();
+        let head = layers * self.distance();
         if self.config.shared {
-            let features = self.features("trunk", &x, memory);
+            let features = self.features("trunk", layers, &x, memory);
             return (self.layer("actor.0", &features), self.layer("critic.0", &features)[0]);
         }
         let (of_actor, of_critic) = memory.split_at_mut(memory.len() / 2);
-        let actor = self.features("actor", &x, of_actor);
-        let critic = self.features("critic", &x, of_critic);
+        let actor = self.features("actor", layers, &x, of_actor);
+        let critic = self.features("critic", layers, &x, of_critic);
         (self.layer(&format!("actor.{head}"), &actor), self.layer(&format!("critic.{head}"), &critic)[0])
+    }
+
+    /// Returns Q of every action. The memory becomes that after the step.
+    pub fn values(&self, is_dueling: bool, observation: &[f32], memory: &mut [f64]) -> Vec<f64> {
+        let x: Vec<f64> = observation.iter().map(|x| f64::from(*x)).collect();
+        let layers = self.config.hidden.len();
+        if !is_dueling {
+            let features = self.features("q", layers, &x, memory);
+            return self.layer(&format!("q.{}", layers * self.distance()), &features);
+        }
+        // the outputs have the last hidden layer for themselves
+        let features = self.features("trunk", layers - 1, &x, memory);
+        let [value, advantages] =
+            ["value", "advantage"].map(|part| self.layer(&format!("{part}.{}", self.distance()), &self.hidden(part, 1, &features)));
+        let mean = advantages.iter().sum::<f64>() / advantages.len() as f64;
+        advantages.iter().map(|advantage| value[0] + advantage - mean).collect()
     }
 
     /// log pi(a|s) and the entropy, given what the head computes.

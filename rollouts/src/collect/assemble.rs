@@ -2,7 +2,7 @@
 
 use gradus_agents::{Completion, Rollout, Scaling};
 use gradus_envs::Space;
-use gradus_nets::{ActionRows, Observations, Store};
+use gradus_nets::{ActionRows, Observations, Sequence, Sequences, Store};
 
 use super::Episode;
 use super::plan::RolloutPlan;
@@ -59,6 +59,16 @@ pub(super) fn assemble<'a>(
 
     let episodes = in_order(finished, trajectories().map(|trajectory| trajectory.len() as u64).collect(), plan.before);
     let mut store = Store::of(observations, actions);
+    if plan.memory > 0 {
+        let mut sequences = Sequences { list: Vec::new(), memory: trajectories().flat_map(|trajectory| trajectory.memory.iter().copied()).collect() };
+        for segment in &segments {
+            for decisions in plan.sequences(segment.range.clone()) {
+                let successor = segment.end.successor().filter(|_| decisions.end == segment.range.end);
+                sequences.list.push(Sequence { decisions, successor });
+            }
+        }
+        store = store.with_sequences(sequences);
+    }
     if !masks.is_empty() {
         store = store.with_masks(masks);
         store.next_masks = Some(trajectories().flat_map(|trajectory| trajectory.next_masks.iter().copied()).collect());

@@ -33,6 +33,8 @@ use trajectory::Trajectory;
 
 /// Name of the last noise of the actions in a checkpoint; only noise that depends on the last one is saved.
 const NOISE: &str = "action_noise";
+/// Name of what the policy remembers of every environment's episode in a checkpoint.
+const MEMORY: &str = "memory";
 
 /// A finished episode of the training.
 #[derive(Clone, Debug, PartialEq)]
@@ -296,7 +298,7 @@ impl Collector {
         }
         let Self { shards, normaliser, plan, .. } = self;
         let shards = &mut shards[part.clone()];
-        let plan = RolloutPlan { envs: shards.iter().map(|shard| shard.ids.len()).sum(), ..*plan };
+        let plan = plan.of(policy, shards.iter().map(|shard| shard.ids.len()).sum());
         let results = threads::map(shards, |_, shard| record(shard, policy, &plan, normaliser));
         results.into_iter().collect::<Result<Vec<()>, _>>()?;
 
@@ -342,7 +344,8 @@ impl Collector {
             ),
         };
         let noise = self.shards.iter().flat_map(|shard| shard.noise.iter().copied()).collect();
-        let mut tensors = save_acting(&self.normaliser, &self.plan, positions, noise);
+        let memory = self.shards.iter().flat_map(|shard| shard.memory.iter().copied()).collect();
+        let mut tensors = save_acting(&self.normaliser, &self.plan, positions, (noise, memory));
         tensors.insert("environments".into(), Tensor::u64(envs));
         tensors
     }
@@ -351,7 +354,8 @@ impl Collector {
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let mut envs = get_u64(tensors, "environments")?;
         let width = self.shards.iter().map(|shard| shard.noise.len()).sum();
-        let SavedActing { steps, positions, mut noise } = saved_acting(tensors, &self.plan, width)?;
+        let SavedActing { steps, positions, mut noise, memory } = saved_acting(tensors, &self.plan, width)?;
+        let remembered = memory.len() / self.plan.envs;
         if let Some(on_device) = &mut self.on_device {
             envs = on_device.load(envs, positions).map_err(TensorsError::State)?;
         }
@@ -359,7 +363,8 @@ impl Collector {
             envs = shard.envs.load(envs).map_err(|error| TensorsError::State(error.to_string()))?;
             shard.streams.iter_mut().zip(&positions[shard.ids.clone()]).for_each(|(stream, position)| stream.seek(*position));
         }
-        for Shard { noise: own, .. } in &mut self.shards {
+        for Shard { noise: own, memory: own_memory, ids, .. } in &mut self.shards {
+            *own_memory = memory[ids.start * remembered..ids.end * remembered].to_vec();
             let (first, rest) = noise.split_at(own.len().min(noise.len()));
             own[..first.len()].copy_from_slice(first);
             noise = rest;
@@ -375,12 +380,15 @@ impl Collector {
 
 /// Returns what a checkpoint needs to act on as before: the statistics, the number of steps, the positions of the environments' random streams
 /// and, if it depends on the last one, the noise.
-fn save_acting(normaliser: &Normaliser, plan: &RolloutPlan, positions: Vec<u64>, noise: Vec<f32>) -> Tensors {
+fn save_acting(normaliser: &Normaliser, plan: &RolloutPlan, positions: Vec<u64>, (noise, memory): (Vec<f32>, Vec<f32>)) -> Tensors {
     let mut tensors = normaliser.save();
     tensors.insert("action_streams".into(), Tensor::u64(positions));
     tensors.insert("steps".into(), Tensor::u64(vec![plan.before]));
     if plan.noise_is_correlated() {
         tensors.insert(NOISE.into(), Tensor::f32(&[noise.len()], noise));
+    }
+    if !memory.is_empty() {
+        tensors.insert(MEMORY.into(), Tensor::f32(&[plan.envs, memory.len() / plan.envs], memory));
     }
     tensors
 }
@@ -391,6 +399,8 @@ struct SavedActing<'a> {
     positions: &'a [u64],
     /// Empty unless the noise depends on the last one.
     noise: &'a [f32],
+    /// What the policy remembers of every environment's episode; empty without a memory.
+    memory: &'a [f32],
 }
 
 /// Reads what [`save_acting`] wrote, except for the statistics. `width` is the number of numbers of the noise.
@@ -401,5 +411,10 @@ fn saved_acting<'a>(tensors: &'a Tensors, plan: &RolloutPlan, width: usize) -> R
         return Err(TensorsError::State(format!("expected {} action streams, got {}", plan.envs, positions.len())));
     }
     let noise = if plan.noise_is_correlated() { get_f32(tensors, NOISE, &[width])? } else { &[] };
-    Ok(SavedActing { steps, positions, noise })
+    let memory = match tensors.get(MEMORY).map(|tensor| &tensor.shape[..]) {
+        Some(shape @ [envs, _]) if *envs == plan.envs => get_f32(tensors, MEMORY, shape)?,
+        Some(shape) => return Err(TensorsError::State(format!("{MEMORY}: expected a row for each of {} environments, got shape {shape:?}", plan.envs))),
+        None => &[],
+    };
+    Ok(SavedActing { steps, positions, noise, memory })
 }

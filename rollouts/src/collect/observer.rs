@@ -49,6 +49,8 @@ pub struct Observer {
     trajectories: Vec<Trajectory>,
     /// The last noise of every environment's actions; empty if actions are discrete.
     noise: Vec<f32>,
+    /// What the policy remembers of every environment's episode; empty without a memory.
+    memory: Vec<f32>,
     current: Vec<CurrentEpisode>,
     chooser: Chooser,
     state: ActorState,
@@ -75,6 +77,8 @@ struct Step {
     masks: Option<Vec<bool>>,
     /// The positions of the streams before the step.
     positions: Vec<u64>,
+    /// What the policy remembered before the step.
+    memory: Vec<f32>,
 }
 
 impl Observer {
@@ -89,6 +93,7 @@ impl Observer {
             streams: (0..envs as u64).map(|env| Stream::new(seed, Purpose::Action, env)).collect(),
             trajectories: (0..envs).map(|_| Trajectory::new(&observations, &actions)).collect(),
             noise: vec![0.0; envs * width],
+            memory: Vec::new(),
             current: vec![CurrentEpisode::default(); envs],
             chooser: Chooser::new(actions.clone()),
             state: None,
@@ -163,8 +168,10 @@ impl Observer {
     /// If the number of rows is not that of the environments.
     pub fn act(&mut self, policy: &dyn Behaviour, observations: &[f32], masks: Option<&[bool]>) -> Actions<'_> {
         let envs = self.environments();
+        self.plan = self.plan.of(policy, self.plan.envs);
+        self.memory.resize(self.plan.envs * self.plan.memory, 0.0);
         assert_eq!(observations.len(), envs.len() * self.shape.observations.width(), "observations: expected one row per environment");
-        let Self { shape, plan, normaliser, streams, noise, chooser, state, step, .. } = self;
+        let Self { shape, plan, normaliser, streams, noise, memory, chooser, state, step, .. } = self;
         let plan = RolloutPlan { envs: envs.len(), ..*plan };
         step.raw.clear();
         step.raw.extend_from_slice(observations);
@@ -182,8 +189,17 @@ impl Observer {
         let explores = plan.explores(self.steps);
         let mut actor = policy.actor();
         actor.set_state(state.take());
+        let remembered = &mut memory[envs.start * plan.memory..envs.end * plan.memory];
+        step.memory.clear();
+        step.memory.extend_from_slice(remembered);
+        if let Some(memory) = actor.memory() {
+            memory.clone_from(&step.memory);
+        }
         chooser.resize(envs.len());
         chooser.choose(actor.as_mut(), (&step.seen, masks), explores, &Sampling::default(), rows);
+        if let Some(memory) = actor.memory() {
+            remembered.copy_from_slice(memory);
+        }
         *state = actor.take_state();
         if let Explores::Noise(noisy) = explores {
             chooser.add_noise(noisy, (&envs.collect::<Vec<_>>(), rows), noise);
@@ -201,8 +217,9 @@ impl Observer {
         let envs = self.environments();
         let n = envs.len();
         assert_eq!(self.step.positions.len(), n, "observe: expected to be called once after every `act`");
-        let Self { plan, normaliser, streams, trajectories, noise, current, chooser, step, .. } = self;
+        let Self { plan, normaliser, streams, trajectories, noise, memory, current, chooser, step, .. } = self;
         let (plan, width) = (&RolloutPlan { envs: n, ..*plan }, noise.len() / plan.envs);
+        let of_env = |env: usize| env * plan.memory..(env + 1) * plan.memory;
         let decisions = chooser.decisions();
         for (row, env) in envs.enumerate() {
             let (trajectory, episode) = (&mut trajectories[env], &mut current[env]);
@@ -213,11 +230,15 @@ impl Observer {
                 streams[env].seek(step.positions[row]);
             }
             if is_idle {
+                memory[of_env(env)].copy_from_slice(&step.memory[of_env(row)]);
                 continue;
             }
             let (reward, ending) = (outcome.rewards[row], outcome.endings[row]);
             let mask = |masks: Option<&'_ [bool]>| masks.map_or(Vec::new(), |masks| row_of(masks, n, row).to_vec());
             if is_recorded {
+                if plan.memory > 0 {
+                    trajectory.remembered(&step.memory[of_env(row)], plan);
+                }
                 trajectory.saw((row_of(&step.raw, n, row), row_of(&step.seen, n, row)), &mask(step.masks.as_deref()), plan, normaliser);
                 trajectory.decided(&decisions, row);
                 trajectory.received(reward, ending, outcome.step_ends.get(row));
@@ -230,6 +251,7 @@ impl Observer {
             }
             if ending.done() {
                 noise[env * width..(env + 1) * width].fill(0.0);
+                memory[of_env(env)].fill(0.0);
                 let CurrentEpisode { episode_return, length, .. } = std::mem::take(episode);
                 let finished = || Finished {
                     env: row,
@@ -287,15 +309,16 @@ impl Observer {
 
     /// Returns everything that a checkpoint needs of the observer, between two rollouts. Unfinished rollouts are not saved.
     pub fn save(&self) -> Tensors {
-        save_acting(&self.normaliser, &self.plan, self.streams.iter().map(Stream::position).collect(), self.noise.clone())
+        save_acting(&self.normaliser, &self.plan, self.streams.iter().map(Stream::position).collect(), (self.noise.clone(), self.memory.clone()))
     }
 
     /// Loads the tensors of [`save`](Observer::save), to go on in environments that are where they were.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        let SavedActing { steps, positions, noise } = saved_acting(tensors, &self.plan, self.noise.len())?;
+        let SavedActing { steps, positions, noise, memory } = saved_acting(tensors, &self.plan, self.noise.len())?;
         self.normaliser.load(tensors)?;
         self.streams.iter_mut().zip(positions).for_each(|(stream, position)| stream.seek(*position));
         self.noise[..noise.len()].copy_from_slice(noise);
+        self.memory = memory.to_vec();
         self.plan.before = steps;
         self.trajectories.iter_mut().for_each(Trajectory::clear);
         self.current.fill(CurrentEpisode::default());

@@ -1,6 +1,9 @@
 //! How a rollout is collected.
 
+use std::ops::Range;
+
 use gradus_agents::{ActionNoise, Collection, Exploration, Noisy};
+use gradus_nets::Behaviour;
 
 use crate::Explores;
 
@@ -14,12 +17,32 @@ pub(crate) struct RolloutPlan {
     /// Environment steps before the rollout, and in each step of the rollout.
     pub before: u64,
     pub envs: usize,
+    /// Numbers that the policy remembers of an episode, and the largest number of decisions of a sequence that it reads; 0: no memory, and no
+    /// largest number.
+    pub memory: usize,
+    pub sequence: usize,
 }
 
 impl RolloutPlan {
     /// A plan of sampled actions, at the beginning of a run.
     pub fn new(collection: Collection, envs: usize) -> Self {
-        Self { collection, exploration: Exploration::Sampled, is_raw: false, before: 0, envs }
+        Self { collection, exploration: Exploration::Sampled, is_raw: false, before: 0, envs, memory: 0, sequence: 0 }
+    }
+
+    /// The same plan, for a policy that acts in `envs` environments.
+    pub fn of(self, policy: &dyn Behaviour, envs: usize) -> Self {
+        Self { envs, memory: policy.memory_width(), sequence: policy.sequence_length(), ..self }
+    }
+
+    /// Divides decisions into the sequences that the policy reads.
+    pub fn sequences(&self, decisions: Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (end, length) = (decisions.end, if self.sequence == 0 { decisions.len().max(1) } else { self.sequence });
+        decisions.step_by(length).map(move |begin| begin..end.min(begin + length))
+    }
+
+    /// Whether a decision is the first of a sequence. `number` counts from the beginning of its segment.
+    pub fn begins_sequence(&self, number: usize) -> bool {
+        if self.sequence == 0 { number == 0 } else { number.is_multiple_of(self.sequence) }
     }
 
     /// Whether the rollout is one of whole episodes.

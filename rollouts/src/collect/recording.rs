@@ -13,6 +13,10 @@ use crate::{ActiveRows, Decisions, Environments, Explores, act};
 /// Lets `policy` act in the environments of a shard until every trajectory is complete, then closes the trajectories.
 pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, plan: &RolloutPlan, normaliser: &Normaliser) -> Result<(), EnvError> {
     let collection = plan.collection;
+    shard.memory.resize(shard.ids.len() * plan.memory, 0.0);
+    if plan.wants_whole_episodes() {
+        shard.memory.fill(0.0); // environments that waited for the others have acted too
+    }
     shard.trajectories.iter_mut().for_each(Trajectory::clear);
     if shard.trajectories.iter().any(|trajectory| !trajectory.is_complete(collection)) {
         run(shard, policy, plan, normaliser)?;
@@ -33,7 +37,7 @@ pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, plan: &RolloutPl
 /// step, which is cheapest. If they are texts, only unfinished environments act, `max_concurrent` at once, so that long texts do not delay
 /// other texts. `max_concurrent` does not change the trajectories.
 fn run(shard: &mut Shard, policy: &dyn Behaviour, plan: &RolloutPlan, normaliser: &Normaliser) -> Result<(), EnvError> {
-    let Shard { ids, envs, streams, trajectories, max_concurrent, scripts, longest, noise } = shard;
+    let Shard { ids, envs, streams, trajectories, max_concurrent, scripts, longest, noise, memory } = shard;
     let is_lockstep = !matches!(envs.observation_space(), Space::Text { .. });
     let active = match is_lockstep {
         true => ActiveRows::lockstep(streams),
@@ -59,6 +63,7 @@ fn run(shard: &mut Shard, policy: &dyn Behaviour, plan: &RolloutPlan, normaliser
         steps: 0,
         longest: *longest,
         noise,
+        memory,
     };
     act(policy, &mut recording, active, &Sampling::default())?;
     if !is_lockstep {
@@ -91,16 +96,19 @@ struct Recording<'a> {
     longest: u32,
     /// The last noise of every environment's actions.
     noise: &'a mut [f32],
+    /// What the policy remembers of every environment's episode.
+    memory: &'a mut Vec<f32>,
 }
 
 impl Recording<'_> {
     /// Closes the episodes that ended in the last step, and begins the next episodes that belong to the rollout.
     fn end_episodes(&mut self) -> Result<(), EnvError> {
-        let Self { first, envs, trajectories, plan, normaliser, noise, .. } = self;
-        let width = noise.len() / envs.len();
+        let Self { first, envs, trajectories, plan, normaliser, noise, memory, .. } = self;
+        let (width, remembered) = (noise.len() / envs.len(), plan.memory);
         for finished in envs.take_finished() {
             let env = finished.env;
             noise[env * width..(env + 1) * width].fill(0.0);
+            memory[env * remembered..(env + 1) * remembered].fill(0.0);
             let trajectory = &mut trajectories[env];
             trajectory.finish(*first + env, finished, plan, normaliser);
             if let Collection::Episodes { .. } = plan.collection
@@ -120,7 +128,7 @@ impl Environments for Recording<'_> {
 
     /// Returns the observations and masks of the rows, and records them in the trajectories.
     fn observe(&mut self, rows: &[usize]) -> (&[f32], Option<&[bool]>) {
-        let Self { envs, trajectories, plan, normaliser, observations, masks, recorded, .. } = self;
+        let Self { envs, trajectories, plan, normaliser, observations, masks, recorded, memory, .. } = self;
         let (n, width) = (envs.len(), envs.observation_rows().len() / envs.len());
         let all_masks = envs.action_masks();
         let (seen, seen_masks) = if !self.is_lockstep {
@@ -144,6 +152,9 @@ impl Environments for Recording<'_> {
         for (row, env) in recorded.iter().copied() {
             let raw = &envs.observation_rows()[env * width..(env + 1) * width];
             let mask = seen_masks.map_or(&[][..], |masks| row_of(masks, rows.len(), row));
+            if plan.memory > 0 {
+                trajectories[env].remembered(row_of(memory, n, env), plan);
+            }
             trajectories[env].saw((raw, &seen[row * width..(row + 1) * width]), mask, plan, normaliser);
         }
         (seen, seen_masks)
@@ -155,6 +166,10 @@ impl Environments for Recording<'_> {
 
     fn noise(&mut self) -> &mut [f32] {
         self.noise
+    }
+
+    fn memory(&mut self) -> Option<&mut Vec<f32>> {
+        Some(self.memory)
     }
 
     fn scripted(&self, rows: &[usize], actions: &mut ActionRows, log_probs: &mut [f32]) -> bool {

@@ -29,6 +29,8 @@ pub(super) struct Shard {
     pub longest: u32,
     /// The last noise of every environment's actions; empty if actions are discrete.
     pub noise: Vec<f32>,
+    /// What the policy remembers of every environment's episode; empty without a memory, and before the first rollout.
+    pub memory: Vec<f32>,
 }
 
 impl Shard {
@@ -39,7 +41,7 @@ impl Shard {
         let (observations, actions) = (envs.observation_space(), envs.action_space());
         let trajectories = ids.clone().map(|_| Trajectory::new(&observations, &actions)).collect();
         let noise = vec![0.0; if let Space::Box { low, .. } = actions { ids.len() * low.len() } else { 0 }];
-        Ok(Self { envs, ids, streams, trajectories, max_concurrent: 0, scripts: Vec::new(), longest: world.longest_episode(), noise })
+        Ok(Self { envs, ids, streams, trajectories, max_concurrent: 0, scripts: Vec::new(), longest: world.longest_episode(), noise, memory: Vec::new() })
     }
 
     pub fn shape(&self) -> EnvShape {

@@ -15,6 +15,8 @@ pub(super) struct Trajectory {
     /// Observations before normalisation, if they are normalised.
     pub raw: Vec<f32>,
     pub masks: Vec<bool>,
+    /// What the policy remembered at the beginning of each sequence that it will read.
+    pub memory: Vec<f32>,
     pub actions: ActionRows,
     pub log_probs: Vec<f32>,
     pub rewards: Vec<f32>,
@@ -35,6 +37,7 @@ impl Trajectory {
             observations: Observations::empty(observations),
             raw: Vec::new(),
             masks: Vec::new(),
+            memory: Vec::new(),
             actions: ActionRows::empty(actions),
             log_probs: Vec::new(),
             rewards: Vec::new(),
@@ -63,6 +66,7 @@ impl Trajectory {
         self.observations.clear();
         self.raw.clear();
         self.masks.clear();
+        self.memory.clear();
         self.actions.resize(0);
         self.log_probs.clear();
         self.rewards.clear();
@@ -81,6 +85,13 @@ impl Trajectory {
             self.raw.extend_from_slice(raw);
         }
         self.masks.extend_from_slice(mask);
+    }
+
+    /// Records what the policy remembers before the step, if a sequence begins with it.
+    pub fn remembered(&mut self, memory: &[f32], plan: &RolloutPlan) {
+        if plan.begins_sequence(self.len() - self.segments.last().map_or(0, |segment| segment.range.end)) {
+            self.memory.extend_from_slice(memory);
+        }
     }
 
     /// Records the decision of the step, which is in row `row`.

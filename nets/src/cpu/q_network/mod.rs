@@ -16,6 +16,7 @@ use super::update::track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::cpu::footprint::Footprint;
 use crate::network::Input;
+use crate::sequences::{plans_of_batch, plans_of_rows};
 use crate::store::Numbers;
 use crate::{
     ActionRows, Actor, Batch, Behaviour, Choice, Evaluated, FeatureMaps, Inspection, NetworkConfig, NetworkError, QHead, Store,
@@ -33,6 +34,7 @@ const MAX_TILES: usize = 64;
 /// A network of action values on the CPU.
 pub struct QNetwork {
     layout: QLayout,
+    sequence_length: usize,
     level: Level,
     weights: Weights,
     tiles: Vec<QTile>,
@@ -51,6 +53,7 @@ impl QNetwork {
         let mut stream = Stream::new(seed, Purpose::Initialisation, 0);
         layout.perceptron.initialise(config.orthogonal, |_| std::f64::consts::SQRT_2, &mut parameters, &mut stream);
         Ok(Self {
+            sequence_length: config.sequence_length,
             level: Level::best(),
             weights: Weights::new(parameters, layout.groups()),
             tiles: Vec::new(),
@@ -104,6 +107,9 @@ impl QNetwork {
 
     fn forward_backward(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective, with_gradient: bool) -> Evaluated {
         self.assert_fits(store, batch);
+        if self.memory() > 0 {
+            return self.learn_sequences(store, batch, objective, with_gradient);
+        }
         let mut evaluated = Evaluated::default();
         let most = MAX_TILES * ROWS;
         for first in (0..batch.indices.len().max(1)).step_by(most) {
@@ -113,13 +119,43 @@ impl QNetwork {
             self.with_tiles(n);
             let Self { layout, level, weights: Weights { values: parameters, .. }, tiles, .. } = self;
             let question = Question { layout, parameters, store, batch: part, objective };
-            threads::for_each(&mut tiles[..n], |number, tile| question.learn(*level, number, tile, with_gradient));
+            threads::for_each(&mut tiles[..n], |number, tile| {
+                let end = part.indices.len().min((number + 1) * ROWS);
+                question.learn(*level, number * ROWS..end, tile, with_gradient);
+            });
             tiles[..n].iter().for_each(|tile| evaluated.extend(&tile.evaluated));
             if with_gradient {
                 self.add_up(n, first > 0);
             }
         }
         evaluated
+    }
+
+    /// As [`forward_backward`](QNetwork::forward_backward), of a network with a memory: each tile has some of the sequences of the batch.
+    fn learn_sequences(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective, with_gradient: bool) -> Evaluated {
+        let plans = plans_of_batch(store, self.memory(), batch);
+        self.with_tiles(plans.len());
+        let Self { layout, level, weights: Weights { values: parameters, .. }, tiles, .. } = self;
+        let mut parts: Vec<_> = tiles.iter_mut().zip(&plans).collect();
+        threads::for_each(&mut parts, |_, (tile, (plan, weights))| {
+            tile.begin(layout, plan);
+            let question = Question { layout, parameters, store, batch: Batch::new(&plan.rows, weights), objective };
+            question.learn(*level, 0..plan.rows.len(), tile, with_gradient);
+        });
+        let mut evaluated = Evaluated { errors: vec![0.0; batch.indices.len()], ..Evaluated::default() };
+        for (tile, (plan, _)) in self.tiles.iter().zip(&plans) {
+            evaluated.sums.add(&tile.evaluated.sums);
+            plan.places.iter().zip(&tile.evaluated.errors).for_each(|(place, error)| evaluated.errors[*place as usize] = *error);
+        }
+        if with_gradient {
+            self.add_up(plans.len(), false);
+        }
+        evaluated
+    }
+
+    /// Numbers that the network remembers of an episode.
+    fn memory(&self) -> usize {
+        self.layout.perceptron.memory
     }
 
     /// Computes the gradient of the first `n` tiles. With `adds`, adds it to the gradient.
@@ -138,7 +174,15 @@ impl Behaviour for QNetwork {
 
     fn actor(&self) -> Box<dyn Actor + '_> {
         let spare = self.spares.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Box::new(QActor { network: self, tile: Some(spare.unwrap_or_else(|| QTile::new(&self.layout))) })
+        Box::new(QActor { network: self, tile: Some(spare.unwrap_or_else(|| QTile::new(&self.layout))), memory: Vec::new() })
+    }
+
+    fn memory_width(&self) -> usize {
+        self.memory()
+    }
+
+    fn sequence_length(&self) -> usize {
+        self.sequence_length
     }
 
     fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
@@ -172,6 +216,24 @@ impl crate::QNetwork for QNetwork {
         let width = self.layout.width();
         assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
         values.resize(rows.len() * self.layout.q_width(), 0.0);
+        if self.memory() > 0 {
+            let plans = plans_of_rows(store, self.memory(), rows.end);
+            self.with_tiles(plans.len());
+            let Self { layout, level, weights: Weights { values: parameters, .. }, tiles, .. } = self;
+            let mut parts: Vec<_> = tiles.iter_mut().zip(&plans).collect();
+            threads::for_each(&mut parts, |_, (tile, plan)| {
+                tile.begin(layout, plan);
+                tile.forward(*level, (layout, parameters), Observed::Chosen(store.numbers(), &plan.rows));
+            });
+            for (tile, plan) in tiles.iter().zip(&plans) {
+                let q = tile.q(layout).chunks_exact(layout.q_width());
+                for (place, q) in plan.places.iter().zip(q).filter(|(place, _)| rows.contains(&(**place as usize))) {
+                    let row = *place as usize - rows.start;
+                    values[row * layout.q_width()..(row + 1) * layout.q_width()].copy_from_slice(q);
+                }
+            }
+            return;
+        }
         let most = MAX_TILES * ROWS;
         let parts = values.chunks_mut(most * self.layout.q_width());
         for (first, values) in rows.clone().step_by(most).zip(parts) {
@@ -199,6 +261,7 @@ impl crate::QNetwork for QNetwork {
     fn snapshot(&self) -> Box<dyn crate::QNetwork> {
         Box::new(Self {
             layout: self.layout.clone(),
+            sequence_length: self.sequence_length,
             level: self.level,
             weights: self.weights.clone(),
             tiles: Vec::new(),
@@ -217,6 +280,8 @@ struct QActor<'a> {
     network: &'a QNetwork,
     /// Returned to the network when the actor is dropped.
     tile: Option<QTile>,
+    /// What is remembered of the episode of each row.
+    memory: Vec<f32>,
 }
 
 impl Drop for QActor<'_> {
@@ -234,14 +299,27 @@ impl Actor for QActor<'_> {
         assert_eq!(rows, log_probs.len(), "log-probabilities: expected room for {rows}");
         actions.resize(rows);
         let ActionRows::Discrete(actions) = actions else { panic!("actions: expected discrete actions, got {}", actions.kind()) };
+        let remembered = self.network.memory();
+        self.memory.resize(rows * remembered, 0.0);
         let blocks = observations.chunks(ROWS * layout.width()).zip(actions.chunks_mut(ROWS));
         for (first, (observations, actions)) in blocks.enumerate().map(|(i, block)| (i * ROWS, block)) {
+            let memory = &mut self.memory[first * remembered..(first + actions.len()) * remembered];
+            if remembered > 0 {
+                tile.tile.begin(&[actions.len()], memory);
+            }
             tile.forward(*level, (layout, parameters), Observed::Block(Numbers::F32(observations)));
+            if remembered > 0 {
+                tile.tile.recall(&layout.perceptron, memory);
+            }
             for (row, (action, q)) in actions.iter_mut().zip(tile.q(layout).chunks_exact(layout.q_width())).enumerate() {
                 let mask = masks.map(|masks| &masks[(first + row) * layout.actions..(first + row + 1) * layout.actions]);
                 *action = crate::q_network::greedy(q, layout.head.atoms, mask) as u32;
             }
         }
         log_probs.fill(0.0);
+    }
+
+    fn memory(&mut self) -> Option<&mut Vec<f32>> {
+        (self.network.memory() > 0).then_some(&mut self.memory)
     }
 }

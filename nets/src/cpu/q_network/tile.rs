@@ -1,7 +1,10 @@
 //! A network of action values over a tile of rows: Q from the output layers, and the objective.
 
+use std::ops::Range;
+
 use super::super::perceptron::{Observed, ROWS, Tile};
 use super::layout::QLayout;
+use crate::sequences::Plan;
 use crate::{ActionRows, Batch, Evaluated, Evaluation, QValues, Store, ValueObjective};
 use gradus_base::simd::Level;
 
@@ -16,12 +19,24 @@ pub(super) struct QTile {
 
 impl QTile {
     pub fn new(layout: &QLayout) -> Self {
+        Self::with_room(layout, ROWS)
+    }
+
+    fn with_room(layout: &QLayout, rows: usize) -> Self {
         Self {
-            tile: Tile::new(&layout.perceptron, ROWS),
-            q: vec![0.0; ROWS * layout.q_width()],
+            tile: Tile::new(&layout.perceptron, rows),
+            q: vec![0.0; rows * layout.q_width()],
             derivative: vec![0.0; layout.head.atoms],
             evaluated: Evaluated::default(),
         }
+    }
+
+    /// Makes room for the rows of some sequences, which a recurrent network reads in one tile, and begins them.
+    pub fn begin(&mut self, layout: &QLayout, plan: &Plan) {
+        if self.tile.room(&layout.perceptron) < plan.rows.len() {
+            *self = Self::with_room(layout, plan.rows.len().next_multiple_of(16));
+        }
+        self.tile.begin(&plan.steps, &plan.memory);
     }
 
     /// Bytes of a tile.
@@ -34,7 +49,7 @@ impl QTile {
         &self.q[..self.tile.rows() * layout.q_width()]
     }
 
-    /// Runs the forward pass over at most [`ROWS`] observations. The result is in [`QTile::q`].
+    /// Runs the forward pass over as many observations as the tile has room for. The result is in [`QTile::q`].
     pub fn forward(&mut self, level: Level, (layout, parameters): (&QLayout, &[f32]), observations: Observed<'_>) {
         self.tile.read(&layout.perceptron, observations);
         self.tile.forward(level, &layout.perceptron, parameters);
@@ -74,11 +89,9 @@ pub(super) struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Evaluates the objective over the decisions of tile number `number` of the batch. If requested, also runs the backward pass through the
-    /// activations.
-    pub fn learn(&self, level: Level, number: usize, tile: &mut QTile, with_gradient: bool) {
+    /// Evaluates the objective over some decisions of the batch. If requested, also runs the backward pass through the activations.
+    pub fn learn(&self, level: Level, range: Range<usize>, tile: &mut QTile, with_gradient: bool) {
         let Self { layout, parameters, store, batch, .. } = *self;
-        let range = number * ROWS..batch.indices.len().min((number + 1) * ROWS);
         let indices = &batch.indices[range.clone()];
         tile.forward(level, (layout, parameters), Observed::Chosen(store.numbers(), indices));
 
