@@ -7,7 +7,7 @@ use gradus_base::random::{Purpose, Stream};
 use gradus_base::tensors;
 use gradus_envs::{Action, Actions, EnvSpec, SingleEnv};
 use gradus_nets::Behaviour;
-use gradus_rollouts::{Inputs, Predictor};
+use gradus_rollouts::{InputError, Inputs, Predictor};
 
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::files::{create_folder, replace};
@@ -116,14 +116,36 @@ impl Policy {
     /// Chooses an action for one observation, which is normalised as in training. An environment with discrete observations may give their
     /// number. Wrappers with a memory, such as stacked frames, are not applied: use the observations of [`make`](Policy::make).
     ///
-    /// Returns an error if the observation has not as many numbers as the policy expects, or if one is not finite.
+    /// Returns an error if the observation has not as many numbers as the policy expects, or if one is not finite, and if the policy has a
+    /// [memory](Policy::memory).
     pub fn predict(&mut self, observation: &[f32], mode: Mode) -> Result<Action<'_>, Error> {
         self.predict_masked(observation, None, mode)
     }
 
     /// As [`predict`](Policy::predict), but only actions whose entry in `mask` is true can be chosen.
     pub fn predict_masked(&mut self, observation: &[f32], mask: Option<&[bool]>, mode: Mode) -> Result<Action<'_>, Error> {
-        Ok(self.choose(observation, observation.len(), mask, mode)?.get(0))
+        Ok(self.choose(observation, observation.len(), mask, &mut [], mode)?.get(0))
+    }
+
+    /// Returns what the policy remembers at the beginning of an episode, for [`predict_with`](Policy::predict_with): as many zeros as it remembers
+    /// numbers; none without a recurrent cell.
+    pub fn memory(&self) -> Vec<f32> {
+        vec![0.0; self.behaviour.memory_width()]
+    }
+
+    /// As [`predict_masked`](Policy::predict_masked), of a policy that remembers earlier observations of the episode. The caller holds what it
+    /// remembers, and begins every episode with [`memory`](Policy::memory).
+    ///
+    /// ```no_run
+    /// use gradus::{Mode, Policy};
+    ///
+    /// let mut policy = Policy::load("runs/recurrent")?;
+    /// let (mut env, mut memory) = (policy.make(1)?, policy.memory());
+    /// while !env.step(policy.predict_with(env.observation(), &mut memory, None, Mode::Greedy)?)?.done() {}
+    /// # Ok::<(), gradus::Error>(())
+    /// ```
+    pub fn predict_with(&mut self, observation: &[f32], memory: &mut [f32], mask: Option<&[bool]>, mode: Mode) -> Result<Action<'_>, Error> {
+        Ok(self.choose(observation, observation.len(), mask, memory, mode)?.get(0))
     }
 
     /// Chooses an action for each row of `observations`. With `masks`, rows x actions, only actions whose entry is true can be chosen.
@@ -147,24 +169,51 @@ impl Policy {
         masks: Option<&[bool]>,
         mode: Mode,
     ) -> Result<Actions<'_>, Error> {
+        self.predict_many_with(observations, &mut [], masks, mode)
+    }
+
+    /// As [`predict_many`](Policy::predict_many) and [`predict_with`](Policy::predict_with): `memory` has the numbers of each row, one row after
+    /// the other.
+    #[cfg(feature = "ndarray")]
+    pub fn predict_many_with(
+        &mut self,
+        observations: ndarray::ArrayView2<'_, f32>,
+        memory: &mut [f32],
+        masks: Option<&[bool]>,
+        mode: Mode,
+    ) -> Result<Actions<'_>, Error> {
         let width = observations.ncols();
         match observations.as_slice() {
-            Some(rows) => self.choose(rows, width, masks, mode),
-            None => self.choose(&observations.iter().copied().collect::<Vec<f32>>(), width, masks, mode),
+            Some(rows) => self.choose(rows, width, masks, memory, mode),
+            None => self.choose(&observations.iter().copied().collect::<Vec<f32>>(), width, masks, memory, mode),
         }
     }
 
     /// Chooses actions for rows of `width` numbers. The length of `rows` must be a multiple of `width`.
-    fn choose(&mut self, rows: &[f32], width: usize, masks: Option<&[bool]>, mode: Mode) -> Result<Actions<'_>, Error> {
+    fn choose(
+        &mut self,
+        rows: &[f32],
+        width: usize,
+        masks: Option<&[bool]>,
+        memory: &mut [f32],
+        mode: Mode,
+    ) -> Result<Actions<'_>, Error> {
         let rows = self.inputs.rows(rows, width)?;
         let count = rows.len() / self.behaviour.observation_width();
+        let remembered = count * self.behaviour.memory_width();
+        if memory.len() != remembered {
+            return Err(InputError::new("memory", format!("{remembered} numbers, as Policy::memory returns them for each row"), memory.len()).into());
+        }
+        if let Some(number) = memory.iter().find(|number| !number.is_finite()) {
+            return Err(InputError::new("memory", "finite numbers", number).into());
+        }
         self.inputs.check_masks(masks, count, |_| true)?;
         if mode == Mode::Sampled {
             let first = self.streams.len() as u64;
             self.streams.extend((first..count as u64).map(|row| Stream::new(self.seed, Purpose::Evaluation, 1 + row)));
         }
         let streams = if mode == Mode::Sampled { &mut self.streams[..count] } else { &mut [] };
-        let actions = self.predictor.predict(self.behaviour.as_ref(), &rows, masks, (&mode.sampling(), streams));
+        let actions = self.predictor.predict(self.behaviour.as_ref(), &rows, masks, memory, (&mode.sampling(), streams));
         Error::unless_sound(self.behaviour.as_ref())?;
         Ok(actions)
     }

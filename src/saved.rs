@@ -295,8 +295,9 @@ pub(crate) fn first_policy(config: &Config, world: &EnvSpec) -> Result<Box<dyn P
 }
 
 /// Settings of networks of which the meaning of parameters depends. Their shapes tell most of the others.
-const MEANINGS: [(&str, &str); 6] = [
+const MEANINGS: [(&str, &str); 7] = [
     ("network", "activation"),
+    ("network", "cell"),
     ("network", "layer_norm"),
     ("network", "gsde"),
     ("transformer", "heads"),

@@ -44,7 +44,7 @@ pub(crate) struct Play {
 
 /// Returns what the policy computes before each step, in words, with the action that it takes.
 fn notes(policy: &mut dyn Behaviour, played: &Played) -> Result<Vec<String>, Error> {
-    let looks = policy.inspect(&played.observations.concat());
+    let looks = policy.inspect_episode(&played.observations.concat());
     if looks.is_empty() {
         let (what, expected) = ("--values".into(), "a policy whose values or probabilities can be shown".into());
         return Err(Error::Parse { what, expected, got: "another policy".into() });

@@ -31,6 +31,16 @@ pub enum Cell {
     Lstm,
 }
 
+impl std::fmt::Display for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Cell::None => "none",
+            Cell::Gru => "gru",
+            Cell::Lstm => "lstm",
+        })
+    }
+}
+
 impl Cell {
     /// Number of gates, each with its own weights.
     pub(crate) fn gates(self) -> usize {
@@ -133,6 +143,9 @@ pub enum NetworkError {
     /// A network of continuous actions whose layers are shared.
     #[error("network.shared: expected false, because each critic of actions is a network of its own, got true")]
     SharedCritics,
+    /// A recurrent cell of a network whose decisions are read one by one.
+    #[error("network.cell: expected none, because actors with critics of actions have no memory, got {0}")]
+    CriticsCell(Cell),
     /// gSDE of an actor without noise.
     #[error("network.gsde: expected false, because the actor is deterministic, got true")]
     DeterministicGsde,
@@ -235,6 +248,9 @@ impl NetworkConfig {
         }
         if self.shared {
             return Err(NetworkError::SharedCritics);
+        }
+        if self.cell != Cell::None {
+            return Err(NetworkError::CriticsCell(self.cell));
         }
         if self.gsde && head.actor == QActor::Deterministic {
             return Err(NetworkError::DeterministicGsde);

@@ -181,6 +181,12 @@ pub trait Behaviour: Any + Send + Sync {
         Vec::new()
     }
 
+    /// As [`inspect`](Behaviour::inspect), of the observations of an episode, in order: a policy with a memory remembers those before. `inspect`
+    /// itself takes every observation as the first of an episode.
+    fn inspect_episode(&mut self, observations: &[f32]) -> Vec<Inspection> {
+        self.inspect(observations)
+    }
+
     /// Returns what the first convolutional layer makes of each of some observations; nothing without such a layer, and on devices.
     fn feature_maps(&mut self, observations: &[f32]) -> Vec<FeatureMaps> {
         let _ = observations;

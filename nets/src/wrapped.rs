@@ -34,8 +34,20 @@ impl<L: Listener> Behaviour for Wrapped<L> {
         self.policy.actor()
     }
 
+    fn memory_width(&self) -> usize {
+        self.policy.memory_width()
+    }
+
+    fn sequence_length(&self) -> usize {
+        self.policy.sequence_length()
+    }
+
     fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
         self.policy.inspect(observations)
+    }
+
+    fn inspect_episode(&mut self, observations: &[f32]) -> Vec<Inspection> {
+        self.policy.inspect_episode(observations)
     }
 
     fn feature_maps(&mut self, observations: &[f32]) -> Vec<FeatureMaps> {

@@ -31,20 +31,34 @@ impl Predictor {
     }
 
     /// Chooses an action for each row of `observations`, which are as the environment returns them. With `masks` (rows x actions), only
-    /// actions whose entry is true can be chosen. `streams` has one stream per row, or none if `sampling` is greedy.
+    /// actions whose entry is true can be chosen. `streams` has one stream per row, or none if `sampling` is greedy. `memory` is what a policy
+    /// with a memory remembers of the episode of each row, [`Behaviour::memory_width`] numbers, which the call replaces; 0 when it begins.
+    ///
+    /// # Panics
+    /// If `memory` has another length.
     pub fn predict(
         &mut self,
         policy: &dyn Behaviour,
         observations: &[f32],
         masks: Option<&[bool]>,
+        memory: &mut [f32],
         (sampling, streams): (&Sampling, &mut [Stream]),
     ) -> Actions<'_> {
         let Self { normaliser, width, chooser, rows } = self;
         rows.clear();
         rows.extend_from_slice(observations);
         normaliser.show(rows);
-        chooser.resize(rows.len() / *width);
-        chooser.choose(policy.actor().as_mut(), (rows, masks), Explores::Not, sampling, streams);
+        let count = rows.len() / *width;
+        assert_eq!(memory.len(), count * policy.memory_width(), "memory: expected {} numbers for each of {count} rows", policy.memory_width());
+        chooser.resize(count);
+        let mut actor = policy.actor();
+        if let Some(own) = actor.memory() {
+            own.extend_from_slice(memory);
+        }
+        chooser.choose(actor.as_mut(), (rows, masks), Explores::Not, sampling, streams);
+        if let Some(own) = actor.memory() {
+            memory.copy_from_slice(own);
+        }
         chooser.decisions().clipped
     }
 }

@@ -2,7 +2,7 @@
 
 use gradus_agents::AgentKind;
 use gradus_envs::{EnvSpec, Space};
-use gradus_nets::Device;
+use gradus_nets::{Cell, Device};
 use toml::Value;
 
 use super::{Config, Network};
@@ -31,9 +31,11 @@ impl Config {
         let refers =
             reference.coefficient != 0.0 || reference.adaptive_target.is_finite() || reference.measure || reference.stop_kl.is_finite();
         let has_gsde = matches!(&self.network, Network::Perceptron(network) if network.gsde);
-        let rules: [(bool, &[&str], &str); 7] = [
+        let has_cell = matches!(&self.network, Network::Perceptron(network) if network.cell != Cell::None);
+        let rules: [(bool, &[&str], &str); 8] = [
             (!refers && self.agent != "dpo", &REFERENCE, "reference.coefficient is 0"),
             (!has_gsde, &["network.gsde_sample_every"], "network.gsde is false"),
+            (!has_cell, &["network.cell_width", "network.sequence_length"], "network.cell is none"),
             (!self.wrappers.normalise_rewards, &["wrappers.reward_discount"], "wrappers.normalise_rewards is false"),
             (self.device == Device::Cpu, &["torch."], "the device is cpu"),
             (self.evaluate_every == 0, &["evaluate_episodes"], "evaluate_every is 0"),
@@ -103,7 +105,7 @@ impl Config {
         (starts >= self.steps as f64).then_some(starts as u64)
     }
 
-    fn number(&self, key: &str) -> Option<f64> {
+    pub(super) fn number(&self, key: &str) -> Option<f64> {
         let (section, name) = key.split_once('.')?;
         match self.to_table().get(section)?.get(name)? {
             Value::Integer(number) => Some(*number as f64),

@@ -1,11 +1,11 @@
 //! What a configuration describes: an environment, an agent, a policy.
 
 use gradus_agents::dpo::Pair;
-use gradus_agents::{Agent, AgentKind, Algorithm, ConfigError, OnPolicy, Setup, registry as agents};
+use gradus_agents::{Agent, AgentKind, Algorithm, Collection, ConfigError, OnPolicy, Setup, registry as agents};
 use gradus_base::Settings;
 use gradus_envs::gym::{self, AtariEpisodes};
 use gradus_envs::{EnvSpec, Space, registry};
-use gradus_nets::{ActionScale, Device, NetworkError, Policy, Precision};
+use gradus_nets::{ActionScale, Cell, Device, NetworkError, Policy, Precision};
 
 use super::{Atari, Config, EarlierSteps, Network, RewardConfig, WrapperConfig, inputs, is_text};
 use crate::Error;
@@ -135,7 +135,32 @@ impl Config {
                 ConfigError::unless(matches!(done, Space::Discrete(_)), &self.agent, "an environment with discrete actions", done)?;
             }
         }
+        self.check_memory(&built)?;
         Ok(built)
+    }
+
+    /// Returns an error if the network has a recurrent cell and the agent cannot learn with it.
+    fn check_memory(&self, built: &AgentKind) -> Result<(), ConfigError> {
+        let Network::Perceptron(network) = &self.network else { return Ok(()) };
+        if network.cell == Cell::None {
+            return Ok(());
+        }
+        let learns_from_single = match built {
+            AgentKind::ActionValues { replay, .. } => replay.is_some(),
+            AgentKind::ActorAndCritics { .. } => true,
+            AgentKind::ActorCritic(_) | AgentKind::Own(_) => false,
+        };
+        let expected = format!("none, because {} learns from single decisions of a replay buffer", self.agent);
+        ConfigError::unless(!learns_from_single, "network.cell", &expected, network.cell)?;
+        let own = format!("{}.rollout_steps", self.agent);
+        let is_whole = matches!(built, AgentKind::ActorCritic(agent) if matches!(agent.collection(), Collection::Episodes { .. }));
+        match self.number(&own).filter(|_| !is_whole) {
+            Some(steps) if (network.sequence_length as f64) > steps => {
+                let expected = format!("0 to {steps}, the steps of a rollout ({own})");
+                ConfigError::unless(false, "network.sequence_length", &expected, network.sequence_length)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether the agent learns with the configured actor-critic network.

@@ -15,7 +15,7 @@
 use gradus_base::random::{Purpose, Stream};
 use gradus_base::range::{above, at_least, from};
 use gradus_base::{Settings, settings};
-use gradus_nets::{Batch, DIAGNOSTICS, Evaluation, Objective, Outputs, Policy, Store, UpdatedGroups};
+use gradus_nets::{Batch, Cell, DIAGNOSTICS, Evaluation, Objective, Outputs, Policy, Store, UpdatedGroups};
 
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +106,8 @@ impl AgentConfig for TrpoConfig {
         let (is_shared, gsde) = (network.shared, network.gsde);
         ConfigError::unless(!is_shared, "network.shared", "false (TRPO moves only the actor)", is_shared)?;
         ConfigError::unless(!gsde, "network.gsde", "false (gSDE has no Fisher-vector product)", gsde)?;
+        let expected = "none (a recurrent cell has no Fisher-vector product)";
+        ConfigError::unless(network.cell == Cell::None, "network.cell", expected, network.cell)?;
         Ok(Trpo::new(self.clone(), setup.optimiser.clone(), setup.envs)?.into())
     }
 

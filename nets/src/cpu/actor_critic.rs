@@ -241,6 +241,35 @@ impl ActorCritic {
         });
     }
 
+    /// A store of observations to look at, each with an action.
+    fn looked_at(&self, observations: &[f32]) -> Store {
+        let n = observations.len() / self.layout.width();
+        let mut actions = match self.layout.head {
+            Head::Categorical => ActionRows::Discrete(Vec::new()),
+            _ => ActionRows::Continuous { rows: Vec::new(), width: self.layout.actions },
+        };
+        actions.resize(n);
+        Store::new(self.layout.width(), observations.to_vec(), actions)
+    }
+
+    /// Returns what the network computes from the observations of a store.
+    fn look(&mut self, store: &Store) -> Vec<Inspection> {
+        let (mut values, mut logs) = (Vec::new(), Vec::new());
+        self.values(store, &mut values);
+        if self.layout.choices.is_one() {
+            self.distributions(store, &mut logs);
+        }
+        let width = self.layout.distribution_width();
+        let probabilities =
+            |i: usize| logs.get(i * width..(i + 1) * width).unwrap_or_default().iter().map(|log| f64::from(exp(*log))).collect();
+        let look = |(i, value): (usize, &f32)| Inspection {
+            value: Some(f64::from(*value)),
+            probabilities: probabilities(i),
+            ..Inspection::default()
+        };
+        values.iter().enumerate().map(look).collect()
+    }
+
     /// Returns the gradient of the last batch by name, in PyTorch's layout.
     pub fn gradient_tensors(&self) -> Tensors {
         self.layout.to_tensors(&self.weights.gradient, "")
@@ -277,24 +306,13 @@ impl Behaviour for ActorCritic {
     }
 
     fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
-        let n = observations.len() / self.layout.width();
-        let is_discrete = self.layout.choices.is_one();
-        let decisions = ActionRows::Discrete(vec![0; if is_discrete { n } else { 0 }]);
-        let store = Store::new(self.layout.width(), observations.to_vec(), decisions);
-        let (mut values, mut logs) = (Vec::new(), Vec::new());
-        self.values(&store, &mut values);
-        if is_discrete {
-            self.distributions(&store, &mut logs);
-        }
-        let width = self.layout.distribution_width();
-        let probabilities =
-            |i: usize| logs.get(i * width..(i + 1) * width).unwrap_or_default().iter().map(|log| f64::from(exp(*log))).collect();
-        let look = |(i, value): (usize, &f32)| Inspection {
-            value: Some(f64::from(*value)),
-            probabilities: probabilities(i),
-            ..Inspection::default()
-        };
-        values.iter().enumerate().map(look).collect()
+        let store = self.looked_at(observations);
+        self.look(&store)
+    }
+
+    fn inspect_episode(&mut self, observations: &[f32]) -> Vec<Inspection> {
+        let store = self.looked_at(observations).as_episode(self.memory());
+        self.look(&store)
     }
 
     fn feature_maps(&mut self, observations: &[f32]) -> Vec<FeatureMaps> {

@@ -153,6 +153,21 @@ impl QNetwork {
         evaluated
     }
 
+    /// A store of observations to look at, each with an action.
+    fn looked_at(&self, observations: &[f32]) -> Store {
+        let width = self.layout.width();
+        Store::new(width, observations.to_vec(), ActionRows::Discrete(vec![0; observations.len() / width]))
+    }
+
+    /// Returns what the network computes from the observations of a store.
+    fn look(&mut self, store: &Store) -> Vec<Inspection> {
+        let (atoms, mut values) = (self.layout.head.atoms, Vec::new());
+        crate::QNetwork::q_values(self, store, 0..store.rows(), &mut values);
+        let mean = |atoms: &[f32]| atoms.iter().map(|q| f64::from(*q)).sum::<f64>() / atoms.len() as f64;
+        let look = |row: &[f32]| Inspection { action_values: row.chunks(atoms).map(mean).collect(), ..Inspection::default() };
+        values.chunks(atoms * self.layout.actions).map(look).collect()
+    }
+
     /// Numbers that the network remembers of an episode.
     fn memory(&self) -> usize {
         self.layout.perceptron.memory
@@ -186,12 +201,13 @@ impl Behaviour for QNetwork {
     }
 
     fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
-        let (width, atoms, mut values) = (self.layout.width(), self.layout.head.atoms, Vec::new());
-        let store = Store::new(width, observations.to_vec(), ActionRows::Discrete(Vec::new()));
-        crate::QNetwork::q_values(self, &store, 0..observations.len() / width, &mut values);
-        let mean = |atoms: &[f32]| atoms.iter().map(|q| f64::from(*q)).sum::<f64>() / atoms.len() as f64;
-        let look = |row: &[f32]| Inspection { action_values: row.chunks(atoms).map(mean).collect(), ..Inspection::default() };
-        values.chunks(atoms * self.layout.actions).map(look).collect()
+        let store = self.looked_at(observations);
+        self.look(&store)
+    }
+
+    fn inspect_episode(&mut self, observations: &[f32]) -> Vec<Inspection> {
+        let store = self.looked_at(observations).as_episode(self.memory());
+        self.look(&store)
     }
 
     fn feature_maps(&mut self, observations: &[f32]) -> Vec<FeatureMaps> {
