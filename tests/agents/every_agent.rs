@@ -25,7 +25,9 @@ fn trainings() -> Vec<(String, Config)> {
     ];
     let gsde = ["network.gsde=true", "network.gsde_sample_every=3", "network.orthogonal=false"];
     let images = ["network.trunk=section3,5x2", "wrappers.frame_stack=2"];
-    let worlds: [(&str, &[&str]); 10] = [
+    let gru = ["network.cell=gru", "network.cell_width=10", "network.sequence_length=4", "wrappers.normalise_observations=true"];
+    let lstm = ["network.cell=lstm", "network.cell_width=8"];
+    let worlds: [(&str, &[&str]); 12] = [
         ("cartpole", &[]),
         ("cartpole", &wrapped),
         ("pendulum", &wrapped[..2]),
@@ -35,6 +37,8 @@ fn trainings() -> Vec<(String, Config)> {
         ("contextual-bandit", &[]),
         ("target-sum", &[]),
         ("seaquest", &images),
+        ("cartpole-masked", &gru),
+        ("pendulum-masked", &lstm),
         ("mountain-car", &[]), // for the agent that needs two bounded numbers
     ];
     let of_agent = |agent: &str| -> &[&str] {
@@ -156,10 +160,11 @@ fn a_loop_written_by_hand_learns_the_same_bit_for_bit() {
 fn every_agent_trains_wherever_its_actions_and_its_network_fit() {
     let all = trainings();
     let trained = |agents: &[&str]| all.iter().filter(|(_, config)| agents.contains(&config.agent.as_str())).count();
-    // TRPO trains no transformer
-    assert_eq!(trained(&["reinforce", "a2c", "a3c", "trpo", "ppo", "grpo"]), 6 * 9 - 2);
+    // TRPO trains no transformer and no network with a memory
+    assert_eq!(trained(&["reinforce", "a2c", "a3c", "trpo", "ppo", "grpo"]), 6 * 11 - 4);
     assert_eq!(trained(&["dpo"]), 1);
-    assert_eq!(trained(&["dqn", "qr-dqn", "pqn"]), 3 * 6);
+    // of them only PQN has one
+    assert_eq!(trained(&["dqn", "qr-dqn", "pqn"]), 3 * 6 + 1);
     // a deterministic actor has no gSDE
     assert_eq!((trained(&["ddpg", "td3"]), trained(&["sac"])), (2, 2));
     // taxi, and mountain car; the frozen lake has wrappers here

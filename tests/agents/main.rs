@@ -3,5 +3,6 @@
 mod agent;
 mod every_agent;
 mod gaps;
+mod memory;
 mod off_policy;
 mod tabular_agents;

@@ -14,15 +14,13 @@ use crate::{ActiveRows, Decisions, Environments, Explores, act};
 pub(super) fn record(shard: &mut Shard, policy: &dyn Behaviour, plan: &RolloutPlan, normaliser: &Normaliser) -> Result<(), EnvError> {
     let collection = plan.collection;
     shard.memory.resize(shard.ids.len() * plan.memory, 0.0);
-    if plan.wants_whole_episodes() {
-        shard.memory.fill(0.0); // environments that waited for the others have acted too
-    }
     shard.trajectories.iter_mut().for_each(Trajectory::clear);
     if shard.trajectories.iter().any(|trajectory| !trajectory.is_complete(collection)) {
         run(shard, policy, plan, normaliser)?;
     }
     if let Collection::Episodes { .. } = collection {
-        // environments that waited for the others begin their next episode
+        // environments that waited for the others begin their next episode; they have acted too
+        shard.memory.fill(0.0);
         return shard.envs.reset_finished();
     }
     let Shard { ids, envs, trajectories, .. } = shard;
