@@ -58,10 +58,10 @@ impl Plan {
     }
 }
 
-/// Divides sequences among plans, of at least [`LEAST`] sequences each if there are so many. The number of plans depends only on that of the
-/// sequences.
-fn divide(chosen: &[(usize, usize)]) -> impl Iterator<Item = &[(usize, usize)]> {
-    let parts = (chosen.len() / LEAST).clamp(1, MOST);
+/// Divides sequences among at most `most` plans, of at least [`LEAST`] sequences each if there are so many. The number of plans depends only on
+/// that of the sequences.
+fn divide(chosen: &[(usize, usize)], most: usize) -> impl Iterator<Item = &[(usize, usize)]> {
+    let parts = (chosen.len() / LEAST).clamp(1, most);
     (0..parts).map(move |part| &chosen[part * chosen.len() / parts..(part + 1) * chosen.len() / parts])
 }
 
@@ -77,9 +77,9 @@ fn sequences(store: &Store, width: usize) -> Cow<'_, Sequences> {
     }
 }
 
-/// Plans how a network that remembers `width` numbers learns from a batch of whole sequences. Returns the plans, each with the weights of its
-/// rows.
-pub(crate) fn plans_of_batch(store: &Store, width: usize, batch: Batch<'_>) -> Vec<(Plan, Vec<f32>)> {
+/// Plans how a network that remembers `width` numbers learns from a batch of whole sequences. Returns at most `most` plans, each with the weights
+/// of its rows.
+pub(crate) fn plans_of_batch(store: &Store, width: usize, batch: Batch<'_>, most: usize) -> Vec<(Plan, Vec<f32>)> {
     let (sequences, mut place) = (sequences(store, width), 0);
     let with_place = |number: usize| {
         let first = place;
@@ -92,15 +92,15 @@ pub(crate) fn plans_of_batch(store: &Store, width: usize, batch: Batch<'_>) -> V
         let weights = plan.places.iter().map(|place| batch.weights[*place as usize]).collect();
         (plan, weights)
     };
-    divide(&chosen).map(with_weights).collect()
+    divide(&chosen, most).map(with_weights).collect()
 }
 
 /// Plans how such a network reads the first `rows` rows of a store. The places are the rows themselves.
-pub(crate) fn plans_of_rows(store: &Store, width: usize, rows: usize) -> Vec<Plan> {
+pub(crate) fn plans_of_rows(store: &Store, width: usize, rows: usize, most: usize) -> Vec<Plan> {
     let sequences = sequences(store, width);
     let begins = sequences.list.iter().map(|sequence| sequence.decisions.start).enumerate();
     let chosen: Vec<(usize, usize)> = begins.filter(|(_, first)| *first < rows).collect();
-    divide(&chosen).map(|part| Plan::new(&sequences, part, |row| (row < rows).then_some(row))).collect()
+    divide(&chosen, most).map(|part| Plan::new(&sequences, part, |row| (row < rows).then_some(row))).collect()
 }
 
 #[cfg(test)]
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_plan_has_enough_sequences_if_there_are_enough() {
-        let lengths = |n: usize| divide(&vec![(0, 0); n]).map(<[_]>::len).collect::<Vec<_>>();
+        let lengths = |n: usize| divide(&vec![(0, 0); n], MOST).map(<[_]>::len).collect::<Vec<_>>();
         assert_eq!([lengths(1), lengths(15), lengths(16), lengths(26)], [vec![1], vec![15], vec![8, 8], vec![8, 9, 9]]);
         assert_eq!(lengths(1000).len(), MOST);
     }

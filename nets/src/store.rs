@@ -375,7 +375,7 @@ impl Store {
     }
 
     /// Makes one sequence of all decisions, those of an episode from its beginning, for a policy that remembers `width` numbers.
-    pub(crate) fn as_episode(self, width: usize) -> Self {
+    pub(crate) fn into_episode(self, width: usize) -> Self {
         let n = self.actions.len();
         let list = (0..usize::from(n > 0)).map(|_| Sequence { decisions: 0..n, successor: None }).collect();
         self.with_sequences(Sequences { list, memory: vec![0.0; width] })

@@ -25,7 +25,11 @@ fn outputs_gradients_and_steps_are_the_same() {
         let mut others = Vec::new();
         config.network.policy(&config.world().unwrap(), 8).unwrap().distributions(&store, &mut others);
         let n = store.actions.len() as u32;
-        let indices: Vec<u32> = (0..n).filter(|i| i % 3 != 1).map(|i| (i * 5) % n).collect();
+        let indices: Vec<u32> = match &store.sequences {
+            None => (0..n).filter(|i| i % 3 != 1).map(|i| (i * 5) % n).collect(),
+            // every second sequence, from the last to the first
+            Some(sequences) => sequences.list.iter().rev().step_by(2).flat_map(|own| own.decisions.clone()).map(|i| i as u32).collect(),
+        };
         let weights: Vec<f32> = indices.iter().map(|i| 1.0 / (3.0 + *i as f32)).collect();
         let batch = Batch { old: Some(&others), reference: Some(&others), ..Batch::new(&indices, &weights) };
         let sums_of = |policy: &mut dyn Policy| {

@@ -106,6 +106,8 @@ fn worlds() -> Vec<Config> {
         // policies whose actor and critic share a trunk or embeddings; shared embeddings split the actor's parameters into two ranges in
         // one of the engines
         config("ppo", "cartpole", &["network.shared=true"]),
+        config("ppo", "cartpole-masked", &["network.cell=gru", "envs=8"]),
+        config("ppo", "pendulum-masked", &["network.cell=lstm", "network.shared=true", "ppo.rollout_steps=64", "network.gsde=true"]),
         config(
             "ppo",
             "reverse",

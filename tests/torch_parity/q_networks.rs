@@ -4,8 +4,8 @@ use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{Image, Space};
 use gradus::nets::tensors::Data;
 use gradus::nets::{
-    ActionRows, Activation, Batch, Behaviour, Choice, Evaluated, Evaluation, Network, NetworkConfig, Observations, OptimiserStep, QHead,
-    QNetwork, QValues, Rule, Store, TorchConfig, ValueObjective, cpu, torch,
+    ActionRows, Activation, Batch, Behaviour, Cell, Choice, Evaluated, Evaluation, Network, NetworkConfig, Observations, OptimiserStep, QHead,
+    QNetwork, QValues, Rule, Sequence, Sequences, Store, TorchConfig, ValueObjective, cpu, torch,
 };
 
 use crate::device;
@@ -72,6 +72,23 @@ fn ten_updates_of_networks_that_see_images_agree() {
     }
 }
 
+#[test]
+fn ten_updates_of_networks_with_a_memory_agree() {
+    let observations = Space::Box { low: vec![-3.0; 5], high: vec![3.0; 5] };
+    let mut stream = Stream::new(8, Purpose::Environment, 0);
+    let rows: Vec<f32> = (0..73 * 5).map(|_| stream.uniform(-3.0, 3.0) as f32).collect();
+    let dueling = QHead { atoms: 1, dueling: true };
+    for (cell, hidden, layer_norm, head) in [
+        (Cell::Gru, vec![40, 17], false, QHead::default()),
+        (Cell::Lstm, vec![20], true, QHead::default()),
+        (Cell::Gru, vec![12, 9], true, dueling),
+        (Cell::Lstm, vec![], false, QHead { atoms: 2, dueling: false }),
+    ] {
+        let config = NetworkConfig { cell, cell_width: 19, hidden, layer_norm, ..NetworkConfig::default() };
+        assert_they_agree(&config, head, Rule::Adam, &observations, &rows);
+    }
+}
+
 /// Compares what the engines compute in ten updates; `rows` are 73 observations.
 fn assert_they_agree(config: &NetworkConfig, head: QHead, rule: Rule, observations: &Space, rows: &[f32]) {
     let (actions, what) = (Space::Discrete(4), format!("{config:?}, {head:?}, {rule:?}"));
@@ -84,7 +101,18 @@ fn assert_they_agree(config: &NetworkConfig, head: QHead, rule: Rule, observatio
     let mut seen = Observations::empty(observations);
     rows.chunks(observations.width()).for_each(|row| seen.push(row));
     let store = Store::of(seen, ActionRows::Discrete((0..70).map(|_| stream.below(4)).collect()));
-    let (indices, weights): (Vec<u32>, Vec<f32>) = (0..70).map(|i| (69 - i, if i % 9 == 4 { 0.0 } else { 0.01 })).unzip();
+    let (mut indices, weights): (Vec<u32>, Vec<f32>) = (0..70).map(|i| (69 - i, if i % 9 == 4 { 0.0 } else { 0.01 })).unzip();
+    let remembered = networks[0].memory_width();
+    let store = if remembered == 0 {
+        store
+    } else {
+        let ends = [0, 3, 20, 21, 40, 70];
+        let successor = |i: usize| (i < 3).then_some(70 + i);
+        let list = ends.windows(2).enumerate().map(|(i, ends)| Sequence { decisions: ends[0]..ends[1], successor: successor(i) }).collect();
+        let memory = (0..5 * remembered).map(|_| stream.uniform(-1.0, 1.0) as f32).collect();
+        indices = (21..40).chain(0..3).chain(40..70).chain(3..21).collect();
+        store.with_sequences(Sequences { list, memory })
+    };
     let (learning_rate, critic_learning_rate) = (0.01, 0.01);
     let step = OptimiserStep {
         rule,

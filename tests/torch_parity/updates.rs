@@ -32,7 +32,7 @@ fn ten_updates(name: &str, config: &Config) {
 
 #[test]
 fn ten_updates_of_every_agent_end_at_the_same_parameters() {
-    let table: [(&str, &str, &[&str]); 11] = [
+    let table: [(&str, &str, &[&str]); 14] = [
         ("reinforce", "cartpole", &[]),
         ("a2c", "cartpole", &[]),
         ("trpo", "cartpole", &[]),
@@ -48,6 +48,9 @@ fn ten_updates_of_every_agent_end_at_the_same_parameters() {
         // few epochs: with more, it is more likely that the two engines have a ratio on different sides of a clip bound, where the gradient
         // jumps
         ("ppo", "mountain-car-continuous", &["network.gsde=true", "ppo.rollout_steps=128", "ppo.epochs=2"]),
+        ("ppo", "cartpole-masked", &["network.cell=gru", "network.cell_width=20", "envs=8", "network.sequence_length=9"]),
+        ("a2c", "pendulum-masked", &["network.cell=lstm", "network.shared=true", "a2c.rollout_steps=16", "envs=8"]),
+        ("reinforce", "cartpole-masked", &["network.cell=gru", "network.hidden=[]", "reinforce.episodes_per_env=4"]),
     ];
     for (agent, environment, settings) in table {
         ten_updates(&format!("{agent} on {environment} {settings:?}"), &config(agent, environment, settings));

@@ -311,7 +311,7 @@ impl Behaviour for ActorCritic {
     }
 
     fn inspect_episode(&mut self, observations: &[f32]) -> Vec<Inspection> {
-        let store = self.looked_at(observations).as_episode(self.memory());
+        let store = self.looked_at(observations).into_episode(self.memory());
         self.look(&store)
     }
 

@@ -8,7 +8,7 @@ use super::layer::padded;
 use super::layout::Layout;
 use super::weights::Weights;
 use super::workspace::Workspace;
-use crate::sequences::{Plan, plans_of_batch, plans_of_rows};
+use crate::sequences::{MOST, Plan, plans_of_batch, plans_of_rows};
 use crate::{Batch, Objective, Store, Sums};
 use gradus_base::simd::{Kernel, Simd, dispatch};
 use gradus_base::threads;
@@ -25,7 +25,7 @@ impl ActorCritic {
         if with_gradient {
             self.refresh();
         }
-        let plans = plans_of_batch(store, self.memory(), batch);
+        let plans = plans_of_batch(store, self.memory(), batch, MOST);
         let n = self.with_lanes(plans.len());
         let Self { layout, level, weights: Weights { values: parameters, .. }, copies, lanes, .. } = self;
         let copies = with_gradient.then_some(copies.each_ref().map(|copy| &**copy));
@@ -50,7 +50,7 @@ impl ActorCritic {
         answer: impl Fn(&mut [f32]) -> Answer<'_> + Sync,
     ) {
         let with_room = |plan: Plan| (vec![0.0; plan.rows.len() * width], plan);
-        let mut plans: Vec<(Vec<f32>, Plan)> = plans_of_rows(store, self.memory(), rows).into_iter().map(with_room).collect();
+        let mut plans: Vec<(Vec<f32>, Plan)> = plans_of_rows(store, self.memory(), rows, MOST).into_iter().map(with_room).collect();
         let n = self.with_lanes(plans.len());
         let Self { layout, level, weights: Weights { values: parameters, .. }, lanes, .. } = self;
         let mut parts: Vec<_> = lanes[..n].iter_mut().zip(&mut plans).collect();

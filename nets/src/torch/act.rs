@@ -5,6 +5,7 @@ use rand_distr::{Distribution as _, StandardNormal};
 use tch::{Kind, TchError, no_grad};
 
 use super::actor_critic::ActorCritic;
+use super::cell::Going;
 use super::common::behaviour_by_parameters;
 use super::parameters::{Views, to_device, to_host};
 use crate::policy::restore;
@@ -17,6 +18,8 @@ pub(super) struct RowActor<'a> {
     views: Option<Views>,
     /// gSDE's noise matrix theta (features x action dimensions) of every row.
     noise: Vec<f32>,
+    /// What is remembered of the episode of each row.
+    memory: Vec<f32>,
     /// Number of sampling calls since `noise` was last cleared.
     uses: usize,
 }
@@ -31,6 +34,14 @@ impl Behaviour for ActorCritic {
     fn actor(&self) -> Box<dyn Actor + '_> {
         Box::new(RowActor::new(self))
     }
+
+    fn memory_width(&self) -> usize {
+        self.memory()
+    }
+
+    fn sequence_length(&self) -> usize {
+        self.sequence_length()
+    }
 }
 
 /// The device's outputs for some rows.
@@ -43,7 +54,7 @@ struct Outputs {
 
 impl<'a> RowActor<'a> {
     pub fn new(policy: &'a ActorCritic) -> Self {
-        Self { policy, views: None, noise: Vec::new(), uses: 0 }
+        Self { policy, views: None, noise: Vec::new(), memory: Vec::new(), uses: 0 }
     }
 
     fn ask(&mut self, observations: &[f32], masks: Option<&[bool]>) -> Result<Outputs, TchError> {
@@ -56,7 +67,15 @@ impl<'a> RowActor<'a> {
             };
             let rows = to_device(observations, device)?.f_view([-1, width as i64])?;
             let masks = masks.map(|masks| to_device(masks, device)?.f_view([-1, n as i64])).transpose()?;
-            let heads = policy.heads(&views, &rows)?;
+            let count = observations.len() / width;
+            let going = match policy.memory() {
+                0 => None,
+                remembered => Some(Going::new(&[count], &self.memory, remembered, device)?),
+            };
+            let heads = policy.heads(&views, &rows, going.as_ref())?;
+            if let Some(going) = going {
+                self.memory = to_host(&going.after()?)?;
+            }
             let numbers = to_host(&policy.distribution(&views, &heads, masks.as_ref())?.rows()?)?;
             let features = if policy.has_gsde() { to_host(&heads.features)? } else { Vec::new() };
             self.views = Some(views);
@@ -156,7 +175,12 @@ impl Actor for RowActor<'_> {
             assert_eq!(streams.len(), rows, "streams: expected one per row");
         }
         let policy = self.policy;
+        self.memory.resize(rows * policy.memory(), 0.0);
         policy.fault().guard(|| self.answer((observations, masks), &mut choice, actions, log_probs));
+    }
+
+    fn memory(&mut self) -> Option<&mut Vec<f32>> {
+        (self.policy.memory() > 0).then_some(&mut self.memory)
     }
 
     fn take_state(&mut self) -> ActorState {

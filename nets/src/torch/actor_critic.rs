@@ -9,6 +9,7 @@ use super::common::{impl_network, objectives_by_parameters};
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
 use super::forward_backward::{Said, Slices, assert_batch, even_slices, forward_backward, forward_backward_parts, rows_of};
+use super::cell::{Going, remember};
 use super::images::see;
 use super::library::{open, use_threads};
 use super::parameters::{Parameters, Views, to_device, to_host};
@@ -16,6 +17,7 @@ use super::perceptron::observations;
 use super::raw::Shared;
 use crate::choices::Choices;
 use crate::network::{Actions, Input};
+use crate::sequences::{plans_of_batch, plans_of_rows};
 use crate::{ActionRows, Activation, Batch, Behaviour, Device, NetworkConfig, NetworkError, Objective, Policy, Store, UpdatedGroups};
 use crate::{Precision, Sums, TorchConfig, cpu};
 use gradus_base::tensors::Tensors;
@@ -108,6 +110,11 @@ impl ActorCritic {
         self.config.gsde_sample_every
     }
 
+    /// Largest number of decisions of a sequence; 0: no limit.
+    pub(super) fn sequence_length(&self) -> usize {
+        self.config.sequence_length
+    }
+
     /// Returns the log standard deviations of gSDE, a row for each feature.
     pub(super) fn log_stds(&self) -> Result<Vec<f32>, TchError> {
         no_grad(|| to_host(self.views(Kind::Float)?.get("actor.log_std")?))
@@ -115,7 +122,8 @@ impl ActorCritic {
 
     /// Number of gSDE's log standard deviations.
     pub(super) fn noise_length(&self) -> usize {
-        self.config.hidden.last().unwrap_or(&self.input.width) * self.outputs()
+        let features = if self.memory() > 0 { &self.config.cell_width } else { self.config.hidden.last().unwrap_or(&self.input.width) };
+        features * self.outputs()
     }
 
     /// Applies a chain of layers. The activation follows each layer except the last; with `to_the_end`, it also follows the last layer.
@@ -137,28 +145,44 @@ impl ActorCritic {
     }
 
     /// Returns the inputs of the layers that actor and critic do not share: what they share makes of observations, or the observations.
-    fn trunk(&self, views: &Views, observations: &Tensor) -> Result<Tensor, TchError> {
+    fn trunk(&self, views: &Views, observations: &Tensor, going: Option<&Going>) -> Result<Tensor, TchError> {
         if !self.config.shared {
             return Ok(observations.shallow_clone());
         }
         let seen = see(&self.config, self.input, (views, "trunk"), observations)?;
-        Ok(self.chain(views, "trunk", (seen, self.config.hidden.len()), true)?.1)
+        let x = self.chain(views, "trunk", (seen, self.config.hidden.len()), true)?.1;
+        remember(&self.config, (views, "trunk"), x, going, 0)
     }
 
     /// Applies the layers of the actor or of the critic that the other does not share. Returns the inputs and the outputs of the last one.
-    fn own(&self, views: &Views, name: &str, x: &Tensor) -> Result<(Tensor, Tensor), TchError> {
+    fn own(&self, views: &Views, name: &str, x: &Tensor, going: Option<&Going>) -> Result<(Tensor, Tensor), TchError> {
         if self.config.shared {
             return self.chain(views, name, (x.shallow_clone(), 1), false);
+        }
+        if going.is_some() {
+            let hidden = self.config.hidden.len();
+            let x = self.chain(views, name, (see(&self.config, self.input, (views, name), x)?, hidden), true)?.1;
+            let at = if name == "critic" { self.config.remembered() } else { 0 };
+            let x = remember(&self.config, (views, name), x, going, at)?;
+            let of = |what: &str| views.get(&format!("{name}.{}.{what}", 2 * hidden));
+            let y = x.f_linear(of("weight")?, Some(of("bias")?))?;
+            return Ok((x, y));
         }
         self.chain(views, name, (see(&self.config, self.input, (views, name), x)?, self.config.hidden.len() + 1), false)
     }
 
-    /// Returns the outputs of actor and critic for some observations.
-    pub(super) fn heads(&self, views: &Views, observations: &Tensor) -> Result<Heads, TchError> {
+    /// Numbers that the policy remembers of an episode.
+    pub(super) fn memory(&self) -> usize {
+        self.config.remembered() * if self.config.shared { 1 } else { 2 }
+    }
+
+    /// Returns the outputs of actor and critic for some observations. If the network has a recurrent cell, they are those of the sequences that
+    /// `going` begins, in the order of their steps.
+    pub(super) fn heads(&self, views: &Views, observations: &Tensor, going: Option<&Going>) -> Result<Heads, TchError> {
         use_threads(self.parameters.len(), observations.size().first().map_or(0, |rows| *rows as usize));
-        let x = self.trunk(views, observations)?;
-        let (features, actor) = self.own(views, "actor", &x)?;
-        let (_, value) = self.own(views, "critic", &x)?;
+        let x = self.trunk(views, observations, going)?;
+        let (features, actor) = self.own(views, "actor", &x, going)?;
+        let (_, value) = self.own(views, "critic", &x, going)?;
         Ok(Heads { features, actor, value: value.f_squeeze_dim(-1)? })
     }
 
@@ -209,10 +233,22 @@ impl ActorCritic {
 
     /// Returns log pi, H and V of the decisions of a batch as tensors with their autograd graph. If `batch` has old or reference
     /// distributions, also returns the KL divergences between them and the policy's distributions.
+    ///
+    /// If the network has a recurrent cell, every decision is the only one of its sequence.
     pub fn said(&self, store: &Store, batch: Batch<'_>) -> Result<Said, TchError> {
+        let n = batch.indices.len();
+        let going = match self.memory() {
+            0 => None,
+            width => Some(Going::new(&[n], &vec![0.0; n * width], width, self.device())?),
+        };
+        self.said_of(store, batch, going.as_ref())
+    }
+
+    /// As [`said`](ActorCritic::said), of the decisions of sequences, in the order of their steps.
+    fn said_of(&self, store: &Store, batch: Batch<'_>, going: Option<&Going>) -> Result<Said, TchError> {
         let rows = self.rows(store)?;
         let device = self.parameters.device();
-        let (distribution, value, actions) = self.pass(&rows, batch.indices)?;
+        let (distribution, value, actions) = self.pass(&rows, batch.indices, going)?;
         let width = self.distribution_width();
         let given = |of: Option<&[f32]>| -> Result<Option<Tensor>, TchError> {
             of.map(|of| to_device(&rows_of(of, batch.indices, width), device)?.f_view([-1, width as i64])).transpose()
@@ -223,11 +259,11 @@ impl ActorCritic {
     }
 
     /// Returns the distributions and values of some decisions, and the actions taken.
-    fn pass(&self, rows: &Rows, indices: &[u32]) -> Result<(Distribution, Tensor, Tensor), TchError> {
+    fn pass(&self, rows: &Rows, indices: &[u32], going: Option<&Going>) -> Result<(Distribution, Tensor, Tensor), TchError> {
         let views = self.parameters.views(Kind::Float)?;
         let index = to_device(&indices.iter().map(|i| *i as i32).collect::<Vec<_>>(), self.parameters.device())?;
         let select = |tensor: &Tensor| tensor.f_index_select(0, &index);
-        let heads = self.heads(&views, &select(&rows.observations)?)?;
+        let heads = self.heads(&views, &select(&rows.observations)?, going)?;
         let masks = rows.masks.as_ref().map(|masks| select(masks)).transpose()?;
         Ok((self.distribution(&views, &heads, masks.as_ref())?, heads.value, select(&rows.actions)?))
     }
@@ -253,6 +289,15 @@ impl ActorCritic {
         with_gradient: bool,
     ) -> Result<(Sums, Option<Tensor>), TchError> {
         assert_batch(batch, store.actions.len(), self.distribution_width());
+        if self.memory() > 0 {
+            let plans = plans_of_batch(store, self.memory(), batch, 1);
+            return forward_backward_parts(plans.iter(), self.parameters.leaf(), with_gradient, |(plan, weights)| {
+                let going = Going::of(plan, self.memory(), self.device())?;
+                let said = self.said_of(store, Batch { indices: &plan.rows, weights, ..batch }, Some(&going))?;
+                let slices = Slices { indices: &plan.rows, weights, ends: &even_slices(plan.rows.len()) };
+                forward_backward(&said, slices, objective, with_gradient)
+            });
+        }
         forward_backward_parts(self.parts(batch), self.parameters.leaf(), with_gradient, |part| {
             let said = self.said(store, part)?;
             forward_backward(
@@ -279,15 +324,48 @@ impl ActorCritic {
         })
     }
 
-    /// Evaluates `what` for the distributions and actions of all decisions of a store.
+    /// Evaluates `what` for the heads, the actions and the masks of the first `rows` observations of a store, all of them rows of sequences.
+    /// `what` gives `width` numbers for each.
+    fn describe_sequences(
+        &self,
+        store: &Store,
+        (rows, width): (usize, usize),
+        what: impl Fn(&Views, &Heads, &dyn Fn(&Tensor) -> Result<Tensor, TchError>) -> Result<Tensor, TchError>,
+    ) -> Result<Vec<f32>, TchError> {
+        no_grad(|| {
+            let (on_device, views) = (self.rows(store)?, self.parameters.views(Kind::Float)?);
+            let mut numbers = vec![0.0; rows * width];
+            for plan in plans_of_rows(store, self.memory(), rows, 1).iter().filter(|plan| !plan.rows.is_empty()) {
+                let index = to_device(&plan.rows.iter().map(|i| *i as i32).collect::<Vec<_>>(), self.device())?;
+                let select = |tensor: &Tensor| tensor.f_index_select(0, &index);
+                let going = Going::of(plan, self.memory(), self.device())?;
+                let heads = self.heads(&views, &select(&on_device.observations)?, Some(&going))?;
+                let own = to_host(&what(&views, &heads, &select)?)?;
+                for (place, own) in plan.places.iter().zip(own.chunks_exact(width)) {
+                    numbers[*place as usize * width..(*place as usize + 1) * width].copy_from_slice(own);
+                }
+            }
+            Ok(numbers)
+        })
+    }
+
+    /// Evaluates `what`, which gives `width` numbers for each, for the distributions and actions of all decisions of a store.
     fn describe_actor(
         &self,
         store: &Store,
+        width: usize,
         what: impl Fn(&Distribution, &Tensor) -> Result<Tensor, TchError>,
     ) -> Result<Vec<f32>, TchError> {
+        if self.memory() > 0 {
+            let on_device = self.rows(store)?;
+            return self.describe_sequences(store, (store.actions.len(), width), |views, heads, select| {
+                let masks = on_device.masks.as_ref().map(|masks| select(masks)).transpose()?;
+                what(&self.distribution(views, heads, masks.as_ref())?, &select(&on_device.actions)?)
+            });
+        }
         self.describe(store, store.actions.len(), |views, rows, range| {
             let some = |tensor: &Tensor| tensor.f_narrow(0, range.start, range.end - range.start);
-            let heads = self.heads(views, &some(&rows.observations)?)?;
+            let heads = self.heads(views, &some(&rows.observations)?, None)?;
             let masks = rows.masks.as_ref().map(|masks| some(masks)).transpose()?;
             what(&self.distribution(views, &heads, masks.as_ref())?, &some(&rows.actions)?)
         })
@@ -315,8 +393,8 @@ impl ActorCritic {
         let views = no_grad(|| self.parameters.views(Kind::Float))?;
         Ok(move |rows: &Tensor| {
             no_grad(|| {
-                let x = self.trunk(&views, rows)?;
-                self.own(&views, "actor", &x)?.1.f_log_softmax(-1, Kind::Float)
+                let x = self.trunk(&views, rows, None)?;
+                self.own(&views, "actor", &x, None)?.1.f_log_softmax(-1, Kind::Float)
             })
         })
     }
@@ -334,20 +412,24 @@ impl Policy for ActorCritic {
 
     fn values(&mut self, store: &Store, values: &mut Vec<f32>) {
         *values = self.fault.guard(|| {
+            if self.memory() > 0 {
+                return self.describe_sequences(store, (store.rows(), 1), |_, heads, _| Ok(heads.value.shallow_clone()));
+            }
             self.describe(store, store.rows(), |views, rows, range| {
-                Ok(self.heads(views, &rows.observations.f_narrow(0, range.start, range.end - range.start)?)?.value)
+                Ok(self.heads(views, &rows.observations.f_narrow(0, range.start, range.end - range.start)?, None)?.value)
             })
         });
         values.resize(store.rows(), f32::NAN);
     }
 
     fn log_probs(&mut self, store: &Store, log_probs: &mut Vec<f32>) {
-        *log_probs = self.fault.guard(|| self.describe_actor(store, |distribution, actions| distribution.log_prob(actions)));
+        *log_probs = self.fault.guard(|| self.describe_actor(store, 1, |distribution, actions| distribution.log_prob(actions)));
         log_probs.resize(store.actions.len(), f32::NAN);
     }
 
     fn distributions(&mut self, store: &Store, rows: &mut Vec<f32>) {
-        *rows = self.fault.guard(|| self.describe_actor(store, |distribution, _| distribution.rows()));
+        let width = self.distribution_width();
+        *rows = self.fault.guard(|| self.describe_actor(store, width, |distribution, _| distribution.rows()));
         rows.resize(store.actions.len() * self.distribution_width(), f32::NAN);
     }
 
@@ -365,7 +447,7 @@ impl Policy for ActorCritic {
         *product = self.fault.guard(|| {
             let policy = &*self;
             let device = policy.parameters.device();
-            let (distribution, ..) = policy.pass(&*policy.rows(store)?, batch.indices)?;
+            let (distribution, ..) = policy.pass(&*policy.rows(store)?, batch.indices, None)?;
             let kl = distribution.kl_old(&distribution.rows()?.f_detach()?)?;
             let leaf = [policy.parameters.leaf()];
             let divergence = kl.f_mul(&to_device(batch.weights, device)?)?.f_sum(Kind::Float)?;
@@ -382,7 +464,7 @@ impl Policy for ActorCritic {
     }
 
     fn supports_fisher(&self) -> bool {
-        !self.config.gsde
+        !self.config.gsde && self.memory() == 0
     }
 
     fn snapshot(&self) -> Box<dyn Policy> {

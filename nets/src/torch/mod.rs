@@ -18,6 +18,7 @@
 
 mod act;
 mod actor_critic;
+mod cell;
 mod common;
 mod cuda;
 mod distribution;

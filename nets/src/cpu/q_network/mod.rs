@@ -16,7 +16,7 @@ use super::update::track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::cpu::footprint::Footprint;
 use crate::network::Input;
-use crate::sequences::{plans_of_batch, plans_of_rows};
+use crate::sequences::{MOST, plans_of_batch, plans_of_rows};
 use crate::store::Numbers;
 use crate::{
     ActionRows, Actor, Batch, Behaviour, Choice, Evaluated, FeatureMaps, Inspection, NetworkConfig, NetworkError, QHead, Store,
@@ -133,7 +133,7 @@ impl QNetwork {
 
     /// As [`forward_backward`](QNetwork::forward_backward), of a network with a memory: each tile has some of the sequences of the batch.
     fn learn_sequences(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn ValueObjective, with_gradient: bool) -> Evaluated {
-        let plans = plans_of_batch(store, self.memory(), batch);
+        let plans = plans_of_batch(store, self.memory(), batch, MOST);
         self.with_tiles(plans.len());
         let Self { layout, level, weights: Weights { values: parameters, .. }, tiles, .. } = self;
         let mut parts: Vec<_> = tiles.iter_mut().zip(&plans).collect();
@@ -206,7 +206,7 @@ impl Behaviour for QNetwork {
     }
 
     fn inspect_episode(&mut self, observations: &[f32]) -> Vec<Inspection> {
-        let store = self.looked_at(observations).as_episode(self.memory());
+        let store = self.looked_at(observations).into_episode(self.memory());
         self.look(&store)
     }
 
@@ -233,7 +233,7 @@ impl crate::QNetwork for QNetwork {
         assert_eq!(store.width(), width, "observations: expected rows of {width}, got {}", store.width());
         values.resize(rows.len() * self.layout.q_width(), 0.0);
         if self.memory() > 0 {
-            let plans = plans_of_rows(store, self.memory(), rows.end);
+            let plans = plans_of_rows(store, self.memory(), rows.end, MOST);
             self.with_tiles(plans.len());
             let Self { layout, level, weights: Weights { values: parameters, .. }, tiles, .. } = self;
             let mut parts: Vec<_> = tiles.iter_mut().zip(&plans).collect();

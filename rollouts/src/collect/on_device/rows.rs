@@ -106,6 +106,9 @@ impl Rows {
         if wrappers.normalise_observations {
             return Err(NotThere::Unsuited("observations are normalised on the host"));
         }
+        if policy.memory_width() > 0 {
+            return Err(NotThere::Unsuited("the policy has a memory"));
+        }
         let policy = as_type::<ActorCritic>(policy).ok_or(NotThere::Unsuited("the policy is not a perceptron on libtorch"))?;
         if !knows(world, policy) {
             return Err(NotThere::Unsuited("this environment with its wrappers has no tensor program"));
