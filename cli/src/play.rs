@@ -4,11 +4,13 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::Args;
+use gradus::config::Network;
 use gradus::envs::random::episode_seed;
 use gradus::envs::text::Split;
 use gradus::evaluate::features::show_features;
 use gradus::evaluate::play::{Played, play, steps_per_second, write_played};
 use gradus::evaluate::record::write_episode;
+use gradus::evaluate::strip::show_memory;
 use gradus::evaluate::trace::RecordedAction;
 use gradus::nets::{Behaviour, Inspection};
 use gradus::numbers::short;
@@ -79,6 +81,9 @@ pub(crate) fn run(arguments: &Play) -> Result<u8, Error> {
     if arguments.features && !show_features(policy.as_mut(), &mut played) {
         let (what, expected) = ("--features".into(), "a policy that sees images through convolutional layers (network.trunk)".into());
         return Err(Error::Parse { what, expected, got: "another policy".into() });
+    }
+    if let (Network::Perceptron(network), false) = (&config.network, played.memories.is_empty()) {
+        show_memory(&mut played, network.cell_width);
     }
     if let Some(step) = arguments.step {
         let last = played.steps;

@@ -9,6 +9,7 @@ pub mod levels;
 pub mod play;
 pub mod record;
 pub mod sample;
+pub mod strip;
 pub mod trace;
 
 use std::fmt;

@@ -10,6 +10,7 @@ use crate::evaluate::trace::RecordedAction;
 use crate::memory;
 
 /// A played episode.
+#[derive(Default)]
 pub struct Played {
     /// Frames at the start and after each step. Empty if the environment cannot be drawn.
     pub frames: Vec<Frame>,
@@ -17,6 +18,8 @@ pub struct Played {
     pub texts: Vec<String>,
     /// The observation before each step, as the policy saw it.
     pub observations: Vec<Vec<f32>>,
+    /// What the policy remembered after each step; nothing if it has no memory.
+    pub memories: Vec<Vec<f32>>,
     /// The action of each step.
     pub actions: Vec<RecordedAction>,
     /// The undiscounted return.
@@ -32,12 +35,11 @@ pub const MAX_STEPS: u32 = 100_000;
 /// environment's time limit if this is larger, is [`EnvError::Endless`].
 pub fn play(policy: &dyn Behaviour, world: &EnvSpec, seed: u64) -> Result<Played, EnvError> {
     let env = world.single_episode(seed)?;
-    let played =
-        Played { frames: Vec::new(), texts: Vec::new(), observations: Vec::new(), actions: Vec::new(), episode_return: 0.0, steps: 0 };
     let mut shown = Shown {
         env,
         world: &world.name,
-        played,
+        played: Played::default(),
+        memory: Vec::new(),
         longest: world.max_episode_steps.map_or(MAX_STEPS, |limit| limit.max(MAX_STEPS)),
         bytes: 0,
         // an animation copies frames
@@ -56,6 +58,8 @@ struct Shown<'a> {
     /// Name of the environment, for errors.
     world: &'a str,
     played: Played,
+    /// What the policy remembers.
+    memory: Vec<f32>,
     /// Largest number of steps.
     longest: u32,
     /// Approximate bytes of what was shown so far, and the most.
@@ -66,7 +70,7 @@ struct Shown<'a> {
 impl Shown<'_> {
     fn show(&mut self) -> Result<(), EnvError> {
         let Self { env, played, .. } = self;
-        self.bytes += 4 * env.observation().len() as u64;
+        self.bytes += 4 * (env.observation().len() + self.memory.len()) as u64;
         if let Some(scene) = env.render()? {
             self.bytes += bytes_of(&scene);
             played.frames.push(Frame { scene, step: played.steps, return_so_far: played.episode_return });
@@ -104,10 +108,17 @@ impl Environments for Shown<'_> {
         (self.env.observation(), self.env.action_mask())
     }
 
+    fn memory(&mut self) -> Option<&mut Vec<f32>> {
+        Some(&mut self.memory)
+    }
+
     fn step(&mut self, _: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError> {
         let action = decisions.clipped.get(0);
         self.played.observations.push(self.env.observation().to_vec());
         self.played.actions.push(action.into());
+        if !self.memory.is_empty() {
+            self.played.memories.push(self.memory.clone());
+        }
         let step = self.env.step(action)?;
         self.played.steps += 1;
         self.played.episode_return = self.env.episode_return();
