@@ -78,6 +78,10 @@ settings! {
         /// Number of units of the recurrent cell.
         #[serde(default = "cell_width")]
         pub cell_width: usize = 64,
+        /// Initial bias of the gate that keeps what a recurrent cell remembers: a GRU's update gate, an LSTM's forget gate. With 0 the cell at first
+        /// forgets half of it at each step.
+        #[serde(default)]
+        pub cell_bias: f32 = 0.0 => from(-20.0).to(20.0),
         /// Largest number of steps through which gradients of a recurrent cell flow back; 0: to the first step of the episode in the rollout.
         #[serde(default)]
         pub sequence_length: usize = 0,

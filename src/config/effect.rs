@@ -35,7 +35,7 @@ impl Config {
         let rules: [(bool, &[&str], &str); 8] = [
             (!refers && self.agent != "dpo", &REFERENCE, "reference.coefficient is 0"),
             (!has_gsde, &["network.gsde_sample_every"], "network.gsde is false"),
-            (!has_cell, &["network.cell_width", "network.sequence_length"], "network.cell is none"),
+            (!has_cell, &["network.cell_width", "network.cell_bias", "network.sequence_length"], "network.cell is none"),
             (!self.wrappers.normalise_rewards, &["wrappers.reward_discount"], "wrappers.normalise_rewards is false"),
             (self.device == Device::Cpu, &["torch."], "the device is cpu"),
             (self.evaluate_every == 0, &["evaluate_episodes"], "evaluate_every is 0"),

@@ -4,10 +4,11 @@
 use std::sync::{Arc, Mutex};
 
 use gradus::agents::registry as agents;
+use gradus::config::Network;
 use gradus::envs::tabular::{Outcome, Table, TableEnv, Tabular};
 use gradus::envs::{Action, Env, EnvError, EnvSpec, Space, Step, registry};
 use gradus::evaluate::{Mode, evaluate};
-use gradus::nets::{Inspection, Wrapped, threads};
+use gradus::nets::{Cell, Inspection, Wrapped, threads};
 use gradus::{Config, Error, Trainer};
 
 /// What a probe expects.
@@ -179,6 +180,67 @@ impl Env for Plane {
     }
 }
 
+/// An environment whose first observation says which action is rewarded after the second, which is always the same.
+#[derive(Clone, Default)]
+struct Recall {
+    cue: u32,
+    step: u32,
+}
+
+impl Recall {
+    fn write(&self, observation: &mut [f32]) {
+        let cue = if self.step == 0 { [-1.0, 1.0][self.cue as usize] } else { 0.0 };
+        observation.copy_from_slice(&[cue, self.step as f32]);
+    }
+}
+
+impl Env for Recall {
+    fn observation_space(&self) -> Space {
+        Space::Box { low: vec![-1.0, 0.0], high: vec![1.0, 2.0] }
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete(2)
+    }
+
+    fn reset(&mut self, seed: u64, observation: &mut [f32]) {
+        *self = Self { cue: seed.count_ones() % 2, step: 0 };
+        self.write(observation);
+    }
+
+    fn step(&mut self, action: Action<'_>, observation: &mut [f32]) -> Step {
+        let is_right = action == Action::Discrete(self.cue);
+        self.step += 1;
+        self.write(observation);
+        let terminated = self.step == 2;
+        Step { reward: f64::from(u8::from(terminated && is_right)), terminated, truncated: false }
+    }
+
+    fn save(&self) -> Vec<u64> {
+        vec![self.cue.into(), self.step.into()]
+    }
+
+    fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
+        match *state {
+            [cue @ 0..2, step @ 0..3] => {
+                *self = Self { cue: cue as u32, step: step as u32 };
+                Ok(())
+            }
+            ref other => Err(EnvError::State(format!("probe: expected a cue and a step, got {other:?}"))),
+        }
+    }
+}
+
+/// The probe for networks with a recurrent cell.
+const MEMORY: Probe = Probe {
+    name: "probe-memory",
+    property: "acts on what it has seen a step ago",
+    suspect: "what the policy remembers: where an episode begins, from step to step, or in the sequences of an update",
+    world: |name| EnvSpec::new(name, Recall::default),
+    // without memory it is 0.5
+    expected: Expected::Return(0.99),
+};
+
 /// An environment with one continuous action: its reward is 1 less the square of the action's distance from a target.
 #[derive(Clone)]
 struct Target {
@@ -264,7 +326,7 @@ pub(crate) struct Verdict {
 
 /// Runs all probes that fit an agent. `change` applies the user's settings to the configuration of each.
 pub(crate) fn probe(agent: &str, seed: u64, change: Change<'_>) -> Result<Vec<Verdict>, Error> {
-    for probe in DISCRETE.iter().chain(&CONTINUOUS) {
+    for probe in DISCRETE.iter().chain(&CONTINUOUS).chain([&MEMORY]) {
         let world = (probe.world)(probe.name);
         for world in on_plane(&world).into_iter().chain([world]) {
             if !registry::is_registered(&world.name) {
@@ -277,6 +339,10 @@ pub(crate) fn probe(agent: &str, seed: u64, change: Change<'_>) -> Result<Vec<Ve
     let discrete = ["", PLANE].into_iter().find(|kind| accepts(&format!("{}{kind}", DISCRETE[0].name)));
     let mut all: Vec<(&Probe, String)> = Vec::new();
     all.extend(discrete.into_iter().flat_map(|kind| DISCRETE.iter().map(move |probe| (probe, format!("{}{kind}", probe.name)))));
+    let remembers = |config: &Config| matches!(&config.network, Network::Perceptron(network) if network.cell != Cell::None);
+    if discrete == Some("") && trainer(agent, MEMORY.name, seed, change).is_ok_and(|trainer| remembers(trainer.config())) {
+        all.push((&MEMORY, MEMORY.name.to_owned()));
+    }
     if accepts(CONTINUOUS[0].name) {
         all.extend(CONTINUOUS.iter().map(|probe| (probe, probe.name.to_owned())));
     }
@@ -338,13 +404,12 @@ fn trainer(agent: &str, world: &str, seed: u64, change: Change<'_>) -> Result<Tr
 }
 
 fn try_probe(probe: &Probe, world: &str, Probed { agent, seed, change }: Probed<'_>) -> Result<Verdict, Error> {
-    let mut policy = trainer(agent, world, seed, change)?.into_policy();
     let states = (probe.world)(probe.name).model().map_or(1, |model| model.table().states());
     let rows: Vec<f32> = match world.ends_with(PLANE) {
         true => (0..states).flat_map(|state| [state as f32, 0.0]).collect(),
         false => (0..states * states).map(|i| if i % (states + 1) == 0 { 1.0 } else { 0.0 }).collect(),
     };
-    let before = policy.inspect(&rows);
+    let mut before = trainer(agent, world, seed, change)?.into_policy();
     let mut trainer = trainer(agent, world, seed, change)?;
     while !trainer.is_finished() {
         trainer.iterate()?;
@@ -362,7 +427,7 @@ fn try_probe(probe: &Probe, world: &str, Probed { agent, seed, change }: Probed<
     let values = values_of(&after);
     // a critic that never changes is one that the agent does not use, or one that gets no gradient
     let needs_none = matches!(agent, "grpo" | "reinforce") || agents::is_registered(agent);
-    if values.len() != states || needs_none && values == values_of(&before) {
+    if values.len() != states || needs_none && values == values_of(&before.inspect(&rows)) {
         return verdict(None);
     }
     verdict(Some(match probe.expected {

@@ -19,6 +19,8 @@ pub(in crate::cpu) struct Recurrent {
     pub units: usize,
     /// Where its numbers begin in a row of memory.
     pub at: usize,
+    /// Initial bias of the gate that keeps what is remembered: the second one.
+    pub bias: f32,
 }
 
 /// What a cell keeps of a pass through a tile.

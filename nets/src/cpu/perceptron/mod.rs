@@ -232,7 +232,7 @@ impl Perceptron {
 
     /// Adds a recurrent cell that reads layer `reads`.
     fn remember(&mut self, config: &NetworkConfig, name: &str, reads: Option<usize>) -> usize {
-        let cell = Recurrent { cell: config.cell, units: config.cell_width, at: self.memory };
+        let cell = Recurrent { cell: config.cell, units: config.cell_width, at: self.memory, bias: config.cell_bias };
         self.memory += cell.memory();
         let gates = cell.cell.gates() * cell.stride();
         let names = |layer: &str| [format!("{name}.cell.{layer}"), String::new()];
@@ -304,6 +304,10 @@ impl Perceptron {
             if !is_orthogonal {
                 let biases = uniform(outputs, reach, stream).into_iter().enumerate();
                 biases.for_each(|(i, bias)| parameters[layer.bias + dense.output(i)] = bias);
+            }
+            if let Kind::Cell(cell) = &dense.kind {
+                let second = cell.units..2 * cell.units;
+                second.for_each(|i| parameters[layer.bias + dense.output(i)] += cell.bias);
             }
             if let Some(norm) = dense.norm {
                 parameters[norm..norm + layer.outputs].fill(1.0);
