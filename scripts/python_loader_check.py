@@ -66,6 +66,13 @@ SEEING = [
     ("pooling, dueling quantiles", "qr-dqn freeway --steps 2k --set qr-dqn.learning_starts=500 --set network.trunk=8x3/2+1,max2/2 --set qr-dqn.dueling=true", "freeway"),
 ]
 
+# networks that remember, in worlds without velocities: the factors of the observation
+REMEMBERING = [
+    ("a GRU of actor and critic each, normalised", "ppo cartpole-masked --steps 30k", "CartPole-v1", [1, 0, 1, 0]),
+    ("an LSTM that actor and critic share", "a2c pendulum-masked --steps 20k --set network.cell=lstm --set network.shared=true", "Pendulum-v1", [1, 1, 0]),
+    ("action values with an LSTM, layer normalisation", "pqn cartpole-masked --steps 40k --set network.cell=lstm --set network.layer_norm=true", "CartPole-v1", [1, 0, 1, 0]),
+]
+
 REFUSED = [
     ("ppo cartpole --steps 1k --set wrappers.frame_stack=2", "expected wrappers.frame_stack = 1, got 2"),
     ("ppo cartpole --steps 1k --set wrappers.time_aware=true", "expected wrappers.time_aware = false, got true"),
@@ -90,14 +97,16 @@ def recorded(folder, seed):
 
 def check_actions(policy, observations, actions):
     """Checks that discrete actions are equal, except where two logits are nearly equal. Continuous actions may differ by rounding errors."""
+    memory = policy.memory()
     for observation, expected in zip(observations, actions, strict=True):
         discrete = len(observation) == 1 and policy.environment == "frozen-lake"
         observation = int(observation[0]) if discrete else np.asarray(observation, dtype=np.float32)
-        got = np.asarray(policy.act(observation))
+        before = memory + 0
+        got = np.asarray(policy.act(observation, memory=memory))
         if not policy.is_discrete:
             np.testing.assert_allclose(got, expected, rtol=0, atol=2e-5)
         elif got != expected:
-            head = np.asarray(policy.head(observation).tolist())
+            head = np.asarray(policy.head(observation, before).tolist())
             assert abs(head[got] - head[expected]) < 1e-5, f"expected action {expected}, got {got} at {observation}: logits {head}"
 
 
@@ -191,6 +200,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         runs = [(*run, lambda world=run[2]: gymnasium.make(world)) for run in RUNS] + [(*run, lambda game=run[2]: Game(game)) for run in SEEING]
+        for what, arguments, world, factors in REMEMBERING:
+            masked = lambda world=world, factors=np.float32(factors): gymnasium.wrappers.TransformObservation(gymnasium.make(world), lambda x: x * factors, None)
+            runs.append((what, arguments, world, masked))
         for number, (what, arguments, world, make) in enumerate(runs):
             run = folder / f"run-{number}"
             gradus("train", *arguments.split(), "--out", run, "--quiet")

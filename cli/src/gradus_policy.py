@@ -26,6 +26,11 @@ The script repeats the steps of `gradus eval`, in this order:
 5. The actor of DDPG, TD3 and SAC has critics of its actions. Its action is tanh of the mean, with -1 and 1 as the bounds of the action space. SAC's
    last layer has the means first; with gSDE they are clipped to -2 and 2 before the tanh.
 
+A policy with a recurrent cell remembers earlier observations. The caller holds its memory, which every call of `act` replaces:
+
+    memory = policy.memory()                        # at the beginning of every episode
+    action = policy.act(observation, memory=memory)
+
 Transformers, tables, and the wrappers `frame_stack`, `atari` and `time_aware` are not supported; `load(folder, wrapped=True)` leaves these wrappers to you.
 """
 
@@ -196,6 +201,31 @@ def has_action_values(tensors):
     return any(name.startswith(("q.", "advantage.")) for name in tensors)
 
 
+def sigmoid(x):
+    return np.float32(1) / (np.float32(1) + np.exp(-x))
+
+
+def memory_of(config, tensors):
+    """Returns the parts of a network that have a recurrent cell, each with the place of its numbers in a memory and how many they are, and whether it is an LSTM."""
+    network = config["network"]
+    is_lstm = network.get("cell", "none") == "lstm"
+    n, places = network.get("cell_width", 0) * (2 if is_lstm else 1), {}
+    for part in ("trunk", "actor", "q", "critic"):
+        if f"{part}.cell.weight_ih" in tensors:
+            places[part] = (n * len(places), n)
+    return places, is_lstm
+
+
+def width_of(tensors):
+    """Returns how many numbers an observation has: those that the first layer reads, or the recurrent cell if no layer comes before it."""
+    for part in ("trunk", "actor", "q", "advantage"):
+        found, cell = layers(tensors, part), tensors.get(f"{part}.cell.weight_ih")
+        before = found if part == "trunk" or cell is None else found[:-1]
+        if before or cell is not None:
+            return (before[0][0] if before else cell).shape[1]
+    raise PolicyError("expected a network of an actor or of action values, got none")
+
+
 def critics_of(tensors):
     """Returns the names of the critics of actions: critic.0, critic.1 and so on; none if the critic reads observations only."""
     return sorted({".".join(name.split(".")[:2]) for name in tensors if re.match(r"critic[.]\d+[.]\d+[.]", name)})
@@ -224,6 +254,35 @@ class Policy:
             self.epsilon, self.clip = (tensors[f"observations.{name}"].item() for name in ("epsilon", "clip"))
         self.bounds = bounds_of(config, bounds, self.is_discrete)
         self.choices = config["actions"].get("choices")
+        self.places, self.is_lstm = memory_of(config, tensors)
+
+    def memory(self, rows=None):
+        """Returns what the policy remembers at the beginning of an episode: zeros, for one observation or for `rows` of them; nothing without a recurrent cell."""
+        width = sum(n for _, n in self.places.values())
+        return np.zeros(width if rows is None else (rows, width), dtype=np.float32)
+
+    def _remember(self, x, part, before, after):
+        """Applies the recurrent cell of a part: reads `before`, writes `after`, if it is not None, and returns h."""
+        if before is None:
+            raise ValueError("memory: expected what policy.memory() returned at the beginning of the episode, got None")
+        at, n = self.places[part]
+        weight = lambda name: self.tensors[f"{part}.cell.{name}"]
+        units = weight("weight_hh").shape[1]
+        h = before[..., at : at + units]
+        of_x, of_h = x @ weight("weight_ih").T + weight("bias_ih"), h @ weight("weight_hh").T + weight("bias_hh")
+        if self.is_lstm:
+            i, f, g, o = np.split(of_x + of_h, 4, -1)
+            c = sigmoid(f) * before[..., at + units : at + n] + sigmoid(i) * np.tanh(g)
+            h = sigmoid(o) * np.tanh(c)
+            new = np.concatenate([h, c], -1)
+        else:
+            (r_x, z_x, n_x), (r_h, z_h, n_h) = np.split(of_x, 3, -1), np.split(of_h, 3, -1)
+            z = sigmoid(z_x + z_h)
+            candidate = np.tanh(n_x + sigmoid(r_x + r_h) * n_h)
+            new = h = (np.float32(1) - z) * candidate + z * h
+        if after is not None:
+            after[..., at : at + n] = new
+        return h
 
     def normalise(self, observation):
         """Returns observations as the network reads them: rows of float32."""
@@ -234,7 +293,7 @@ class Policy:
             images, is_single = planes_of(x, planes)
             images = images.astype(np.float32) / share
             return images[0] if is_single else images
-        width = (self.trunk or self.actor or self.q or self.advantage)[0][0].shape[1]
+        width = width_of(self.tensors)
         if np.issubdtype(x.dtype, np.integer) and x.ndim == 0:
             x = np.eye(width, dtype=np.float32)[x]
         x = x.astype(np.float32)
@@ -245,14 +304,20 @@ class Policy:
         x = ((x.astype(np.float64) - self.mean) / np.sqrt(self.variance + self.epsilon)).astype(np.float32)
         return np.clip(x, np.float32(-self.clip), np.float32(self.clip))
 
-    def _forward(self, x, network):
+    def _forward(self, x, network, before=None, after=None):
         chain = self.trunk + network
+        part = next((name for name in ("actor", "critic", "q") if getattr(self, name) is network), None)
+        part = "trunk" if "trunk" in self.places else part
+        # a cell that networks share comes before their own layers, and one of a network before its last layer
+        cell = len(self.trunk) if part == "trunk" else len(chain) - 1
         if self.sees != "none":
             own = next((name for name in ("actor", "critic") if getattr(self, name) is network), "trunk")
             own = own if f"{own}.convolutions.0.weight" in self.tensors else "trunk"
             rows = see(x if x.ndim == 4 else x[None], self.tensors, own, self.sees, self.activation)
             x = rows if x.ndim == 4 else rows[0]
         for i, (weight, bias, norm) in enumerate(chain):
+            if i == cell and part in self.places:
+                x = self._remember(x, part, before, after)
             x = x @ weight.T + bias
             if norm is not None:
                 x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + np.float32(1e-5)) * norm[0] + norm[1]
@@ -260,34 +325,40 @@ class Policy:
                 x = self.activation(x)
         return x
 
-    def head(self, observation):
-        """Returns the logits or the values of discrete actions, or the means of continuous actions before clipping."""
+    def head(self, observation, memory=None, after=None):
+        """Returns the logits or the values of discrete actions, or the means of continuous actions before clipping. Writes what is remembered then to `after`, if it is not None."""
         x = self.normalise(observation)
         if not self.has_action_values:
-            means = self._forward(x, self.actor)
+            means = self._forward(x, self.actor, memory, after)
+            if after is not None and "critic" in self.places:
+                self._forward(x, self.critic, memory, after)  # it has a memory of its own
             if not self.critics:
                 return means
             means = means[..., : self.width]
             return means if self.log_std is None else np.clip(means, np.float32(-2), np.float32(2))
-        q = self._forward(x, self.q or self.advantage)
+        q = self._forward(x, self.q or self.advantage, memory, after)
         q = q.reshape(*q.shape[:-1], -1, self.atoms)  # actions x quantiles
         if self.advantage:
-            q = self._forward(x, self.state_value)[..., None, :] + q - q.mean(-2, keepdims=True)
+            q = self._forward(x, self.state_value, memory, after)[..., None, :] + q - q.mean(-2, keepdims=True)
         return q.mean(-1)
 
-    def value(self, observation):
+    def value(self, observation, memory=None):
         """Returns the critic's estimate of the return, the largest action value, or the smallest estimate of all critics for the actor's
         action. If rewards were normalised, this is the return of the normalised rewards."""
         if self.has_action_values:
-            return self.head(observation).max(-1)
+            return self.head(observation, memory).max(-1)
         if self.critics:
             pairs = np.concatenate([self.normalise(observation), np.tanh(self.head(observation))], -1)
             return np.min([self._forward(pairs, critic)[..., 0] for critic in self.critics], 0)
-        return self._forward(self.normalise(observation), self.critic)[..., 0]
+        return self._forward(self.normalise(observation), self.critic, memory)[..., 0]
 
-    def act(self, observation, mask=None):
-        """Returns the most probable action. `mask` marks the allowed discrete actions, such as `info["action_mask"]` of Gymnasium's Taxi."""
-        head = self.head(observation)
+    def act(self, observation, mask=None, memory=None):
+        """Returns the most probable action. `mask` marks the allowed discrete actions, such as `info["action_mask"]` of Gymnasium's Taxi. `memory` is what a policy
+        with a recurrent cell remembers; the call replaces its numbers."""
+        after = None if memory is None or not self.places else np.empty_like(memory)
+        head = self.head(observation, memory, after)
+        if after is not None:
+            memory[...] = after
         if self.is_discrete:
             if mask is not None:
                 head = np.where(np.asarray(mask, dtype=bool), head, -np.inf)
@@ -305,7 +376,7 @@ def bounds_of(config, bounds, is_discrete):
     """Returns the lowest and the highest action as float32."""
     environment, known = config["environment"], config["actions"]
     if bounds is None:
-        bounds = (known["low"], known["high"]) if "low" in known else BOUNDS.get(environment)
+        bounds = (known["low"], known["high"]) if "low" in known else BOUNDS.get(environment.removesuffix("-masked"))
     if bounds is None and not is_discrete:
         raise PolicyError(f"{environment}: expected the bounds of its actions, got none: load(folder, bounds=(low, high))")
     return None if bounds is None else tuple(np.asarray(bound, dtype=np.float32) for bound in bounds)
@@ -326,6 +397,9 @@ def torch_policy(config, tensors, bounds=None):
 
             trunk = config["network"].get("trunk", "none")
             self.sees = trunk != "none"
+            places, is_lstm = memory_of(config, tensors)
+            going = {"before": None, "after": None}
+            self.places, self.going = places, going
 
             class Chain(torch.nn.Sequential):
                 """Layers that are numbered, after convolutional layers, if there are some."""
@@ -333,9 +407,29 @@ def torch_policy(config, tensors, bounds=None):
                 def forward(self, x):
                     if hasattr(self, "convolutions"):
                         x = self.see(x)
-                    for name, module in self.named_children():
-                        x = module(x) if name.isdigit() else x
+                    numbered = [module for name, module in self.named_children() if name.isdigit()]
+                    # a cell comes after the layers that networks share, or before the last layer of one
+                    last = len(numbered) - (self.part != "trunk")
+                    for i, module in enumerate([*numbered, torch.nn.Identity()]):
+                        if hasattr(self, "cell") and i == last:
+                            x = self.remember(x)
+                        x = module(x)
                     return x
+
+                def remember(self, x):
+                    if going["before"] is None:
+                        raise ValueError("memory: expected what policy.memory() returned at the beginning of the episode, got None")
+                    at, n = places[self.part]
+                    own, is_single = going["before"][..., at : at + n], x.ndim == 1
+                    x, own = (x[None], own[None]) if is_single else (x, own)
+                    if is_lstm:
+                        new = self.cell(x, own.split(n // 2, -1))
+                        h, new = new[0], torch.cat(new, -1)
+                    else:
+                        h = new = self.cell(x, own)
+                    if going["after"] is not None:
+                        going["after"][..., at : at + n] = new[0] if is_single else new
+                    return h[0] if is_single else h
 
                 def see(self, x):
                     kept, number, is_single = None, 0, x.ndim == 3
@@ -367,6 +461,11 @@ def torch_policy(config, tensors, bounds=None):
                 if norms:
                     modules.norms = torch.nn.ModuleDict({i: torch.nn.LayerNorm(filters[int(i)].shape[0]) for i in norms})
                 add = lambda module: modules.add_module(str(sum(name.isdigit() for name, _ in modules.named_children())), module)
+                modules.part = name
+                if name in places:
+                    weight = tensors[f"{name}.cell.weight_ih"]
+                    units = tensors[f"{name}.cell.weight_hh"].shape[1]
+                    modules.cell = (torch.nn.LSTMCell if is_lstm else torch.nn.GRUCell)(weight.shape[1], units)
                 found = layers(tensors, name)
                 for i, (weight, _, norm) in enumerate(found):
                     add(torch.nn.Linear(weight.shape[1], weight.shape[0]))
@@ -405,8 +504,7 @@ def torch_policy(config, tensors, bounds=None):
                 x, is_single = planes_of(x if x.dtype == torch.uint8 else x.float(), planes, torch.permute)
                 x = x.float() / 255 if x.dtype == torch.uint8 else x
                 return x[0] if is_single else x
-            first = [self.q, self.advantage] if self.has_action_values else [self.actor]
-            width = next(chain for chain in [self.trunk, *first] if len(chain))[0].in_features
+            width = width_of(tensors)
             if not x.is_floating_point() and x.ndim == 0:
                 x = torch.nn.functional.one_hot(x.long(), width)
             x = x.float()
@@ -416,10 +514,17 @@ def torch_policy(config, tensors, bounds=None):
             x = ((x.double() - known.mean) / torch.sqrt(known.variance + known.epsilon)).float()
             return torch.clip(x, -known.clip.item(), known.clip.item())
 
-        def head(self, observation):
+        def memory(self, rows=None):
+            width = sum(n for _, n in self.places.values())
+            return torch.zeros(width if rows is None else (rows, width))
+
+        def head(self, observation, memory=None, after=None):
+            self.going.update(before=memory, after=after)
             x = self.trunk(self.normalise(observation))
             if not self.has_action_values:
                 means = self.actor(x)
+                if after is not None and "critic" in self.places:
+                    self.critic(x)  # it has a memory of its own
                 if not self.has_critics_of_actions():
                     return means
                 means = means[..., : self.critic[0][0].in_features - self.actor[0].in_features]
@@ -429,20 +534,24 @@ def torch_policy(config, tensors, bounds=None):
                 q = self.state_value(x).unsqueeze(-2) + q - q.mean(-2, keepdim=True)
             return q.mean(-1)
 
-        def value(self, observation):
+        def value(self, observation, memory=None):
             if self.has_action_values:
-                return self.head(observation).amax(-1)
+                return self.head(observation, memory).amax(-1)
             if self.has_critics_of_actions():
                 pairs = torch.cat([self.normalise(observation), self.head(observation).tanh()], -1)
                 return torch.stack([critic(pairs)[..., 0] for critic in self.critic]).amin(0)
+            self.going.update(before=memory, after=None)
             return self.critic(self.trunk(self.normalise(observation)))[..., 0]
 
         def has_critics_of_actions(self):
             return isinstance(getattr(self, "critic", None), torch.nn.ModuleList)
 
-        def act(self, observation, mask=None):
+        def act(self, observation, mask=None, memory=None):
             with torch.no_grad():
-                head = self.head(observation)
+                after = None if memory is None or not self.places else torch.empty_like(memory)
+                head = self.head(observation, memory, after)
+                if after is not None:
+                    memory.copy_(after)
                 if self.is_discrete:
                     if mask is not None:
                         head = head.masked_fill(~torch.as_tensor(mask).bool(), -torch.inf)
@@ -472,9 +581,9 @@ def play(policy, env, episodes, seed=0):
     returns = []
     for episode in range(episodes):
         observation, info = env.reset(seed=seed + episode)
-        total, is_over = 0.0, False
+        total, is_over, memory = 0.0, False, policy.memory()
         while not is_over:
-            action = np.asarray(policy.act(observation, info.get("action_mask")))
+            action = np.asarray(policy.act(observation, info.get("action_mask"), memory))
             observation, reward, terminated, truncated, info = env.step(action.item() if policy.is_discrete else action)
             total, is_over = total + float(reward), terminated or truncated
         returns.append(total)

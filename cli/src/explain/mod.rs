@@ -8,10 +8,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gradus::config::effect::predicts;
-use gradus::envs::EnvError;
+use gradus::envs::{EnvError, EnvSpec};
 use gradus::envs::text::Split;
 use gradus::evaluate::levels::Levels;
+use gradus::evaluate::play::play;
 use gradus::evaluate::{Evaluation, evaluate};
+use gradus::nets::{Behaviour, Inspection};
 use gradus::saved::load_behaviour;
 use gradus::{Error, Mode, program_name};
 
@@ -25,15 +27,36 @@ pub(crate) struct Explain {
     dir: PathBuf,
 }
 
+/// Returns how much a policy's decisions in an episode differ from those that it would make without remembering what came before: the mean
+/// distance of the probabilities of its actions (the share of a random action that would be another one) or, if it has none, the mean
+/// difference of its values, as a share of their range. `None` if it cannot be looked into, and without a second step.
+fn use_of_memory(policy: &mut dyn Behaviour, world: &EnvSpec) -> Option<f64> {
+    let played = play(policy, world, SEED).ok()?;
+    let seen = played.observations.concat();
+    let (with, without) = (policy.inspect_episode(&seen), policy.inspect(&seen));
+    // before the first step there is nothing to remember
+    let pairs = || with.iter().zip(&without).skip(1);
+    let n = pairs().count().max(1) as f64;
+    let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f64>();
+    if with.get(1)?.probabilities.len() > 1 {
+        return Some(pairs().map(|(a, b)| 0.5 * distance(&a.probabilities, &b.probabilities)).sum::<f64>() / n);
+    }
+    let values: Vec<f64> = with.iter().chain(&without).filter_map(Inspection::best_value).collect();
+    let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(*x), high.max(*x)));
+    let difference = pairs().filter_map(|(a, b)| Some((a.best_value()? - b.best_value()?).abs())).sum::<f64>() / n;
+    (high > low).then(|| difference / (high - low))
+}
+
 pub(crate) fn run(arguments: &Explain) -> Result<u8, Error> {
-    let (config, world, policy) = load_behaviour(&arguments.dir)?;
+    let (config, world, mut policy) = load_behaviour(&arguments.dir)?;
     let world = world.on_split(Split::Test);
     let evaluated = match evaluate(policy.as_ref(), &world, EPISODES, SEED, Mode::Greedy) {
         // without a time limit, an episode may never end
         Err(Error::Env(EnvError::Endless { .. })) => Evaluated { greedy: None, levels: None },
         result => Evaluated { greedy: Some(result?).filter(|_| !predicts(&config.agent)), levels: Some(Levels::of(&config, &world)?) },
     };
-    let record = Record::read(&arguments.dir, config, &world, &evaluated)?;
+    let remembered = if policy.memory_width() > 0 { use_of_memory(policy.as_mut(), &world) } else { None };
+    let record = Record { remembered, ..Record::read(&arguments.dir, config, &world, &evaluated)? };
     let symptoms = record.symptoms();
     let is_random = |(greedy, levels): (&Evaluation, &Levels)| levels.is_random(greedy.mean, greedy.error());
     let has_learned = !evaluated.greedy.as_ref().zip(evaluated.levels.as_ref()).is_some_and(is_random) || record.is_good();

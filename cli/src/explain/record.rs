@@ -37,6 +37,8 @@ pub(super) struct Record {
     /// The mean return of the greedy policy and its standard error, if it could be evaluated.
     pub(super) greedy: Option<(f64, f64)>,
     pub(super) levels: Option<Levels>,
+    /// How much the decisions of a policy with a memory differ from those without it; see `use_of_memory`.
+    pub(super) remembered: Option<f64>,
 }
 
 /// Reads a table as texts: the header, which has the column `needed`, then the rows. The last line of a run that is still going on may be unfinished.
@@ -159,6 +161,7 @@ impl Record {
             infinite,
             greedy,
             levels,
+            remembered: None,
         })
     }
 

@@ -55,6 +55,7 @@ impl Record {
             Self::still_random,
             Self::groups_are_equal,
             Self::completions_cut,
+            Self::memory_is_no_use,
             Self::forgot,
             Self::greedy_policy_fails,
         ];
@@ -134,6 +135,19 @@ impl Record {
                      optimistic values), more steps, or a denser reward."
                 .into(),
             page: "metrics#episodes-and-evaluation",
+        })
+    }
+
+    fn memory_is_no_use(&self) -> Option<Symptom> {
+        let used = self.remembered.filter(|used| *used < 0.01)?;
+        Some(Symptom {
+            name: "memory-unused",
+            seen: format!("in an episode the policy decides as if it remembered nothing: with and without its memory its answers differ by {}", short(used)),
+            advice: "If the observations say all that matters, a network without a cell is several times faster (network.cell=none). Otherwise what matters is forgotten \
+                     before it is of use, or no gradient reaches it: raise network.cell_bias (3 or 5), ppo.rollout_steps or the like, and a network.sequence_length that \
+                     is shorter than the time to remember; with one reward at the end, gamma and gae_lambda near 1."
+                .into(),
+            page: "memory",
         })
     }
 
