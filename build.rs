@@ -11,11 +11,13 @@ const CODE: [&str; 7] = ["agents/src", "base/src", "compare/src/run.rs", "envs/s
 
 /// Files and folders that show, draw or analyse numbers but do not determine the numbers of a run. All other code in [`CODE`],
 /// except tests, is hashed.
-const NOT_CODE: [&str; 14] = [
+const NOT_CODE: [&str; 16] = [
     "src/config/presets.rs",
     "src/draw",
     "src/draw.rs",
+    "src/evaluate/features.rs",
     "src/evaluate/record.rs",
+    "src/evaluate/strip.rs",
     "src/figure",
     "src/guide.rs",
     "src/memory",

@@ -65,6 +65,13 @@ pub mod determinism {}
 #[cfg(doc)]
 pub mod policy_file {}
 
+/// Partial observability: recurrent cells, what an update does with sequences, acting with a memory.
+#[doc = include_str!("../docs/memory.md")]
+///
+#[doc = include_str!("guide.html")]
+#[cfg(doc)]
+pub mod memory {}
+
 /// libtorch on a CPU, CUDA or MPS: building, devices, precision, troubleshooting.
 #[doc = include_str!("../docs/gpu.md")]
 ///

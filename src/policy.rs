@@ -144,7 +144,13 @@ impl Policy {
     /// while !env.step(policy.predict_with(env.observation(), &mut memory, None, Mode::Greedy)?)?.done() {}
     /// # Ok::<(), gradus::Error>(())
     /// ```
-    pub fn predict_with(&mut self, observation: &[f32], memory: &mut [f32], mask: Option<&[bool]>, mode: Mode) -> Result<Action<'_>, Error> {
+    pub fn predict_with(
+        &mut self,
+        observation: &[f32],
+        memory: &mut [f32],
+        mask: Option<&[bool]>,
+        mode: Mode,
+    ) -> Result<Action<'_>, Error> {
         Ok(self.choose(observation, observation.len(), mask, memory, mode)?.get(0))
     }
 
@@ -190,19 +196,17 @@ impl Policy {
     }
 
     /// Chooses actions for rows of `width` numbers. The length of `rows` must be a multiple of `width`.
-    fn choose(
-        &mut self,
-        rows: &[f32],
-        width: usize,
-        masks: Option<&[bool]>,
-        memory: &mut [f32],
-        mode: Mode,
-    ) -> Result<Actions<'_>, Error> {
+    fn choose(&mut self, rows: &[f32], width: usize, masks: Option<&[bool]>, memory: &mut [f32], mode: Mode) -> Result<Actions<'_>, Error> {
         let rows = self.inputs.rows(rows, width)?;
         let count = rows.len() / self.behaviour.observation_width();
         let remembered = count * self.behaviour.memory_width();
         if memory.len() != remembered {
-            return Err(InputError::new("memory", format!("{remembered} numbers, as Policy::memory returns them for each row"), memory.len()).into());
+            return Err(InputError::new(
+                "memory",
+                format!("{remembered} numbers, as Policy::memory returns them for each row"),
+                memory.len(),
+            )
+            .into());
         }
         if let Some(number) = memory.iter().find(|number| !number.is_finite()) {
             return Err(InputError::new("memory", "finite numbers", number).into());

@@ -114,7 +114,8 @@ mod tests {
         let sequences = Sequences { list, memory: vec![0.1, 0.2, 0.3, 0.4] };
         // sequences 3, 1 and 0, whose decisions have the places 0, 1 to 3, and 4 and 5 of the batch
         let plan = Plan::new(&sequences, &[(3, 0), (1, 1), (0, 4)], |_| None);
-        let expected = Plan { rows: vec![2, 0, 7, 3, 1, 4], places: vec![1, 4, 0, 2, 5, 3], steps: vec![3, 2, 1], memory: vec![0.2, 0.1, 0.4] };
+        let expected =
+            Plan { rows: vec![2, 0, 7, 3, 1, 4], places: vec![1, 4, 0, 2, 5, 3], steps: vec![3, 2, 1], memory: vec![0.2, 0.1, 0.4] };
         assert_eq!(plan, expected);
         let whole = Plan::new(&sequences, &[(0, 0), (3, 7)], Some);
         assert_eq!((whole.rows, whole.places), (vec![0, 7, 1, 9, 8], vec![0, 7, 1, 9, 8]));

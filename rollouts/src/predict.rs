@@ -49,7 +49,12 @@ impl Predictor {
         rows.extend_from_slice(observations);
         normaliser.show(rows);
         let count = rows.len() / *width;
-        assert_eq!(memory.len(), count * policy.memory_width(), "memory: expected {} numbers for each of {count} rows", policy.memory_width());
+        assert_eq!(
+            memory.len(),
+            count * policy.memory_width(),
+            "memory: expected {} numbers for each of {count} rows",
+            policy.memory_width()
+        );
         chooser.resize(count);
         let mut actor = policy.actor();
         if let Some(own) = actor.memory() {

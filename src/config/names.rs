@@ -6,7 +6,7 @@ use crate::files::format;
 
 /// The names of Stable-Baselines3, CleanRL and TRL, each with our names for the same thing. `AGENT` stands for the agent's section. Of several names,
 /// the first that the configuration has is meant.
-const FOREIGN: [(&str, &[&str]); 97] = [
+const FOREIGN: [(&str, &[&str]); 99] = [
     ("act_noise", &["AGENT.action_noise_std"]),
     ("action_noise", &["AGENT.action_noise"]),
     ("action_sigma", &["AGENT.action_noise_std"]),
@@ -54,6 +54,7 @@ const FOREIGN: [(&str, &[&str]); 97] = [
     ("loss_type", &["AGENT.aggregation", "AGENT.loss"]),
     ("lr", &["optimiser.learning_rate", "AGENT.alpha"]),
     ("lr_scheduler_type", &["optimiser.schedule"]),
+    ("lstm_hidden_size", &["network.cell_width"]),
     ("max_completion_length", &["text.max_new_tokens"]),
     ("max_kl", &["AGENT.max_kl", "AGENT.target_kl"]),
     ("max_tokens", &["text.max_new_tokens"]),
@@ -89,6 +90,7 @@ const FOREIGN: [(&str, &[&str]); 97] = [
     ("q_lr", &["optimiser.critic_learning_rate_ratio"]),
     ("rms_prop_eps", &["optimiser.epsilon"]),
     ("sde_sample_freq", &["network.gsde_sample_every"]),
+    ("shared_lstm", &["network.shared"]),
     ("start_e", &["AGENT.exploration_initial_eps"]),
     ("start_steps", &["AGENT.learning_starts"]),
     ("step_size", &["AGENT.alpha", "optimiser.learning_rate"]),

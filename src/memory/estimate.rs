@@ -62,7 +62,9 @@ impl Parts {
         let all = envs * amount * decisions;
         let networks = network.learning(batch(all)) + others * (4.0 * network.parameters + network.transposed);
         let kept = networks + envs * rollout.env + all * rollout.decision;
-        let update = envs * rollout.env_in_rollout + all * (rollout.decision_in_rollout + Rollout::UPDATE_BYTES as f64) + network.workspace;
+        let update = envs * rollout.env_in_rollout
+            + all * (rollout.decision_in_rollout + Rollout::UPDATE_BYTES as f64 + network.decision)
+            + network.workspace;
         let checkpoint = envs * rollout.saved + CHECKPOINT * network.parameters;
         let iteration = update.max(envs.min(acting) * network.row);
         [kept + iteration, (checkpoint - iteration).max(0.0)]

@@ -178,7 +178,9 @@ fn predictions_take_the_memory_of_their_caller() {
     let played = play_episodes(policy.behaviour(), &policy.normalised_world(), &[77], (&Sampling::GREEDY, &stream), 0).unwrap();
     assert_eq!(total, played[0].episode_return());
     assert!(memory.iter().any(|x| *x != 0.0));
-    let message = |policy: &mut gradus::Policy, memory: &mut [f32]| policy.predict_with(&[0.0; 4], memory, None, Mode::Greedy).unwrap_err().to_string();
+    let message = |policy: &mut gradus::Policy, memory: &mut [f32]| {
+        policy.predict_with(&[0.0; 4], memory, None, Mode::Greedy).unwrap_err().to_string()
+    };
     assert_eq!(message(&mut policy, &mut [0.0; 31]), "memory: expected 32 numbers, as Policy::memory returns them for each row, got 31");
     assert_eq!(message(&mut policy, &mut [f32::NAN; 32]), "memory: expected finite numbers, got NaN");
     let problem = policy.predict(&[0.0; 4], Mode::Greedy).unwrap_err().to_string();

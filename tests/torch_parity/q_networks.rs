@@ -4,8 +4,8 @@ use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{Image, Space};
 use gradus::nets::tensors::Data;
 use gradus::nets::{
-    ActionRows, Activation, Batch, Behaviour, Cell, Choice, Evaluated, Evaluation, Network, NetworkConfig, Observations, OptimiserStep, QHead,
-    QNetwork, QValues, Rule, Sequence, Sequences, Store, TorchConfig, ValueObjective, cpu, torch,
+    ActionRows, Activation, Batch, Behaviour, Cell, Choice, Evaluated, Evaluation, Network, NetworkConfig, Observations, OptimiserStep,
+    QHead, QNetwork, QValues, Rule, Sequence, Sequences, Store, TorchConfig, ValueObjective, cpu, torch,
 };
 
 use crate::device;

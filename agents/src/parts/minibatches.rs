@@ -76,7 +76,9 @@ impl Minibatches {
         }
         if let Some(sequences) = &rollout.store.sequences {
             ranges.sort_unstable_by_key(|range| range.start);
-            let is_kept = |decision: usize| ranges[..ranges.partition_point(|range| range.start <= decision)].last().is_some_and(|range| decision < range.end);
+            let is_kept = |decision: usize| {
+                ranges[..ranges.partition_point(|range| range.start <= decision)].last().is_some_and(|range| decision < range.end)
+            };
             let all = sequences.list.iter().map(|sequence| sequence.decisions.clone());
             ranges = all.filter(|decisions| is_kept(decisions.start)).collect();
         }

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gradus::config::effect::predicts;
-use gradus::envs::{EnvError, EnvSpec};
 use gradus::envs::text::Split;
+use gradus::envs::{EnvError, EnvSpec};
 use gradus::evaluate::levels::Levels;
 use gradus::evaluate::play::play;
 use gradus::evaluate::{Evaluation, evaluate};

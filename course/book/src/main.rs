@@ -32,6 +32,7 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
             ("course/lesson-10.md", "10 Comparing algorithms"),
             ("course/lesson-11.md", "11 A text is an MDP"),
             ("course/lesson-12.md", "12 Preferences"),
+            ("memory.md", "Partial observability"),
             ("course/rust-for-python.md", "Rust for those who know Python"),
             ("course/bugs.md", "The failure set"),
             ("course/homework-1.md", "Homework 1"),

@@ -91,6 +91,7 @@ impl ActorCritic {
             transposed: bytes(layout.transposed.iter().sum()),
             workspace: Tile::bytes(&layout.perceptron, TILE) as f64,
             row: 0.0,
+            decision: if layout.perceptron.memory > 0 { Tile::bytes(&layout.perceptron, 1) as f64 } else { 0.0 },
             most_lanes: MAX_LANES,
             lane: LANE_TILES * TILE,
         }

@@ -17,6 +17,8 @@ pub struct Footprint {
     pub workspace: f64,
     /// The cached keys and values of a row while the policy acts.
     pub row: f64,
+    /// The activations of each decision of a rollout in an update, of a network that reads whole sequences.
+    pub decision: f64,
     /// Largest number of parts of a batch, each with its own gradient.
     pub(super) most_lanes: usize,
     /// Number of decisions (for a transformer, tokens) of a batch for each such part.

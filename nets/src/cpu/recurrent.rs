@@ -20,7 +20,13 @@ impl ActorCritic {
     }
 
     /// Evaluates the objective over `batch`, which has whole sequences, with or without its gradient. Returns the sums and the number of lanes.
-    pub(super) fn learn_sequences(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective, with_gradient: bool) -> (Sums, usize) {
+    pub(super) fn learn_sequences(
+        &mut self,
+        store: &Store,
+        batch: Batch<'_>,
+        objective: &dyn Objective,
+        with_gradient: bool,
+    ) -> (Sums, usize) {
         self.assert_fits(store, Some(batch));
         if with_gradient {
             self.refresh();

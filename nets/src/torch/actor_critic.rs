@@ -5,11 +5,11 @@ use std::ops::Range;
 use gradus_envs::Space;
 use tch::{Kind, TchError, Tensor, no_grad};
 
+use super::cell::{Going, remember};
 use super::common::{impl_network, objectives_by_parameters};
 use super::distribution::Distribution;
 use super::fault::{Fault, one_line};
 use super::forward_backward::{Said, Slices, assert_batch, even_slices, forward_backward, forward_backward_parts, rows_of};
-use super::cell::{Going, remember};
 use super::images::see;
 use super::library::{open, use_threads};
 use super::parameters::{Parameters, Views, to_device, to_host};

@@ -44,7 +44,13 @@ impl NetworkConfig {
 }
 
 /// Applies the cell of the part `name` to rows in the order of the steps, if the network has one. Its numbers begin at `at` in a row of memory.
-pub(super) fn remember(config: &NetworkConfig, (views, name): (&Views, &str), x: Tensor, going: Option<&Going>, at: usize) -> Result<Tensor, TchError> {
+pub(super) fn remember(
+    config: &NetworkConfig,
+    (views, name): (&Views, &str),
+    x: Tensor,
+    going: Option<&Going>,
+    at: usize,
+) -> Result<Tensor, TchError> {
     let Some(going) = going else { return Ok(x) };
     let of = |what: &str| views.get(&format!("{name}.cell.{what}"));
     let (w_ih, w_hh, b_ih, b_hh) = (of("weight_ih")?, of("weight_hh")?, of("bias_ih")?, of("bias_hh")?);
@@ -60,7 +66,8 @@ pub(super) fn remember(config: &NetworkConfig, (views, name): (&Views, &str), x:
         (h, c) = match c {
             None => (x.f_gru_cell(&before, w_ih, w_hh, Some(b_ih), Some(b_hh))?, None),
             Some(c) => {
-                let (h, c) = x.f_lstm_cell(&[before, c.f_narrow(0, 0, n)?], w_ih, w_hh, Some(b_ih.shallow_clone()), Some(b_hh.shallow_clone()))?;
+                let (h, c) =
+                    x.f_lstm_cell(&[before, c.f_narrow(0, 0, n)?], w_ih, w_hh, Some(b_ih.shallow_clone()), Some(b_hh.shallow_clone()))?;
                 (h, Some(c))
             }
         };

@@ -60,7 +60,8 @@ pub(super) fn assemble<'a>(
     let episodes = in_order(finished, trajectories().map(|trajectory| trajectory.len() as u64).collect(), plan.before);
     let mut store = Store::of(observations, actions);
     if plan.memory > 0 {
-        let mut sequences = Sequences { list: Vec::new(), memory: trajectories().flat_map(|trajectory| trajectory.memory.iter().copied()).collect() };
+        let mut sequences =
+            Sequences { list: Vec::new(), memory: trajectories().flat_map(|trajectory| trajectory.memory.iter().copied()).collect() };
         for segment in &segments {
             for decisions in plan.sequences(segment.range.clone()) {
                 let successor = segment.end.successor().filter(|_| decisions.end == segment.range.end);

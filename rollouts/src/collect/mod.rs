@@ -413,7 +413,12 @@ fn saved_acting<'a>(tensors: &'a Tensors, plan: &RolloutPlan, width: usize) -> R
     let noise = if plan.noise_is_correlated() { get_f32(tensors, NOISE, &[width])? } else { &[] };
     let memory = match tensors.get(MEMORY).map(|tensor| &tensor.shape[..]) {
         Some(shape @ [envs, _]) if *envs == plan.envs => get_f32(tensors, MEMORY, shape)?,
-        Some(shape) => return Err(TensorsError::State(format!("{MEMORY}: expected a row for each of {} environments, got shape {shape:?}", plan.envs))),
+        Some(shape) => {
+            return Err(TensorsError::State(format!(
+                "{MEMORY}: expected a row for each of {} environments, got shape {shape:?}",
+                plan.envs
+            )));
+        }
         None => &[],
     };
     Ok(SavedActing { steps, positions, noise, memory })

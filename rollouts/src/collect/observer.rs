@@ -309,7 +309,12 @@ impl Observer {
 
     /// Returns everything that a checkpoint needs of the observer, between two rollouts. Unfinished rollouts are not saved.
     pub fn save(&self) -> Tensors {
-        save_acting(&self.normaliser, &self.plan, self.streams.iter().map(Stream::position).collect(), (self.noise.clone(), self.memory.clone()))
+        save_acting(
+            &self.normaliser,
+            &self.plan,
+            self.streams.iter().map(Stream::position).collect(),
+            (self.noise.clone(), self.memory.clone()),
+        )
     }
 
     /// Loads the tensors of [`save`](Observer::save), to go on in environments that are where they were.

@@ -41,7 +41,17 @@ impl Shard {
         let (observations, actions) = (envs.observation_space(), envs.action_space());
         let trajectories = ids.clone().map(|_| Trajectory::new(&observations, &actions)).collect();
         let noise = vec![0.0; if let Space::Box { low, .. } = actions { ids.len() * low.len() } else { 0 }];
-        Ok(Self { envs, ids, streams, trajectories, max_concurrent: 0, scripts: Vec::new(), longest: world.longest_episode(), noise, memory: Vec::new() })
+        Ok(Self {
+            envs,
+            ids,
+            streams,
+            trajectories,
+            max_concurrent: 0,
+            scripts: Vec::new(),
+            longest: world.longest_episode(),
+            noise,
+            memory: Vec::new(),
+        })
     }
 
     pub fn shape(&self) -> EnvShape {

@@ -225,12 +225,7 @@ fn lstm(inputs: &mut [f32], gates: &[f32], before: &[f32], (c, h): (&mut [f32], 
 /// The derivatives of [`lstm`]: with respect to what the two layers computed, and, in place of `dc`, with respect to c before the step. That
 /// with respect to h before the step is only what the second layer passes on, so `dh` becomes 0.
 #[inline(always)]
-fn lstm_backward(
-    inputs: &[f32],
-    (c, before): (&[f32], &[f32]),
-    (dh, dc): (&mut [f32], &mut [f32]),
-    (d, gates): (&mut [f32], &mut [f32]),
-) {
+fn lstm_backward(inputs: &[f32], (c, before): (&[f32], &[f32]), (dh, dc): (&mut [f32], &mut [f32]), (d, gates): (&mut [f32], &mut [f32])) {
     let p = dh.len();
     let (i, rest) = inputs.split_at(p);
     let (f, rest) = rest.split_at(p);

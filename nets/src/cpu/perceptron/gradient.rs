@@ -68,13 +68,7 @@ impl Kernel for Gradient<'_> {
                 }
                 Part::Bias => {
                     let begin = dense.layer.bias;
-                    dense.layer.backward_bias(
-                        simd,
-                        tile.rows * dense.pixels,
-                        dy,
-                        &mut Slice { numbers: gradient, begin },
-                        start,
-                    );
+                    dense.layer.backward_bias(simd, tile.rows * dense.pixels, dy, &mut Slice { numbers: gradient, begin }, start);
                 }
                 Part::Gains | Part::Shifts => {
                     if matches!(start, Start::Zero) {

@@ -185,7 +185,8 @@ impl Perceptron {
     /// transposed weights. Returns how many numbers they are.
     pub fn keep_transposed(&mut self, layers: Range<usize>) -> usize {
         let mut end = 0;
-        let reads = |dense: &&mut Dense| matches!(dense.kind, Kind::Dense | Kind::Cell(_)) && dense.reads.is_some() && !dense.layer.is_narrow();
+        let reads =
+            |dense: &&mut Dense| matches!(dense.kind, Kind::Dense | Kind::Cell(_)) && dense.reads.is_some() && !dense.layer.is_narrow();
         for dense in self.layers[layers].iter_mut().filter(reads) {
             dense.layer.transposed = Some(end);
             end += dense.layer.transposed_len();
@@ -223,7 +224,14 @@ impl Perceptron {
     }
 
     /// Adds a layer of a chain.
-    fn dense(&mut self, config: &NetworkConfig, (name, number): (&str, usize), reads: Option<usize>, outputs: usize, is_hidden: bool) -> usize {
+    fn dense(
+        &mut self,
+        config: &NetworkConfig,
+        (name, number): (&str, usize),
+        reads: Option<usize>,
+        outputs: usize,
+        is_hidden: bool,
+    ) -> usize {
         let names = [format!("{name}.{number}"), format!("{name}.{}", number + 1)];
         let (inputs, order) = self.read_by(reads);
         let dense = Dense { reads, is_hidden, ..Dense::new(Kind::Dense, (inputs, outputs), order, 1, names) };
@@ -251,9 +259,7 @@ impl Perceptron {
             None => plain(self.width),
             Some(Dense { kind: Kind::Cell(cell), .. }) => plain(cell.units),
             Some(read) if read.pixels == 1 => plain(read.layer.outputs),
-            Some(read) => {
-                (read.row(), Order { channels: read.layer.outputs, pixels: read.pixels, stride: read.stride() })
-            }
+            Some(read) => (read.row(), Order { channels: read.layer.outputs, pixels: read.pixels, stride: read.stride() }),
         }
     }
 
@@ -348,7 +354,20 @@ impl Dense {
     /// Creates a layer that reads this many numbers and writes that many, for each of some pixels, without parameters yet.
     fn new(kind: Kind, (inputs, outputs): (usize, usize), order: Order, pixels: usize, [name, norm_name]: [String; 2]) -> Self {
         let layer = Layer { inputs, outputs, weights: 0, bias: 0, is_wide: !matches!(kind, Kind::Dense), transposed: None };
-        Self { layer, kind, order, pixels, adds: None, parameters: 0..0, norm: None, units: None, is_hidden: false, reads: None, name, norm_name }
+        Self {
+            layer,
+            kind,
+            order,
+            pixels,
+            adds: None,
+            parameters: 0..0,
+            norm: None,
+            units: None,
+            is_hidden: false,
+            reads: None,
+            name,
+            norm_name,
+        }
     }
 }
 

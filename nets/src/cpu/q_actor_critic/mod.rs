@@ -92,6 +92,7 @@ impl QActorCritic {
             transposed: 0.0,
             workspace: QActorTile::bytes(&layout) as f64,
             row: 0.0,
+            decision: 0.0,
             most_lanes: 0,
             lane: ROWS,
         }

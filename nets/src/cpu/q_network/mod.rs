@@ -11,7 +11,7 @@ use gradus_base::random::{Purpose, Stream};
 use gradus_envs::Space;
 
 use super::aligned::Aligned;
-use super::perceptron::{Observed, ROWS, gradient};
+use super::perceptron::{Observed, ROWS, Tile, gradient};
 use super::update::track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::cpu::footprint::Footprint;
@@ -82,6 +82,7 @@ impl QNetwork {
             transposed: 0.0,
             workspace: QTile::bytes(&layout) as f64,
             row: 0.0,
+            decision: if layout.perceptron.memory > 0 { Tile::bytes(&layout.perceptron, 1) as f64 } else { 0.0 },
             most_lanes: 0,
             lane: ROWS,
         }

@@ -183,6 +183,7 @@ impl Layout {
             workspace: bytes(layout.trunks().count() as f64 * layers * of_layer),
             // the last token is never read; keys are stored by dimension, so they use the room for the whole context, except in pages that
             // no key reaches
+            decision: 0.0,
             row: bytes(layers * width * (tokens - 1.0 + padded(context).min(tokens as usize + PAGE) as f64)),
             most_lanes: MAX_LANES,
             lane: TILE_TOKENS,
