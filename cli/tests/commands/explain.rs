@@ -1,6 +1,6 @@
 //! `gradus explain` finds planted mistakes, and says nothing about healthy runs.
 //!
-//! `GRADUS_SEEDS` sets the number of seeds of each healthy run; `.ci/long` tries eight, which are 424 runs. A last policy that fails is no false alarm: 200 other episodes say whether it does.
+//! `GRADUS_SEEDS` sets the number of seeds of each healthy run; `.ci/long` tries eight, which are 432 runs. A last policy that fails is no false alarm: 200 other episodes say whether it does.
 
 use std::path::Path;
 use std::process::Command;
@@ -100,6 +100,7 @@ fn planted_mistakes_are_named() {
         ("grpo target-sum - 30000 optimiser.learning_rate=0.1", "groups-equal"),
         ("grpo target-sum - 30000 text.max_new_tokens=1", "one-return"),
         ("q-learning taxi - 50000 q-learning.epsilon=1", "still-random"),
+        ("ppo memory-len-30 - 40000 network.cell=gru", "memory-unused"),
         // found by a reader who typed what people type
         ("dqn cartpole - 30000 optimiser.learning_rate=1", "unusual-setting"),
         ("dqn cartpole - 30000 dqn.target_update_interval=1000000", "unusual-setting"),
@@ -176,6 +177,7 @@ fn healthy_runs_raise_no_alarm() {
         "monte-carlo-prediction random-walk - 20000",
         "policy-evaluation random-walk - 20000",
         "dpo target-sum - 60000",
+        "ppo memory-len-10 - 200000 network.cell=gru network.cell_bias=3",
     ];
     // without the variable, the first eight with one seed
     let seeds: Option<u64> = std::env::var("GRADUS_SEEDS").ok().map(|seeds| seeds.parse().expect("a number of seeds"));
