@@ -38,10 +38,19 @@ fn all_agents_have_all_properties() {
 }
 
 #[test]
+fn agents_with_a_recurrent_cell_remember() {
+    for arguments in ["ppo --set network.cell=gru", "a2c --set network.cell=lstm", "pqn --set network.cell=gru"] {
+        let (output, property) = (probe(arguments), "passes   acts on what it has seen a step ago");
+        assert!(output.status.success() && text(&output).contains(property), "{arguments}: {}", text(&output));
+    }
+}
+
+#[test]
 fn a_planted_mistake_fails_the_right_probe() {
     for (arguments, property) in [
         ("ppo --set optimiser.learning_rate=1e-9", "learns the value of a constant reward"),
         ("ppo --set ppo.gamma=0", "finds the action that is rewarded a step later"),
+        ("ppo --set network.cell=gru --set optimiser.learning_rate=1e-9", "acts on what it has seen a step ago"),
         ("dqn --set dqn.gamma=0", "finds the action that is rewarded a step later"),
         ("a2c --set optimiser.learning_rate=1e-9", "learns the value of a constant reward"),
         ("q-learning --set q-learning.alpha=1e-9", "learns the value of a constant reward"),
