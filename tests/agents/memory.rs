@@ -1,7 +1,7 @@
 //! Policies that remember: what rollouts record of their memory, that episodes begin without one, and that it is kept from rollout to rollout
 //! and in checkpoints. Most tests stand for a bug that public implementations have had.
 
-use gradus::agents::{Collection, EpsilonGreedy, Exploration, Rollout};
+use gradus::agents::{Collection, End, EpsilonGreedy, Exploration, Rollout};
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::{EnvSpec, registry};
 use gradus::nets::cpu::{ActorCritic, QNetwork};
@@ -127,17 +127,28 @@ fn a_loaded_collector_remembers() {
 fn exploration_remembers() {
     let (seen, done) = (world().env().observation_space(), world().env().action_space());
     let mut network = QNetwork::new(&config(Cell::Gru, false, 0), QHead::default(), &seen, &done, 1).unwrap();
-    let exploration = Exploration::EpsilonGreedy(EpsilonGreedy { random_steps: 0, first: 1.0, last: 0.0, over: 50 });
+    // all actions of the first rollout are random, and none of the second
+    let exploration = Exploration::EpsilonGreedy(EpsilonGreedy { random_steps: 40, first: 1.0, last: 0.0, over: 0 });
     let mut collector = Collector::new(&world(), 5, 3, Collection::Steps(8)).unwrap().with_exploration(exploration);
-    let mut q = Vec::new();
-    for number in 0..4 {
-        let (rollout, _) = collector.collect(&network).unwrap();
-        network.q_values(&rollout.store, 0..rollout.len(), &mut q);
-        let ActionRows::Discrete(actions) = &rollout.store.actions else { unreachable!() };
-        let greedy = actions.iter().zip(q.chunks(2)).filter(|(action, q)| **action == u32::from(q[1] > q[0])).count();
-        // after 50 steps no action is random
-        assert!(number == 1 || (number == 0) == (greedy < 40), "rollout {number}: {greedy}");
+    let rollouts: [Rollout; 2] = std::array::from_fn(|_| collector.collect(&network).unwrap().0);
+    let [before, after] = rollouts.each_ref().map(|rollout| {
+        let mut q = Vec::new();
+        network.q_values(&rollout.store, 0..rollout.store.rows(), &mut q);
+        q
+    });
+    let ActionRows::Discrete(actions) = &rollouts[1].store.actions else { unreachable!() };
+    assert!(actions.iter().zip(after.chunks(2)).all(|(action, q)| *action == u32::from(q[1] > q[0])));
+    // episodes that go on do so with the memory of the random actions
+    let cut = rollouts[0].segments.iter().filter_map(|segment| match segment.end {
+        End::Cut { successor } => Some((segment.range.start / 8, successor)),
+        _ => None,
+    });
+    let (mut compared, near) = (0, |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6));
+    for (env, successor) in cut {
+        assert!(near(&before[2 * successor..2 * successor + 2], &after[16 * env..16 * env + 2]), "environment {env}");
+        compared += 1;
     }
+    assert!(compared > 2, "{compared}");
 }
 
 /// Who steps the environments alone gets the rollouts of a collector.
