@@ -32,10 +32,11 @@ impl Config {
             reference.coefficient != 0.0 || reference.adaptive_target.is_finite() || reference.measure || reference.stop_kl.is_finite();
         let has_gsde = matches!(&self.network, Network::Perceptron(network) if network.gsde);
         let has_cell = matches!(&self.network, Network::Perceptron(network) if network.cell != Cell::None);
-        let rules: [(bool, &[&str], &str); 8] = [
+        let rules: [(bool, &[&str], &str); 9] = [
             (!refers && self.agent != "dpo", &REFERENCE, "reference.coefficient is 0"),
             (!has_gsde, &["network.gsde_sample_every"], "network.gsde is false"),
             (!has_cell, &["network.cell_width", "network.cell_bias", "network.sequence_length"], "network.cell is none"),
+            (has_cell, &["torch.micro_batch"], "sequences are not divided"),
             (!self.wrappers.normalise_rewards, &["wrappers.reward_discount"], "wrappers.normalise_rewards is false"),
             (self.device == Device::Cpu, &["torch."], "the device is cpu"),
             (self.evaluate_every == 0, &["evaluate_episodes"], "evaluate_every is 0"),
