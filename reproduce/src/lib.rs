@@ -4,6 +4,7 @@
 //! published numbers laid over ours, tables, and the publication's claims, each with an interval that decides whether it holds here.
 
 mod a2c;
+mod bsuite;
 mod details;
 mod draw;
 mod experiment;
@@ -48,6 +49,7 @@ pub const ALL: &[Reproduction] = &[
     Reproduction { name: "ppo-details", text: include_str!("details.toml"), make: details::reproduce },
     Reproduction { name: "a2c-is-ppo", text: include_str!("a2c.toml"), make: a2c::reproduce },
     Reproduction { name: "pqn", text: include_str!("pqn.toml"), make: pqn::reproduce },
+    Reproduction { name: "bsuite", text: include_str!("bsuite.toml"), make: bsuite::reproduce },
     Reproduction { name: "sac-temperature", text: include_str!("sac.toml"), make: sac::reproduce },
     Reproduction { name: "trust-region", text: include_str!("trust-region.toml"), make: trust_region::reproduce },
     Reproduction { name: "overestimation", text: include_str!("overestimation.toml"), make: overestimation::reproduce },

@@ -1,7 +1,7 @@
 //! Figures for lectures and papers, as SVG, PNG and PDF.
 //!
 //! A [`Figure`] has a title, a note and panels; a panel has a title and a [`Chart`]: [`Lines`], [`Intervals`], [`Violins`], a
-//! [`Grid`], [`Coordinates`] or [`Episodes`]. Series of the same name look the same in every panel and appear once in the legend above the panels.
+//! [`Grid`], [`Coordinates`], [`Episodes`] or a [`Radar`]. Series of the same name look the same in every panel and appear once in the legend above the panels.
 //!
 //! ```
 //! use gradus::figure::{Chart, Figure, Lines, Panel, Scale, Series, Threshold, write};
@@ -44,6 +44,7 @@ mod learning;
 mod lines;
 mod page;
 mod pdf;
+mod radar;
 mod style;
 mod violins;
 
@@ -58,6 +59,7 @@ pub use grid::{Arrow, Cell, Grid};
 pub use intervals::{Interval, Intervals};
 pub use learning::{Curve, LearningCurves, WINDOW, smooth, smooth_over};
 pub use lines::{Lines, Series, Threshold};
+pub use radar::Radar;
 pub use style::{dashed, solid};
 pub use violins::{Violin, Violins};
 
@@ -81,6 +83,8 @@ pub enum Chart {
     Coordinates(Coordinates),
     /// Moments of episodes side by side.
     Episodes(Episodes),
+    /// Scores around a centre.
+    Radar(Radar),
 }
 
 /// A chart with a title.
@@ -245,6 +249,7 @@ fn check(figure: &Figure, path: &Path) -> Result<(), FigureError> {
             Chart::Violins(violins) => (owned(violins.numbers()), violins.reference.into_iter().collect()),
             Chart::Grid(grid) => (owned(grid.numbers()), Vec::new()),
             Chart::Coordinates(coordinates) => (owned(coordinates.numbers()), Vec::new()),
+            Chart::Radar(radar) => (owned(radar.numbers()), Vec::new()),
             Chart::Episodes(_) => (Vec::new(), Vec::new()),
         };
         if let Some(threshold) = lines.into_iter().find(|threshold| !usable(*threshold)) {

@@ -9,7 +9,7 @@ use super::lines::look_of;
 use super::style::{
     HEIGHT, LEGEND_EM, LEGEND_ROW, Look, MARGIN, NOTE_EM, PANEL_EM, QUIET, SAMPLE, SLACK, TEXT, TITLE_EM, WIDTH, crisp, look,
 };
-use super::{Chart, Figure, Panel};
+use super::{Chart, Figure, Lines, Panel, Radar};
 
 const SAMPLE_DOT: f64 = 4.0;
 const SAMPLE_GAP: f64 = 10.0;
@@ -186,6 +186,7 @@ impl<'a> Page<'a> {
                 Chart::Grid(grid) => grid.draw(*rect, brush)?,
                 Chart::Coordinates(coordinates) => coordinates.draw(*rect, brush)?,
                 Chart::Episodes(episodes) => episodes.draw(*rect, brush)?,
+                Chart::Radar(radar) => radar.draw(*rect, looks, brush)?,
             }
         }
         Ok(())
@@ -206,10 +207,11 @@ fn names(figure: &Figure) -> Vec<&str> {
 /// Returns the series in the legend: one for each name, with the index of the name among all names.
 fn legend_series<'a>(figure: &'a Figure, names: &[&str]) -> Vec<(&'a super::Series, usize)> {
     let charts = figure.panels.iter().filter_map(|panel| match &panel.chart {
-        Chart::Lines(lines) if !lines.direct => Some(lines),
+        Chart::Lines(lines) if !lines.direct => Some(&lines.series),
+        Chart::Radar(radar) => Some(&radar.series),
         _ => None,
     });
-    let series: Vec<_> = charts.flat_map(|lines| &lines.series).filter(|series| !series.label.is_empty()).collect();
+    let series: Vec<_> = charts.flatten().filter(|series| !series.label.is_empty()).collect();
     let first = |name: &&str| series.iter().find(|series| series.label == **name).copied();
     names.iter().enumerate().filter_map(|(place, name)| Some((first(name)?, place))).collect()
 }
@@ -226,7 +228,9 @@ fn same_names(a: &Chart, b: &Chart) -> bool {
 impl Chart {
     fn names(&self) -> Vec<&str> {
         match self {
-            Chart::Lines(lines) => lines.series.iter().map(|series| series.label.as_str()).collect(),
+            Chart::Lines(Lines { series, .. }) | Chart::Radar(Radar { series, .. }) => {
+                series.iter().map(|series| series.label.as_str()).collect()
+            }
             Chart::Intervals(intervals) => intervals.rows.iter().map(|row| row.label.as_str()).collect(),
             Chart::Violins(_) | Chart::Grid(_) | Chart::Coordinates(_) | Chart::Episodes(_) => Vec::new(),
         }
@@ -238,13 +242,13 @@ impl Chart {
         let place = |name: &str| names.iter().position(|known| *known == name).unwrap_or(0);
         match self {
             // if series of a chart share a name, their looks depend on the positions in the chart
-            Chart::Lines(lines) => {
-                let mut labels: Vec<&str> = lines.series.iter().map(|series| series.label.as_str()).collect();
+            Chart::Lines(Lines { series, .. }) | Chart::Radar(Radar { series, .. }) => {
+                let mut labels: Vec<&str> = series.iter().map(|series| series.label.as_str()).collect();
                 labels.sort_unstable();
                 labels.dedup();
-                let unique = labels.len() == lines.series.len();
-                let places = lines.series.iter().enumerate().map(|(number, series)| if unique { place(&series.label) } else { number });
-                lines.series.iter().zip(places).map(|(series, place)| look_of(series, place)).collect()
+                let unique = labels.len() == series.len();
+                let places = series.iter().enumerate().map(|(number, series)| if unique { place(&series.label) } else { number });
+                series.iter().zip(places).map(|(series, place)| look_of(series, place)).collect()
             }
             Chart::Intervals(intervals) => {
                 intervals.rows.iter().map(|row| look(if intervals.plain { 0 } else { place(&row.label) })).collect()
@@ -262,6 +266,7 @@ impl Chart {
             Chart::Grid(grid) => grid.margins(size[0]),
             Chart::Coordinates(coordinates) => coordinates.margins(),
             Chart::Episodes(episodes) => episodes.margins(),
+            Chart::Radar(radar) => radar.margins(),
         }
     }
 
@@ -280,6 +285,7 @@ impl Chart {
             Chart::Intervals(intervals) => Some(intervals.height()),
             Chart::Grid(grid) => Some(grid.size(width)[1]),
             Chart::Episodes(episodes) => Some(episodes.height(width)),
+            Chart::Radar(radar) => Some(radar.height(width)),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Catch: a ball falls, and a paddle must be under it.
 
+use super::scenes::{bar, disc, field};
 use super::{Draws, Each, Experiment};
+use crate::scene::{Ink, Scene};
 
 const ROWS: i32 = 10;
 const COLUMNS: i32 = 5;
@@ -54,6 +56,17 @@ impl Experiment for Catch {
         each(&mut self.ball[0], 0..=ROWS - 1);
         each(&mut self.ball[1], 0..=COLUMNS - 1);
         each(&mut self.paddle, 0..=COLUMNS - 1);
+    }
+
+    fn draw(&self) -> Scene {
+        let at = |row: i32, column: i32| [f64::from(column) + 0.5, f64::from(ROWS - row) - 0.5];
+        let mut shapes = Vec::new();
+        for row in 0..ROWS {
+            shapes.extend((0..COLUMNS).map(|column| field(at(row, column), 0.9, Ink::Ground)));
+        }
+        shapes.push(disc(at(self.ball[0], self.ball[1]), 0.35, Ink::Goal));
+        shapes.push(bar(at(ROWS - 1, self.paddle), 0.9, 0.35, Ink::Body));
+        Scene { x: [0.0, f64::from(COLUMNS)], y: [0.0, f64::from(ROWS)], shapes }
     }
 
     fn copy(&self) -> Box<dyn Experiment> {

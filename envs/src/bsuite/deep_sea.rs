@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use super::scenes::{disc, field};
 use super::{Draws, Each, Experiment};
+use crate::scene::{Ink, Scene, Shape};
 use gradus_base::random::{Purpose, Stream};
 
 /// Each step is one down, and to the left or the right; which of two actions is which depends on the place. To the right costs a little, and only in the lower right corner is
@@ -97,6 +99,16 @@ impl Experiment for DeepSea {
         // an episode that is over has left the sea
         each(&mut self.row, 0..=self.size);
         each(&mut self.column, 0..=self.size - 1);
+    }
+
+    fn draw(&self) -> Scene {
+        let side = f64::from(self.size);
+        let at = |row: i32, column: i32| [f64::from(column) + 0.5, side - f64::from(row) - 0.5];
+        // the water that a diver can reach; the treasure; the diver
+        let sea = vec![[0.0, side], [0.0, 0.0], [side, 0.0], [side, 1.0], [1.0, side]];
+        let mut shapes = vec![Shape::Polygon { corners: sea, ink: Ink::Ground }, field(at(self.size - 1, self.size - 1), 0.8, Ink::Goal)];
+        shapes.push(disc(at(self.row.min(self.size - 1), self.column), 0.4, Ink::Body));
+        Scene { x: [0.0, side], y: [0.0, side], shapes }
     }
 
     fn copy(&self) -> Box<dyn Experiment> {

@@ -1,6 +1,8 @@
 //! The discounting chain: which of five rewards is worth waiting for.
 
+use super::scenes::{disc, unit};
 use super::{Draws, Each, Experiment};
+use crate::scene::{Ink, Scene, Shape};
 
 /// The steps after which the rewards come.
 pub(super) const AFTER: [i32; 5] = [1, 3, 10, 30, 100];
@@ -60,6 +62,22 @@ impl Experiment for DiscountingChain {
         // nothing is chosen before the first step, and something after it
         let chosen = if self.steps == 0 { -1..=-1 } else { 0..=AFTER.len() as i32 - 1 };
         each(&mut self.chosen, chosen);
+    }
+
+    fn draw(&self) -> Scene {
+        let height = |chain: usize| 0.1 * chain as f64;
+        let mut shapes = Vec::new();
+        for (chain, after) in AFTER.iter().enumerate() {
+            let end = [f64::from(*after) / f64::from(STEPS), height(chain)];
+            shapes.push(Shape::Line { from: [0.0, height(chain)], to: end, width: 0.01, ink: Ink::Ground });
+            let is_largest = chain == self.largest as usize;
+            shapes.push(disc(end, if is_largest { 0.03 } else { 0.015 }, if is_largest { Ink::Goal } else { Ink::Joint }));
+        }
+        // before the choice the agent stands in front of all chains
+        let y = usize::try_from(self.chosen).map_or(height(AFTER.len() - 1) / 2.0, height);
+        let x = if self.chosen < 0 { -0.06 } else { f64::from(self.steps) / f64::from(STEPS) };
+        shapes.push(disc([x, y], 0.025, Ink::Body));
+        unit(height(AFTER.len() - 1) + 0.08, shapes)
     }
 
     fn copy(&self) -> Box<dyn Experiment> {

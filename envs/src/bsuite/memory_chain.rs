@@ -1,6 +1,8 @@
 //! The memory chain: say at the end what was seen at the beginning.
 
+use super::scenes::{disc, time_line, triangle, unit};
 use super::{Draws, Each, Experiment};
+use crate::scene::{Ink, Scene};
 
 /// The first two observations show some bits as -1 and 1, the last but one which of them is asked for; the action of the last step is the answer.
 ///
@@ -66,6 +68,21 @@ impl Experiment for MemoryChain {
         each(&mut self.steps, 0..=self.length + 1);
         self.bits.iter_mut().for_each(|bit| each(bit, 0..=1));
         each(&mut self.asked, 0..=self.bits.len() as i32 - 1);
+    }
+
+    fn draw(&self) -> Scene {
+        let mut shapes = time_line(0.0, self.length, self.steps);
+        // the bits point up for 1, and are full while they are seen; over the one that is asked for is a dot
+        let (count, is_seen) = (self.bits.len().max(1), self.steps <= 1);
+        let size = (0.3 / count as f64).min(0.06);
+        for (place, bit) in self.bits.iter().enumerate() {
+            let at = [(place as f64 + 0.5) / count as f64, 0.2];
+            shapes.push(triangle(at, size, *bit == 1, if is_seen { Ink::Goal } else { Ink::Ground }));
+            if self.steps >= self.length && place == self.asked as usize {
+                shapes.push(disc([at[0], 0.32], 0.02, Ink::Body));
+            }
+        }
+        unit(0.4, shapes)
     }
 
     fn copy(&self) -> Box<dyn Experiment> {

@@ -16,13 +16,14 @@ mod catch;
 mod deep_sea;
 mod discounting_chain;
 mod memory_chain;
+mod scenes;
 mod t_maze;
 mod umbrella_chain;
 
 use std::sync::Arc;
 
 use crate::episode_rng::{EpisodeRng, set_numbers};
-use crate::{Action, Env, EnvError, EnvSpec, Space, Step};
+use crate::{Action, Env, EnvError, EnvSpec, Scene, Space, Step};
 use gradus_base::random::Stream;
 
 pub use crate::episode_rng::Each;
@@ -83,6 +84,9 @@ pub trait Experiment: Send {
 
     /// Visits every number of the state.
     fn visit(&mut self, each: Each<'_>);
+
+    /// A picture of the state, with what the agent must remember.
+    fn draw(&self) -> Scene;
 
     /// A copy with the same state.
     fn copy(&self) -> Box<dyn Experiment>;
@@ -156,6 +160,10 @@ impl Env for Problem {
 
     fn reseed(&mut self, seed: u64) {
         self.rng = EpisodeRng::new(seed);
+    }
+
+    fn render(&self) -> Option<Scene> {
+        Some(self.experiment.draw())
     }
 }
 

@@ -1,6 +1,8 @@
 //! The T-maze: a sign at the beginning of a corridor says where to turn at its end.
 
+use super::scenes::{disc, triangle};
 use super::{Draws, Each, Experiment};
+use crate::scene::{Ink, Scene, Shape};
 
 const UP: i32 = 0;
 const RIGHT: i32 = 1;
@@ -73,6 +75,20 @@ impl Experiment for TMaze {
     fn visit(&mut self, each: Each<'_>) {
         each(&mut self.place, 0..=self.length);
         each(&mut self.is_up, 0..=1);
+    }
+
+    fn draw(&self) -> Scene {
+        let end = f64::from(self.length);
+        // long corridors are drawn shorter
+        let width = end.min(12.0);
+        let x = |place: i32| f64::from(place) * width / end;
+        let wall = |from: [f64; 2], to: [f64; 2]| Shape::Line { from, to, width: 0.9, ink: Ink::Ground };
+        let mut shapes = vec![wall([0.0, 0.0], [width, 0.0]), wall([width, -1.0], [width, 1.0])];
+        // the sign, which is seen from the first place, and the turn that it means
+        shapes.push(triangle([-0.9, 0.0], 0.25, self.is_up == 1, if self.place == 0 { Ink::Limb } else { Ink::Joint }));
+        shapes.push(disc([width, if self.is_up == 1 { 1.0 } else { -1.0 }], 0.25, Ink::Goal));
+        shapes.push(disc([x(self.place), 0.0], 0.3, Ink::Body));
+        Scene { x: [-1.4, width + 0.7], y: [-1.7, 1.7], shapes }
     }
 
     fn copy(&self) -> Box<dyn Experiment> {

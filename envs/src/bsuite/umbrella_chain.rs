@@ -1,6 +1,8 @@
 //! The umbrella chain: an action whose effect comes late, among noise.
 
+use super::scenes::{bar, disc, time_line, triangle, unit};
 use super::{Draws, Each, Experiment};
+use crate::scene::{Ink, Scene};
 
 /// The forecast says whether an umbrella is needed; the first action takes one or not. The last reward says whether that was right; all rewards before are noise.
 ///
@@ -75,6 +77,22 @@ impl Experiment for UmbrellaChain {
         each(&mut self.needed, 0..=1);
         each(&mut self.there, 0..=1);
         self.others.iter_mut().for_each(|number| each(number, 0..=1));
+    }
+
+    fn draw(&self) -> Scene {
+        let mut shapes = time_line(0.0, self.length, self.steps);
+        // the weather at the end: a cloud, or the sun
+        if self.needed == 1 {
+            shapes.extend([[0.93, 0.27], [1.0, 0.3], [1.06, 0.26]].map(|at| disc(at, 0.05, Ink::Joint)));
+        } else {
+            shapes.push(disc([1.0, 0.28], 0.06, Ink::Goal));
+        }
+        if self.there == 1 {
+            let x = f64::from(self.steps) / f64::from(self.length);
+            shapes.push(bar([x, 0.07], 0.008, 0.1, Ink::Limb));
+            shapes.push(triangle([x, 0.13], 0.06, true, Ink::Limb));
+        }
+        unit(0.4, shapes)
     }
 
     fn copy(&self) -> Box<dyn Experiment> {

@@ -4,7 +4,7 @@
 mod numpy;
 
 use gradus_envs::bsuite::{Catch, DeepSea, DiscountingChain, Draws, Experiment, MemoryChain, UmbrellaChain};
-use gradus_envs::{Action, arcade, registry};
+use gradus_envs::{Action, Shape, arcade, registry};
 
 use numpy::RandomState;
 
@@ -141,6 +141,7 @@ fn all_problems_keep_the_contract_of_an_environment() {
         let findings = gradus_checker::check_world(&world);
         let faults: Vec<_> = findings.iter().filter(|finding| finding.severity == gradus_checker::Severity::Fault).collect();
         assert!(faults.is_empty(), "{name}: {faults:?}");
+        a_picture_shows_every_state(name);
         // words that are no state are refused, and change nothing
         let mut env = world.env();
         let mut row = vec![0.0; env.observation_space().width()];
@@ -155,6 +156,37 @@ fn all_problems_keep_the_contract_of_an_environment() {
             assert_eq!(env.save(), saved, "{name}");
         }
     }
+}
+
+/// Every state of an episode has a picture of its own, whose points lie within it.
+fn a_picture_shows_every_state(name: &str) {
+    let mut env = registry::find(name).unwrap().env();
+    let mut row = vec![0.0; env.observation_space().width()];
+    env.reset(5, &mut row);
+    // at the turn of the maze, a step to the right hits the wall
+    let wall = name.strip_prefix("t-maze-").map(|length| length.parse::<u32>().unwrap());
+    let mut before = None;
+    for step in 0..200 {
+        let scene = env.render().expect("a picture");
+        let points = scene.shapes.iter().flat_map(|shape| match shape {
+            Shape::Line { from, to, .. } => vec![*from, *to],
+            Shape::Polygon { corners, .. } => corners.clone(),
+            Shape::Disc { centre: [x, y], radius, .. } => vec![[x - radius, y - radius], [x + radius, y + radius]],
+            Shape::Picture(_) => Vec::new(),
+        });
+        let is_inside = |[x, y]: [f64; 2]| (scene.x[0]..=scene.x[1]).contains(&x) && (scene.y[0]..=scene.y[1]).contains(&y);
+        points.for_each(|point| assert!(is_inside(point), "{name}, step {step}: {point:?} in {:?} x {:?}", scene.x, scene.y));
+        assert_ne!(before, Some(scene.clone()), "{name}, step {step}");
+        before = Some(scene);
+        if Some(step) == wall {
+            return;
+        }
+        let taken = env.step(Action::Discrete(1), &mut row);
+        if taken.terminated || taken.truncated {
+            return;
+        }
+    }
+    panic!("{name}: expected an end");
 }
 
 #[test]
