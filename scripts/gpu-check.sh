@@ -135,6 +135,7 @@ solve() { # label, agent, environment, settings...
   fi
 }
 solve "CartPole, trained on the device, evaluated on the engine cpu" ppo cartpole
+solve "CartPole without velocities, a GRU, trained on the device, evaluated on the engine cpu" ppo cartpole-masked
 "$gradus" sft addition --until-exact 0.25 --evaluate-every 5 --out "$scratch/start" >/dev/null
 solve "addition, trained on the device, evaluated on the engine cpu" grpo addition --set init="$scratch/start"
 

@@ -73,8 +73,9 @@ pub use policy::{Actor, ActorState, Batch, Behaviour, Choice, FeatureMaps, Group
 pub use q_actor_critic::{ActionScale, ActorObjective, QActor, QActorCritic, QActorHead};
 pub use q_network::{Evaluated, QHead, QNetwork, ValueObjective, greedy};
 pub use sampling::{Sampling, SamplingError};
+pub use sequences::{Sequence, Sequences};
 pub use squashed::LogStdBounds;
-pub use store::{ActionRows, Observations, Sequence, Sequences, Store};
+pub use store::{ActionRows, Observations, Store};
 pub use texts::{Prefix, Texts};
 pub use transformer::{Critic, FeedForward, Positions, TransformerConfig};
 pub use trunk::Trunk;

@@ -1,10 +1,8 @@
 //! Storage for the observations and actions of a rollout.
 
-use std::ops::Range;
-
 use gradus_envs::{Actions, Space};
 
-use crate::{Prefix, Texts};
+use crate::{Prefix, Sequence, Sequences, Texts};
 
 /// The actions of many decisions.
 #[derive(Clone, Debug, PartialEq)]
@@ -249,49 +247,6 @@ impl Observations {
             Observations::OnDevice { .. } => "rows on a device",
             Observations::TextsOnDevice(_) => "texts on a device",
         }
-    }
-}
-
-/// Consecutive decisions of an episode, which a policy with a memory reads in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sequence {
-    /// The decisions.
-    pub decisions: Range<usize>,
-    /// Row of the store with the observation that follows the last decision, if it belongs to the sequence.
-    pub successor: Option<usize>,
-}
-
-/// The sequences of a rollout, and what the policy remembered at the beginning of each.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sequences {
-    /// The sequences, in the order of their decisions. Every decision belongs to exactly one.
-    pub list: Vec<Sequence>,
-    /// The policy's memory before the first decision of each sequence, [`Behaviour::memory_width`](crate::Behaviour::memory_width) numbers each.
-    pub memory: Vec<f32>,
-}
-
-impl Sequences {
-    /// The memory at the beginning of sequence number `i`.
-    pub fn memory(&self, i: usize) -> &[f32] {
-        let width = self.memory.len() / self.list.len();
-        &self.memory[i * width..(i + 1) * width]
-    }
-
-    /// Returns the numbers of the sequences whose decisions `indices` are.
-    ///
-    /// # Panics
-    /// If they are not the decisions of whole sequences, one sequence after another.
-    pub fn of_decisions(&self, indices: &[u32]) -> Vec<usize> {
-        let (mut chosen, mut rest) = (Vec::new(), indices);
-        while let Some(first) = rest.first().map(|index| *index as usize) {
-            let number = self.list.partition_point(|sequence| sequence.decisions.end <= first);
-            let decisions = self.list[number].decisions.clone();
-            let own = rest.get(..decisions.len()).unwrap_or_default();
-            assert!(own.iter().map(|index| *index as usize).eq(decisions), "batch: expected whole sequences, got a part of one");
-            rest = &rest[own.len()..];
-            chosen.push(number);
-        }
-        chosen
     }
 }
 

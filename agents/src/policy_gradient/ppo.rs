@@ -133,7 +133,8 @@ impl AgentConfig for PpoConfig {
         "MiniGrid-Unlock-v0" "default"; "MiniGrid-FourRooms-v0" "default"; "MiniGrid-GoToDoor-5x5-v0" "default";
         "MiniGrid-KeyCorridorS3R1-v0" "default"; "MiniGrid-PutNear-6x6-N2-v0" "default"; "MiniGrid-RedBlueDoors-6x6-v0" "default";
         "asterix" "default"; "breakout" "default"; "freeway" "default"; "seaquest" "default"; "space-invaders" "default";
-        "atari" "default" "cleanrl"; "continuous" "default"; "cartpole-masked" "default" "zoo"
+        "atari" "default" "cleanrl"; "continuous" "default"; "cartpole-masked" "default" "zoo";
+        "pendulum-masked" "zoo"; "mountain-car-continuous-masked" "zoo"
     ];
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
