@@ -6,8 +6,8 @@ use gradus_base::threads;
 use gradus_envs::{Space, text};
 use gradus_nets::cpu::Transformer;
 use gradus_nets::{
-    ActionRows, Batch, Behaviour, Choice, Critic, Evaluation, FeedForward, Network, Objective, Observations, Outputs, Policy, Positions,
-    Store, Texts, TransformerConfig,
+    ActionRows, Batch, Behaviour, Biases, Choice, Critic, Evaluation, FeedForward, Network, Norm, Objective, Observations, Outputs, Policy,
+    Positions, Store, Texts, TransformerConfig,
 };
 
 /// A running episode: its tokens, the choices with their log-probabilities, and its stream.
@@ -31,7 +31,28 @@ fn configs() -> Vec<TransformerConfig> {
             critic: Critic::Separate,
             ..small.clone()
         },
-        TransformerConfig { critic: Critic::Separate, shared_embeddings: true, ..small },
+        TransformerConfig { critic: Critic::Separate, shared_embeddings: true, ..small.clone() },
+        // as Qwen2: shared keys and values, and biases of queries, keys and values
+        TransformerConfig { heads: 4, width: 64, kv_heads: 2, biases: Biases::Qkv, rotary_base: 1e6, ..small.clone() },
+        // as Qwen3: heads that are wider than the stream, norms of queries and keys, logits of their own
+        TransformerConfig {
+            heads: 3,
+            kv_heads: 1,
+            head_width: 16,
+            qk_norm: true,
+            tied: false,
+            rotary_scaling: vec![8.0, 1.0, 4.0, 16.0],
+            ..small.clone()
+        },
+        // as GPT-2
+        TransformerConfig {
+            positions: Positions::Learned,
+            feed_forward: FeedForward::Gelu,
+            norm: Norm::Layer,
+            biases: Biases::All,
+            critic: Critic::Separate,
+            ..small
+        },
     ]
 }
 

@@ -55,12 +55,13 @@ pub(super) struct Attention<'a, S> {
 /// Writes the keys (part 1) or values (part 2) of the tokens of `span` and of the tokens before it as columns, followed by zeros.
 #[inline(always)]
 pub(super) fn as_columns<S: Simd>(simd: S, layout: &Layout, qkv: &[f32], part: usize, span: Span, columns: &mut [f32]) {
-    let (w, stride) = (layout.width, span.stride());
+    let (w, row_width, stride) = (layout.kv_width(), layout.qkv_width(), span.stride());
+    let part = layout.query_width() + (part - 1) * w;
     for first in (0..span.length()).step_by(16) {
         for number in (0..w).step_by(16) {
             let mut square = [[0.0; 16]; 16];
             for (row, place) in square.iter_mut().zip(first..span.length()) {
-                let at = span.row(place) * 3 * w + part * w + number;
+                let at = span.row(place) * row_width + part + number;
                 row.copy_from_slice(&qkv[at..at + 16]);
             }
             simd.transpose(&mut square);
@@ -75,9 +76,8 @@ pub(super) fn as_columns<S: Simd>(simd: S, layout: &Layout, qkv: &[f32], part: u
 /// Appends the keys of the new tokens of `span` as columns. Later columns keep their values, which the causal mask hides.
 #[inline(always)]
 pub(super) fn append_columns(layout: &Layout, qkv: &[f32], span: Span, columns: &mut [f32], stride: usize) {
-    let w = layout.width;
     for token in 0..span.new {
-        let row = &qkv[(span.first + token) * 3 * w + w..][..w];
+        let row = &qkv[(span.first + token) * layout.qkv_width() + layout.query_width()..][..layout.kv_width()];
         for (number, x) in row.iter().enumerate() {
             columns[number * stride + span.before + token] = *x;
         }
@@ -110,7 +110,7 @@ fn softmax(scores: &mut [f32], last: usize, scale: f32) {
 
 impl<S: Simd> Attention<'_, S> {
     fn scale(&self) -> f32 {
-        1.0 / (self.layout.head_width() as f32).sqrt()
+        1.0 / (self.layout.head_width as f32).sqrt()
     }
 
     /// Computes the outputs of all heads for the tokens of `span`. The values of the sequence are in two pieces, each with its number of
@@ -124,8 +124,10 @@ impl<S: Simd> Attention<'_, S> {
         probabilities: &mut [f32],
         out: &mut [f32],
     ) {
-        let (w, d, stride, scale) = (self.layout.width, self.layout.head_width(), span.stride(), self.scale());
+        let (w, row_width) = (self.layout.query_width(), self.layout.qkv_width());
+        let (d, stride, scale) = (self.layout.head_width, span.stride(), self.scale());
         for head in 0..self.layout.heads {
+            let shared = head / self.layout.sharing();
             let p = &mut probabilities[span.probabilities + head * span.new * stride..][..span.new * stride];
             product(
                 self.simd,
@@ -133,9 +135,9 @@ impl<S: Simd> Attention<'_, S> {
                     m: span.new,
                     n: stride,
                     k: d,
-                    a: &self.qkv[span.first * 3 * w + head * d..],
-                    a_strides: (3 * w, 1),
-                    b: &keys[head * d * key_stride..],
+                    a: &self.qkv[span.first * row_width + head * d..],
+                    a_strides: (row_width, 1),
+                    b: &keys[shared * d * key_stride..],
                     b_stride: key_stride,
                     c: p,
                     c_stride: stride,
@@ -155,7 +157,7 @@ impl<S: Simd> Attention<'_, S> {
                         k: tokens,
                         a: &p[place..],
                         a_strides: (stride, 1),
-                        b: &values[head * d..],
+                        b: &values[shared * d..],
                         b_stride: value_stride,
                         c: &mut out[span.first * w + head * d..],
                         c_stride: w,
@@ -172,20 +174,24 @@ impl<S: Simd> Attention<'_, S> {
     /// and the derivatives with respect to the scores of a head.
     #[inline(always)]
     pub fn backward(&self, span: Span, probabilities: &[f32], d_out: &[f32], d_qkv: &mut [f32], scratch: &mut [f32]) {
-        let (w, d, t, stride) = (self.layout.width, self.layout.head_width(), span.new, span.stride());
-        let (values, d_scores) = scratch.split_at_mut(w * stride);
+        let (w, keys, row_width) = (self.layout.query_width(), self.layout.kv_width(), self.layout.qkv_width());
+        let (d, t, stride) = (self.layout.head_width, span.new, span.stride());
+        let (values, d_scores) = scratch.split_at_mut(keys * stride);
         as_columns(self.simd, self.layout, self.qkv, 2, span, values);
         let d_scores = &mut d_scores[..t * stride];
-        let (queries, scale) = (span.first * 3 * w, self.scale());
+        let (queries, scale) = (span.first * row_width, self.scale());
         for head in 0..self.layout.heads {
             let p = &probabilities[span.probabilities + head * t * stride..][..t * stride];
             let d_o = &d_out[span.first * w + head * d..];
             let query = queries + head * d;
+            let shared = head / self.layout.sharing();
+            // the first of the heads that share keys and values sets their derivatives, the others add to them
+            let is_first = head.is_multiple_of(self.layout.sharing());
             // dP = dO V', and dS = P (dP - P . dP) / sqrt d
             self.product(
                 Shape { m: t, n: stride, k: d },
                 (d_o, (w, 1)),
-                (&values[head * d * stride..], stride),
+                (&values[shared * d * stride..], stride),
                 (d_scores, stride),
                 Start::Zero,
             );
@@ -197,23 +203,24 @@ impl<S: Simd> Attention<'_, S> {
             }
             let (mut place, mut of_query) = (0, Start::Zero);
             for (i, (row, tokens)) in span.parts().into_iter().enumerate().filter(|(_, (_, tokens))| *tokens > 0) {
-                let (key, value) = (row * 3 * w + w + head * d, row * 3 * w + 2 * w + head * d);
-                let of_token = if i == 0 { Start::Sum } else { Start::Zero };
+                let key = row * row_width + w + shared * d;
+                let value = key + keys;
+                let of_token = if i == 0 || !is_first { Start::Sum } else { Start::Zero };
                 let (p, d_scores) = (&p[place..], &d_scores[place..]);
                 // dV = P' dO, dK = dS' Q, dQ = dS K
-                self.product(Shape { m: tokens, n: d, k: t }, (p, (1, stride)), (d_o, w), (&mut d_qkv[value..], 3 * w), of_token);
+                self.product(Shape { m: tokens, n: d, k: t }, (p, (1, stride)), (d_o, w), (&mut d_qkv[value..], row_width), of_token);
                 self.product(
                     Shape { m: tokens, n: d, k: t },
                     (d_scores, (1, stride)),
-                    (&self.qkv[query..], 3 * w),
-                    (&mut d_qkv[key..], 3 * w),
+                    (&self.qkv[query..], row_width),
+                    (&mut d_qkv[key..], row_width),
                     of_token,
                 );
                 self.product(
                     Shape { m: t, n: d, k: tokens },
                     (d_scores, (stride, 1)),
-                    (&self.qkv[key..], 3 * w),
-                    (&mut d_qkv[query..], 3 * w),
+                    (&self.qkv[key..], row_width),
+                    (&mut d_qkv[query..], row_width),
                     of_query,
                 );
                 (place, of_query) = (place + tokens, Start::Sum);

@@ -1,7 +1,7 @@
 //! Distributions and values computed from the final stream, for the decisions of a tile, forward and backward.
 
-use super::layout::Layout;
-use super::rows::{dot, norm, norm_backward};
+use super::layout::{Layout, NormAt};
+use super::rows::{Norm, dot};
 use super::trunk::add;
 use crate::PolicyOutput;
 use crate::categorical;
@@ -55,12 +55,12 @@ impl HeadSpace {
 
 /// Copies the final stream of the rows `rows` of a tile and applies the last norm.
 #[inline(always)]
-fn read(layout: &Layout, gain: &[f32], stream: &[f32], rows: &[u32], ends: &mut Ends) {
+fn read(layout: &Layout, norm: Norm<'_>, stream: &[f32], rows: &[u32], ends: &mut Ends) {
     let w = layout.width;
     for (row, x) in rows.iter().zip(ends.x.chunks_exact_mut(w)) {
         x.copy_from_slice(&stream[*row as usize * w..][..w]);
     }
-    norm(gain, &ends.x[..rows.len() * w], &mut ends.factors, &mut ends.h);
+    norm.forward(&ends.x[..rows.len() * w], &mut ends.factors, &mut ends.h);
 }
 
 /// Computes the distributions of the rows `rows` of a tile, as log-probabilities.
@@ -82,7 +82,7 @@ impl Kernel for Distributions<'_> {
     fn run<S: Simd>(self, simd: S) {
         let Self { layout, parameters, transposed, stream, rows, masks, space } = self;
         let (w, stride) = (layout.width, padded(layout.vocabulary));
-        read(layout, &parameters[layout.policy.norm..][..w], stream, rows, &mut space.policy);
+        read(layout, Norm::new(layout, layout.policy.norm, parameters), stream, rows, &mut space.policy);
         product(
             simd,
             Product {
@@ -129,12 +129,12 @@ impl Kernel for Values<'_> {
         let w = layout.width;
         let ends = match &mut space.critic {
             Some(ends) => {
-                read(layout, &parameters[layout.value_trunk().norm..][..w], stream, rows, ends);
+                read(layout, Norm::new(layout, layout.value_trunk().norm, parameters), stream, rows, ends);
                 ends
             }
             None => {
                 if alone {
-                    read(layout, &parameters[layout.policy.norm..][..w], stream, rows, &mut space.policy);
+                    read(layout, Norm::new(layout, layout.policy.norm, parameters), stream, rows, &mut space.policy);
                 }
                 &mut space.policy
             }
@@ -214,8 +214,8 @@ impl Kernel for Back<'_> {
             d.iter_mut().for_each(|d| *d /= layout.temperature);
         }
         let m = rows.len();
-        let embeddings = layout.policy.embeddings..layout.policy.embeddings + n * w;
-        // dE = dz' h, dh = dz E
+        let logits = layout.logits..layout.logits + n * w;
+        // dE = dz' h, dh = dz E, with the embeddings or, if they are not tied, the matrix of the logits
         product(
             simd,
             Product {
@@ -226,7 +226,7 @@ impl Kernel for Back<'_> {
                 a_strides: (1, stride),
                 b: &policy.h,
                 b_stride: w,
-                c: &mut gradient[embeddings.clone()],
+                c: &mut gradient[logits.clone()],
                 c_stride: w,
                 start: Start::Sum,
             },
@@ -239,7 +239,7 @@ impl Kernel for Back<'_> {
                 k: n,
                 a: d_logits,
                 a_strides: (stride, 1),
-                b: &parameters[embeddings],
+                b: &parameters[logits],
                 b_stride: w,
                 c: &mut policy.d_h,
                 c_stride: w,
@@ -259,19 +259,20 @@ impl Kernel for Back<'_> {
                 *d_h += output.value * head;
             }
         }
-        through(w, (layout.policy.norm, parameters), rows, policy, d_stream, gradient);
+        through(layout, (layout.policy.norm, parameters), rows, policy, d_stream, gradient);
         if let (Some(ends), Some(trunk)) = (&mut space.critic, &layout.critic) {
-            through(w, (trunk.norm, parameters), rows, ends, d_critic_stream, gradient);
+            through(layout, (trunk.norm, parameters), rows, ends, d_critic_stream, gradient);
         }
     }
 }
 
 /// The backward pass of the last norm: adds to `d_stream` and to the gradient of the norm.
 #[inline(always)]
-fn through(w: usize, (gain, parameters): (usize, &[f32]), rows: &[u32], ends: &mut Ends, d_stream: &mut [f32], gradient: &mut [f32]) {
+fn through(layout: &Layout, (at, parameters): (NormAt, &[f32]), rows: &[u32], ends: &mut Ends, d_stream: &mut [f32], gradient: &mut [f32]) {
+    let w = layout.width;
     let n = rows.len() * w;
     ends.d_x[..n].fill(0.0);
-    norm_backward(&parameters[gain..][..w], (&ends.x[..n], &ends.factors), &mut ends.d_h, &mut ends.d_x, &mut gradient[gain..][..w]);
+    Norm::new(layout, at, parameters).backward((&ends.x[..n], &ends.factors), &mut ends.d_h, &mut ends.d_x, at, gradient);
     for (row, d_x) in rows.iter().zip(ends.d_x.chunks_exact(w)) {
         add(&mut d_stream[*row as usize * w..][..w], d_x);
     }

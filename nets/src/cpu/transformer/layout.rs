@@ -8,7 +8,7 @@ use crate::cpu::aligned::Aligned;
 use crate::cpu::footprint::Footprint;
 use crate::cpu::layer::padded;
 use crate::cpu::weights::{Named, Visit};
-use crate::{Critic, FeedForward, Group, Positions, TransformerConfig};
+use crate::{Biases, Critic, FeedForward, Group, Norm, Positions, TransformerConfig};
 
 /// Approximate number of tokens per tile; a longer text has its own tile.
 pub(super) const TILE_TOKENS: usize = 192;
@@ -16,22 +16,20 @@ pub(super) const TILE_TOKENS: usize = 192;
 /// how many cores the machine has.
 pub(super) const MAX_LANES: usize = 8;
 
-/// The base of the rotary angles (Su et al., section 3.2.2).
-const ROTARY_BASE: f64 = 10_000.0;
 /// The standard deviation of initial embeddings.
 const EMBEDDING_STD: f64 = 0.02;
 
 /// Numbers in a page of memory.
 const PAGE: usize = 1024;
 
-/// A matrix without a bias: y = x W, stored by input (inputs x outputs). Both numbers are multiples of 16. The backward pass uses a
-/// transposed copy.
+/// A matrix: y = x W + b, stored by input (inputs x outputs). Both numbers are multiples of 16. The backward pass uses a transposed copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Linear {
     pub inputs: usize,
     pub outputs: usize,
     pub at: usize,
     pub transposed: usize,
+    pub bias: Option<usize>,
 }
 
 impl Linear {
@@ -40,14 +38,24 @@ impl Linear {
     }
 }
 
+/// The positions of a norm's factors and, in a LayerNorm, of its bias.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NormAt {
+    pub gain: usize,
+    pub bias: Option<usize>,
+    pub width: usize,
+}
+
 /// The positions of a layer's parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LayerAt {
-    pub attention_norm: usize,
+    pub attention_norm: NormAt,
     /// Queries, keys and values, concatenated.
     pub qkv: Linear,
+    /// The factors of the norms of a query and of a key, if they have norms.
+    pub qk_norm: Option<[usize; 2]>,
     pub out: Linear,
-    pub norm: usize,
+    pub norm: NormAt,
     /// With a gated activation, the gate projection and the up projection, concatenated.
     pub up: Linear,
     pub down: Linear,
@@ -59,7 +67,7 @@ pub(super) struct TrunkAt {
     pub embeddings: usize,
     pub positions: Option<usize>,
     pub layers: Vec<LayerAt>,
-    pub norm: usize,
+    pub norm: NormAt,
 }
 
 /// The positions of all parameters.
@@ -69,13 +77,18 @@ pub(super) struct Layout {
     pub context: usize,
     pub width: usize,
     pub heads: usize,
+    pub kv_heads: usize,
+    pub head_width: usize,
     pub hidden: usize,
     pub gated: bool,
+    pub epsilon: f32,
     pub temperature: f32,
     pub policy: TrunkAt,
     /// The layers of a separate critic.
     pub critic: Option<TrunkAt>,
     pub value_head: usize,
+    /// Position of the matrix that makes the logits, one row for each token; that of the policy's embeddings if they are tied.
+    pub logits: usize,
     /// Position of the first of the critic's own parameters.
     pub critic_from: usize,
     pub parameters: usize,
@@ -99,10 +112,17 @@ impl Places {
         self.parameters - n
     }
 
-    fn linear(&mut self, inputs: usize, outputs: usize) -> Linear {
+    fn linear(&mut self, inputs: usize, outputs: usize, has_bias: bool) -> Linear {
         let transposed = self.transposed;
         self.transposed += inputs * outputs;
-        Linear { inputs, outputs, at: self.take(inputs * outputs), transposed }
+        let at = self.take(inputs * outputs);
+        Linear { inputs, outputs, at, transposed, bias: has_bias.then(|| self.take(outputs)) }
+    }
+
+    fn norm(&mut self, config: &TransformerConfig) -> NormAt {
+        let width = config.width;
+        let gain = self.take(width);
+        NormAt { gain, bias: (config.norm == Norm::Layer).then(|| self.take(width)), width }
     }
 
     fn trunk(&mut self, config: &TransformerConfig, (vocabulary, context): (usize, usize), embeddings: Option<usize>) -> TrunkAt {
@@ -110,32 +130,31 @@ impl Places {
         let embeddings = embeddings.unwrap_or_else(|| self.take(vocabulary * width));
         let positions = (config.positions == Positions::Learned).then(|| self.take(context * width));
         let ups = if config.feed_forward == FeedForward::Swiglu { 2 * hidden } else { hidden };
+        let (head, all) = (config.numbers_per_head(), config.biases == Biases::All);
+        let (queries, keys) = (config.heads * head, config.key_value_heads() * head);
         let layer = |_| LayerAt {
-            attention_norm: self.take(width),
-            qkv: self.linear(width, 3 * width),
-            out: self.linear(width, width),
-            norm: self.take(width),
-            up: self.linear(width, ups),
-            down: self.linear(hidden, width),
+            attention_norm: self.norm(config),
+            qkv: self.linear(width, queries + 2 * keys, config.biases != Biases::None),
+            qk_norm: config.qk_norm.then(|| [self.take(head), self.take(head)]),
+            out: self.linear(queries, width, all),
+            norm: self.norm(config),
+            up: self.linear(width, ups, all),
+            down: self.linear(hidden, width, all),
         };
         let layers = (0..config.layers).map(layer).collect();
-        TrunkAt { embeddings, positions, layers, norm: self.take(width) }
+        TrunkAt { embeddings, positions, layers, norm: self.norm(config) }
     }
 }
 
 impl Layout {
     pub fn new(config: &TransformerConfig, vocabulary: usize, context: usize) -> Self {
-        let pairs = config.width / config.heads / 2;
-        let rotary = match config.positions {
-            Positions::Learned => Vec::new(),
-            Positions::Rotary => (0..context * pairs)
-                .map(|i| {
-                    let frequency = libm::pow(ROTARY_BASE, -((i % pairs) as f64) / pairs as f64);
-                    let (sin, cos) = sin_cos((i / pairs) as f64 * frequency);
-                    [cos as f32, sin as f32]
-                })
-                .collect(),
-        };
+        let frequencies = frequencies(config);
+        let rotary = (0..context * frequencies.len())
+            .map(|i| {
+                let (sin, cos) = sin_cos((i / frequencies.len()) as f64 * frequencies[i % frequencies.len()]);
+                [cos as f32, sin as f32]
+            })
+            .collect();
         Self { rotary, ..Self::without_angles(config, vocabulary, context) }
     }
 
@@ -143,6 +162,7 @@ impl Layout {
     fn without_angles(config: &TransformerConfig, vocabulary: usize, context: usize) -> Self {
         let mut places = Places::default();
         let policy = places.trunk(config, (vocabulary, context), None);
+        let logits = if config.tied { policy.embeddings } else { places.take(vocabulary * config.width) };
         let critic_from = places.parameters;
         let critic = (config.critic == Critic::Separate)
             .then(|| places.trunk(config, (vocabulary, context), config.shared_embeddings.then_some(policy.embeddings)));
@@ -153,12 +173,16 @@ impl Layout {
             context,
             width: config.width,
             heads: config.heads,
+            kv_heads: config.key_value_heads(),
+            head_width: config.numbers_per_head(),
+            epsilon: config.norm_epsilon,
             hidden: config.feed_forward_width,
             gated: config.feed_forward == FeedForward::Swiglu,
             temperature: config.temperature,
             policy,
             critic,
             value_head,
+            logits,
             critic_from,
             parameters: places.parameters,
             unembedding,
@@ -175,8 +199,9 @@ impl Layout {
         let (width, layers) = (layout.width as f64, config.layers as f64);
         let tile = tokens.max(TILE_TOKENS as f64);
         // the activations of a layer: two streams, two norms, queries, keys and values, their attention, and the feed-forward part
-        let of_layer = tile * (8.0 * width + (layout.ups() + layout.hidden) as f64) + config.heads as f64 * tile * tokens;
-        let angles = if config.positions == Positions::Rotary { (context * (config.width / config.heads / 2) * 2) as f64 } else { 0.0 };
+        let of_layer = tile * (4.0 * width + (layout.qkv_width() + layout.query_width() + layout.ups() + layout.hidden) as f64)
+            + config.heads as f64 * tile * tokens;
+        let angles = if config.positions == Positions::Rotary { (context * layout.head_width) as f64 } else { 0.0 };
         Footprint {
             parameters: bytes(layout.parameters as f64),
             transposed: bytes(layout.transposed as f64 + angles),
@@ -184,7 +209,7 @@ impl Layout {
             // the last token is never read; keys are stored by dimension, so they use the room for the whole context, except in pages that
             // no key reaches
             decision: 0.0,
-            row: bytes(layers * width * (tokens - 1.0 + padded(context).min(tokens as usize + PAGE) as f64)),
+            row: bytes(layers * layout.kv_width() as f64 * (tokens - 1.0 + padded(context).min(tokens as usize + PAGE) as f64)),
             most_lanes: MAX_LANES,
             lane: TILE_TOKENS,
         }
@@ -203,8 +228,29 @@ impl Layout {
         parts.into_iter().filter(|(_, range)| !range.is_empty()).map(|(name, range)| Group { name, range }).collect()
     }
 
-    pub fn head_width(&self) -> usize {
-        self.width / self.heads
+    /// Numbers of all queries of a token.
+    pub fn query_width(&self) -> usize {
+        self.heads * self.head_width
+    }
+
+    /// Numbers of all keys of a token, or of all values.
+    pub fn kv_width(&self) -> usize {
+        self.kv_heads * self.head_width
+    }
+
+    /// Numbers of the queries, keys and values of a token.
+    pub fn qkv_width(&self) -> usize {
+        self.query_width() + 2 * self.kv_width()
+    }
+
+    /// Whether queries and keys have norms.
+    pub fn has_qk_norm(&self) -> bool {
+        self.policy.layers.iter().any(|layer| layer.qk_norm.is_some())
+    }
+
+    /// Number of heads of queries that read a head of keys and values.
+    pub fn sharing(&self) -> usize {
+        self.heads / self.kv_heads
     }
 
     /// Numbers per token before the activation of the feed-forward part.
@@ -226,7 +272,7 @@ impl Layout {
     }
 
     /// Returns the initial parameters. Matrices are normal with variance 1 / inputs, embeddings with standard deviation 0.02. Norms are 1,
-    /// and the value head is 0. As in GPT-2, the standard deviation of the matrices that write into the residual stream is divided by the
+    /// and biases and the value head are 0. As in GPT-2, the standard deviation of the matrices that write into the residual stream is divided by the
     /// square root of their number.
     pub fn initial(&self, seed: u64) -> Aligned {
         let mut parameters = Aligned::zeros(self.parameters);
@@ -253,22 +299,54 @@ impl Layout {
                     normal(&mut parameters[linear.at..][..linear.len()], std);
                 }
                 for norm in [layer.attention_norm, layer.norm] {
-                    parameters[norm..][..self.width].fill(1.0);
+                    parameters[norm.gain..][..norm.width].fill(1.0);
+                }
+                for gain in layer.qk_norm.into_iter().flatten() {
+                    parameters[gain..][..self.head_width].fill(1.0);
                 }
             }
-            parameters[trunk.norm..][..self.width].fill(1.0);
+            parameters[trunk.norm.gain..][..trunk.norm.width].fill(1.0);
+        }
+        if self.logits != self.policy.embeddings {
+            normal(&mut parameters[self.logits..][..self.vocabulary * self.width], EMBEDDING_STD);
         }
         parameters
     }
 }
 
+/// Returns the frequency of each pair of rotated numbers; empty without rotary positions.
+fn frequencies(config: &TransformerConfig) -> Vec<f64> {
+    if config.positions == Positions::Learned {
+        return Vec::new();
+    }
+    let pairs = config.numbers_per_head() / 2;
+    let plain = (0..pairs).map(|i| libm::pow(config.rotary_base.into(), -(i as f64) / pairs as f64));
+    let &[factor, low, high, context] = &config.rotary_scaling[..] else { return plain.collect() };
+    // numbers that turn often within the first context keep their frequency, those that turn rarely become slower, with a transition between
+    let scaled = |frequency: f64| {
+        let turns = f64::from(context) * frequency / std::f64::consts::TAU;
+        let kept = ((turns - f64::from(low)) / f64::from(high - low)).clamp(0.0, 1.0);
+        frequency * (kept + (1.0 - kept) / f64::from(factor))
+    };
+    plain.map(scaled).collect()
+}
+
 impl Named for Layout {
     fn for_each_tensor(&self, visit: Visit<'_>) {
-        let (w, h) = (self.width, self.hidden);
+        let (w, h, queries, keys) = (self.width, self.hidden, self.query_width(), self.kv_width());
         // PyTorch stores matrices by output; `column` is the first column of a part of a concatenated matrix
-        let matrix = |visit: Visit<'_>, name, linear: Linear, column, outputs| {
-            let Linear { inputs, outputs: stride, at, .. } = linear;
-            visit(name, &[outputs, inputs], &|i| at + (i % inputs) * stride + column + i / inputs);
+        let matrix = |visit: Visit<'_>, name: String, linear: Linear, column, outputs| {
+            let Linear { inputs, outputs: stride, at, bias, .. } = linear;
+            visit(format!("{name}.weight"), &[outputs, inputs], &|i| at + (i % inputs) * stride + column + i / inputs);
+            if let Some(bias) = bias {
+                visit(format!("{name}.bias"), &[outputs], &|i| bias + column + i);
+            }
+        };
+        let norm = |visit: Visit<'_>, name: String, norm: NormAt| {
+            visit(format!("{name}.weight"), &[norm.width], &|i| norm.gain + i);
+            if let Some(bias) = norm.bias {
+                visit(format!("{name}.bias"), &[norm.width], &|i| bias + i);
+            }
         };
         for (i, trunk) in self.trunks().enumerate() {
             let prefix = if i == 0 { "model" } else { "critic" };
@@ -279,20 +357,26 @@ impl Named for Layout {
                 visit(format!("{prefix}.embed_positions.weight"), &[self.context, w], &|i| positions + i);
             }
             for (l, layer) in trunk.layers.iter().enumerate() {
-                let name = |part: &str| format!("{prefix}.layers.{l}.{part}.weight");
-                visit(name("input_layernorm"), &[w], &|i| layer.attention_norm + i);
-                for (part, column) in [("q_proj", 0), ("k_proj", w), ("v_proj", 2 * w)] {
-                    matrix(visit, name(&format!("self_attn.{part}")), layer.qkv, column, w);
+                let name = |part: &str| format!("{prefix}.layers.{l}.{part}");
+                norm(visit, name("input_layernorm"), layer.attention_norm);
+                for (part, column, outputs) in [("q_proj", 0, queries), ("k_proj", queries, keys), ("v_proj", queries + keys, keys)] {
+                    matrix(visit, name(&format!("self_attn.{part}")), layer.qkv, column, outputs);
+                }
+                for (part, gain) in ["self_attn.q_norm.weight", "self_attn.k_norm.weight"].into_iter().zip(layer.qk_norm.iter().flatten()) {
+                    visit(name(part), &[self.head_width], &|i| gain + i);
                 }
                 matrix(visit, name("self_attn.o_proj"), layer.out, 0, w);
-                visit(name("post_attention_layernorm"), &[w], &|i| layer.norm + i);
+                norm(visit, name("post_attention_layernorm"), layer.norm);
                 if self.gated {
                     matrix(visit, name("mlp.gate_proj"), layer.up, 0, h);
                 }
                 matrix(visit, name("mlp.up_proj"), layer.up, if self.gated { h } else { 0 }, h);
                 matrix(visit, name("mlp.down_proj"), layer.down, 0, w);
             }
-            visit(format!("{prefix}.norm.weight"), &[w], &|i| trunk.norm + i);
+            norm(visit, format!("{prefix}.norm"), trunk.norm);
+            if i == 0 && self.logits != self.policy.embeddings {
+                visit("lm_head.weight".into(), &[self.vocabulary, w], &|i| self.logits + i);
+            }
         }
         let name = if self.critic.is_some() { "critic.value_head.weight" } else { "value_head.weight" };
         visit(name.into(), &[1, w], &|i| self.value_head + i);

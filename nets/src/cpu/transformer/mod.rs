@@ -46,10 +46,10 @@ impl Transformer {
     pub fn new(config: &TransformerConfig, observations: &Space, actions: &Space, seed: u64) -> Result<Self, NetworkError> {
         let (vocabulary, context) = config.check(observations, actions)?;
         let layout = Layout::new(config, vocabulary, context);
-        if layout.parameters > 1 << 28 {
+        if layout.parameters > 1 << 33 {
             return Err(NetworkError::Transformer {
                 key: "layers",
-                expected: "at most 2^28 parameters in all".into(),
+                expected: "at most 2^33 parameters in all".into(),
                 got: layout.parameters.to_string(),
             });
         }
@@ -88,7 +88,7 @@ impl Transformer {
             rest = behind;
         }
         let (n, w) = (layout.vocabulary, layout.width);
-        copies.push((&weights.values[layout.policy.embeddings..][..n * w], (n, w), padded(n), unembedding));
+        copies.push((&weights.values[layout.logits..][..n * w], (n, w), padded(n), unembedding));
         threads::for_each(&mut copies, |_, (from, (rows, columns), stride, to)| transpose(from, *rows, *columns, to, *stride));
     }
 

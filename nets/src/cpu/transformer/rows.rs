@@ -1,11 +1,8 @@
 //! Operations on single rows: norms, activations, rotations.
 
-use super::layout::Layout;
+use super::layout::{Layout, NormAt};
 use gradus_base::math::{exp_inline, tanh_inline};
 use gradus_base::simd::sum16;
-
-/// The constant eps that [`norm`] adds to the mean square.
-const NORM_EPSILON: f32 = 1e-5;
 
 /// Dot product: sixteen strided partial sums, added as a tree.
 #[inline(always)]
@@ -19,31 +16,80 @@ pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
     sum16(lanes)
 }
 
-/// RMSNorm (Zhang and Sennrich, arXiv 1910.07467): y = g x / sqrt(mean x^2 + eps). Writes the factor f = 1 / sqrt(mean x^2 + eps) of each
-/// row into `factors`.
+/// Sum: sixteen strided partial sums, added as a tree.
 #[inline(always)]
-pub(super) fn norm(gain: &[f32], x: &[f32], factors: &mut [f32], y: &mut [f32]) {
-    let width = gain.len();
-    for ((x, y), factor) in x.chunks_exact(width).zip(y.chunks_exact_mut(width)).zip(factors) {
-        *factor = 1.0 / (dot(x, x) / width as f32 + NORM_EPSILON).sqrt();
-        for ((y, x), g) in y.iter_mut().zip(x).zip(gain) {
-            *y = g * (x * *factor);
+fn sum(a: &[f32]) -> f32 {
+    let mut lanes = [0.0_f32; 16];
+    for a in a.as_chunks::<16>().0 {
+        for i in 0..16 {
+            lanes[i] += a[i];
         }
     }
+    sum16(lanes)
 }
 
-/// Adds to `dx` and to the gradient of g, given dy, which it overwrites. With u = x f, dx = f (g dy - u mean(g dy u)) and dg = sum dy u.
-#[inline(always)]
-pub(super) fn norm_backward(gain: &[f32], (x, factors): (&[f32], &[f32]), dy: &mut [f32], dx: &mut [f32], d_gain: &mut [f32]) {
-    let width = gain.len();
-    for (((x, dy), dx), factor) in x.chunks_exact(width).zip(dy.chunks_exact_mut(width)).zip(dx.chunks_exact_mut(width)).zip(factors) {
-        for (((dy, x), g), d_gain) in dy.iter_mut().zip(x).zip(gain).zip(d_gain.iter_mut()) {
-            *d_gain += *dy * (x * factor);
-            *dy *= g;
+/// The factors and, in a LayerNorm, the bias of a norm.
+#[derive(Clone, Copy)]
+pub(super) struct Norm<'a> {
+    gain: &'a [f32],
+    bias: Option<&'a [f32]>,
+    epsilon: f32,
+}
+
+impl<'a> Norm<'a> {
+    pub fn new(layout: &Layout, at: NormAt, parameters: &'a [f32]) -> Self {
+        let bias = at.bias.map(|bias| &parameters[bias..][..at.width]);
+        Self { gain: &parameters[at.gain..][..at.width], bias, epsilon: layout.epsilon }
+    }
+
+    /// A norm of the numbers of a head.
+    pub fn of_head(layout: &Layout, gain: usize, parameters: &'a [f32]) -> Self {
+        Self { gain: &parameters[gain..][..layout.head_width], bias: None, epsilon: layout.epsilon }
+    }
+
+    /// RMSNorm (Zhang and Sennrich, arXiv 1910.07467): y = g x f with f = 1 / sqrt(mean x^2 + eps); or LayerNorm (Ba et al., arXiv 1607.06450), where
+    /// the mean is subtracted from x before, and a bias is added. Writes f of each row into `factors`.
+    #[inline(always)]
+    pub fn forward(self, x: &[f32], factors: &mut [f32], y: &mut [f32]) {
+        let width = self.gain.len();
+        for ((x, y), factor) in x.chunks_exact(width).zip(y.chunks_exact_mut(width)).zip(factors) {
+            if let Some(bias) = self.bias {
+                let mean = sum(x) / width as f32;
+                y.iter_mut().zip(x).for_each(|(y, x)| *y = x - mean);
+                *factor = 1.0 / (dot(y, y) / width as f32 + self.epsilon).sqrt();
+                for ((y, g), b) in y.iter_mut().zip(self.gain).zip(bias) {
+                    *y = g * (*y * *factor) + b;
+                }
+                continue;
+            }
+            *factor = 1.0 / (dot(x, x) / width as f32 + self.epsilon).sqrt();
+            for ((y, x), g) in y.iter_mut().zip(x).zip(self.gain) {
+                *y = g * (x * *factor);
+            }
         }
-        let mean = dot(dy, x) * factor / width as f32;
-        for ((dx, dy), x) in dx.iter_mut().zip(dy.iter()).zip(x) {
-            *dx += factor * (dy - x * factor * mean);
+    }
+
+    /// Adds to `dx` and to the gradients of g and the bias, given dy, which it overwrites. With u = x f, dx = f (g dy - u mean(g dy u)) and
+    /// dg = sum dy u; in a LayerNorm, u = (x - mean x) f, and the mean of g dy is subtracted, too.
+    #[inline(always)]
+    pub fn backward(self, (x, factors): (&[f32], &[f32]), dy: &mut [f32], dx: &mut [f32], at: NormAt, gradient: &mut [f32]) {
+        let width = self.gain.len();
+        for (((x, dy), dx), factor) in x.chunks_exact(width).zip(dy.chunks_exact_mut(width)).zip(dx.chunks_exact_mut(width)).zip(factors) {
+            let centre = if self.bias.is_some() { sum(x) / width as f32 } else { 0.0 };
+            if let Some(bias) = at.bias {
+                gradient[bias..][..width].iter_mut().zip(&*dy).for_each(|(d_bias, dy)| *d_bias += dy);
+            }
+            for (((dy, x), g), d_gain) in dy.iter_mut().zip(x).zip(self.gain).zip(&mut gradient[at.gain..][..width]) {
+                *d_gain += *dy * ((x - centre) * factor);
+                *dy *= g;
+            }
+            let shift = if self.bias.is_some() { sum(dy) / width as f32 } else { 0.0 };
+            // the sum of (x - centre) dy
+            let along = dot(dy, x) - centre * shift * width as f32;
+            let mean = along * factor / width as f32;
+            for ((dx, dy), x) in dx.iter_mut().zip(dy.iter()).zip(x) {
+                *dx += factor * (dy - shift - (x - centre) * factor * mean);
+            }
         }
     }
 }
@@ -117,7 +163,7 @@ pub(super) fn activate_backward(layout: &Layout, up: &mut [f32], d_hidden: &[f32
 /// Rotates the pairs (i, i + half) of every head by the angles of position `place`; with `back`, by the negative angles.
 #[inline(always)]
 pub(super) fn rotate(layout: &Layout, place: usize, back: bool, row: &mut [f32]) {
-    let half = layout.head_width() / 2;
+    let half = layout.head_width / 2;
     let Some(angles) = layout.rotary.get(place * half..(place + 1) * half) else { return };
     for head in row.chunks_exact_mut(2 * half) {
         let (first, second) = head.split_at_mut(half);

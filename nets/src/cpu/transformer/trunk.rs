@@ -4,9 +4,9 @@
 //! adds its output to the stream. Each layer keeps the activations that the backward pass needs.
 
 use super::attention::{Attention, Span, append_columns, as_columns};
-use super::layout::{LayerAt, Layout, Linear, TrunkAt};
+use super::layout::{LayerAt, Layout, Linear, NormAt, TrunkAt};
 use super::plan::Sizes;
-use super::rows::{activate, activate_backward, norm, norm_backward, rotate};
+use super::rows::{Norm, activate, activate_backward, rotate};
 use crate::cpu::aligned::Aligned;
 use crate::cpu::layer::padded;
 use crate::cpu::product::{Product, Start, product};
@@ -23,6 +23,9 @@ pub(super) struct LayerSpace {
     f1: Vec<f32>,
     f2: Vec<f32>,
     qkv: Aligned,
+    /// Queries and keys before their norms, and the factors of the norms, if they have some.
+    plain: Aligned,
+    qk_factors: Vec<f32>,
     probabilities: Aligned,
     attended: Aligned,
     up: Aligned,
@@ -45,6 +48,7 @@ impl TrunkSpace {
         let w = layout.width;
         let layers = if backward { layout.policy.layers.len() } else { 1 };
         let numbers = |width: usize| Aligned::zeros(rows * width);
+        let qk_norms = if layout.has_qk_norm() { layout.heads + layout.kv_heads } else { 0 };
         let layer = |_| LayerSpace {
             x: numbers(w),
             mid: numbers(w),
@@ -52,18 +56,20 @@ impl TrunkSpace {
             n2: numbers(w),
             f1: vec![0.0; rows],
             f2: vec![0.0; rows],
-            qkv: numbers(3 * w),
+            qkv: numbers(layout.qkv_width()),
+            plain: numbers(qk_norms * layout.head_width),
+            qk_factors: vec![0.0; rows * qk_norms],
             probabilities: Aligned::zeros(probabilities),
-            attended: numbers(w),
+            attended: numbers(layout.query_width()),
             up: numbers(layout.ups()),
             hidden: numbers(layout.hidden),
         };
-        let widest = layout.ups().max(3 * w);
+        let widest = layout.ups().max(layout.qkv_width());
         Self {
             layers: (0..layers).map(layer).collect(),
             stream: numbers(w),
-            scratch: Aligned::zeros(longest * (w + longest)),
-            delta: [w, widest, layout.hidden.max(w)].map(|width| numbers(if backward { width } else { 0 })),
+            scratch: Aligned::zeros(longest * (layout.kv_width() + longest)),
+            delta: [w, widest, layout.hidden.max(layout.query_width())].map(|width| numbers(if backward { width } else { 0 })),
         }
     }
 }
@@ -78,8 +84,8 @@ impl Memory {
     pub fn new(layout: &Layout) -> Self {
         let layers = layout.policy.layers.len();
         Self {
-            keys: Aligned::zeros(layers * layout.width * padded(layout.context)),
-            values: Aligned::zeros(layers * layout.context * layout.width),
+            keys: Aligned::zeros(layers * layout.kv_width() * padded(layout.context)),
+            values: Aligned::zeros(layers * layout.context * layout.kv_width()),
         }
     }
 
@@ -89,16 +95,26 @@ impl Memory {
         for (to, from) in self.keys.chunks_exact_mut(stride).zip(from.keys.chunks_exact(stride)) {
             to[..tokens].copy_from_slice(&from[..tokens]);
         }
-        let layer = layout.context * layout.width;
+        let (layer, width) = (layout.context * layout.kv_width(), layout.kv_width());
         for (to, from) in self.values.chunks_exact_mut(layer).zip(from.values.chunks_exact(layer)) {
-            to[..tokens * layout.width].copy_from_slice(&from[..tokens * layout.width]);
+            to[..tokens * width].copy_from_slice(&from[..tokens * width]);
         }
     }
 }
 
-/// Computes y = start + x W.
+/// Computes y = x W + b; with `sum`, y += x W + b.
 #[inline(always)]
-pub(super) fn multiply<S: Simd>(simd: S, linear: Linear, parameters: &[f32], rows: usize, x: &[f32], y: &mut [f32], start: Start<'_>) {
+pub(super) fn multiply<S: Simd>(simd: S, linear: Linear, parameters: &[f32], rows: usize, x: &[f32], y: &mut [f32], sum: bool) {
+    let bias = linear.bias.map(|bias| &parameters[bias..][..linear.outputs]);
+    let start = match bias {
+        Some(bias) if !sum => Start::Row(bias),
+        Some(bias) => {
+            y[..rows * linear.outputs].chunks_exact_mut(linear.outputs).for_each(|row| add(row, bias));
+            Start::Sum
+        }
+        None if sum => Start::Sum,
+        None => Start::Zero,
+    };
     product(
         simd,
         Product {
@@ -116,7 +132,7 @@ pub(super) fn multiply<S: Simd>(simd: S, linear: Linear, parameters: &[f32], row
     );
 }
 
-/// Computes dW += x' dy and dx = dy W'.
+/// Computes dW += x' dy, db += dy and dx = dy W'.
 #[inline(always)]
 fn multiply_backward<S: Simd>(
     simd: S,
@@ -127,6 +143,10 @@ fn multiply_backward<S: Simd>(
     dx: &mut [f32],
     gradient: &mut [f32],
 ) {
+    if let Some(bias) = linear.bias {
+        let d_bias = &mut gradient[bias..][..linear.outputs];
+        dy[..rows * linear.outputs].chunks_exact(linear.outputs).for_each(|row| add(d_bias, row));
+    }
     product(
         simd,
         Product {
@@ -178,6 +198,7 @@ impl Kernel for Forward<'_> {
     fn run<S: Simd>(self, simd: S) {
         let Self { layout, trunk, parameters, tokens, spans, mut memories, space } = self;
         let (w, rows) = (layout.width, tokens.len());
+        let (queries, keys_width, qkv_width) = (layout.query_width(), layout.kv_width(), layout.qkv_width());
         let TrunkSpace { layers, stream, scratch, .. } = space;
         let stream = &mut stream[..rows * w];
         for (row, token) in stream.chunks_exact_mut(w).zip(tokens) {
@@ -196,45 +217,43 @@ impl Kernel for Forward<'_> {
             let own = if shares_space { 0 } else { l };
             let s = &mut layers[own];
             s.x[..rows * w].copy_from_slice(stream);
-            norm(&parameters[at.attention_norm..][..w], stream, &mut s.f1, &mut s.n1);
-            multiply(simd, at.qkv, parameters, rows, &s.n1, &mut s.qkv, Start::Zero);
-            if !layout.rotary.is_empty() {
-                for span in spans {
-                    for (i, row) in s.qkv[span.first * 3 * w..].chunks_exact_mut(3 * w).take(span.new).enumerate() {
-                        rotate(layout, span.before + i, false, &mut row[..2 * w]);
-                    }
-                }
+            Norm::new(layout, at.attention_norm, parameters).forward(stream, &mut s.f1, &mut s.n1);
+            multiply(simd, at.qkv, parameters, rows, &s.n1, &mut s.qkv, false);
+            if let Some(gains) = at.qk_norm {
+                let heads = QkNorms { layout, gains, parameters };
+                heads.forward(rows, &mut s.qkv, &mut s.plain, &mut s.qk_factors);
             }
+            rotate_all(layout, spans, false, &mut s.qkv);
             let attention = Attention { simd, layout, qkv: &s.qkv };
             for (i, span) in spans.iter().enumerate() {
                 match &mut memories {
                     None => {
                         as_columns(simd, layout, &s.qkv, 1, *span, scratch);
-                        let values = |row: usize| &s.qkv[row * 3 * w + 2 * w..];
+                        let values = |row: usize| &s.qkv[row * qkv_width + queries + keys_width..];
                         let values = [(values(span.shared), span.before), (values(span.first), span.new)];
-                        attention.forward(*span, (scratch, span.stride()), (values, 3 * w), &mut s.probabilities, &mut s.attended);
+                        attention.forward(*span, (scratch, span.stride()), (values, qkv_width), &mut s.probabilities, &mut s.attended);
                     }
                     Some(memories) => {
                         let Memory { keys, values } = &mut *memories[i];
-                        let keys = &mut keys[l * w * stride..][..w * stride];
+                        let keys = &mut keys[l * keys_width * stride..][..keys_width * stride];
                         append_columns(layout, &s.qkv, *span, keys, stride);
-                        let values = &mut values[l * layout.context * w..][..layout.context * w];
+                        let values = &mut values[l * layout.context * keys_width..][..layout.context * keys_width];
                         for token in 0..span.new {
-                            let row = &s.qkv[(span.first + token) * 3 * w + 2 * w..][..w];
-                            values[(span.before + token) * w..][..w].copy_from_slice(row);
+                            let row = &s.qkv[(span.first + token) * qkv_width + queries + keys_width..][..keys_width];
+                            values[(span.before + token) * keys_width..][..keys_width].copy_from_slice(row);
                         }
                         let values = [(&values[..], span.length()), (&[][..], 0)];
-                        attention.forward(*span, (keys, stride), (values, w), &mut s.probabilities, &mut s.attended);
+                        attention.forward(*span, (keys, stride), (values, keys_width), &mut s.probabilities, &mut s.attended);
                     }
                 }
             }
-            multiply(simd, at.out, parameters, rows, &s.attended, stream, Start::Sum);
+            multiply(simd, at.out, parameters, rows, &s.attended, stream, true);
 
             s.mid[..rows * w].copy_from_slice(stream);
-            norm(&parameters[at.norm..][..w], stream, &mut s.f2, &mut s.n2);
-            multiply(simd, at.up, parameters, rows, &s.n2, &mut s.up, Start::Zero);
+            Norm::new(layout, at.norm, parameters).forward(stream, &mut s.f2, &mut s.n2);
+            multiply(simd, at.up, parameters, rows, &s.n2, &mut s.up, false);
             activate(layout, &s.up[..rows * layout.ups()], &mut s.hidden);
-            multiply(simd, at.down, parameters, rows, &s.hidden, stream, Start::Sum);
+            multiply(simd, at.down, parameters, rows, &s.hidden, stream, true);
         }
     }
 }
@@ -260,29 +279,25 @@ impl Kernel for Backward<'_> {
         let Self { layout, trunk, parameters, transposed, tokens, spans, space, d_stream, gradient } = self;
         let (w, rows) = (layout.width, tokens.len());
         let TrunkSpace { layers, scratch, delta: [d_narrow, d_wide, d_hidden], .. } = space;
-        for (LayerAt { attention_norm, qkv, out, norm, up, down }, s) in trunk.layers.iter().zip(layers).rev() {
+        for (LayerAt { attention_norm, qkv, qk_norm, out, norm, up, down }, s) in trunk.layers.iter().zip(layers).rev() {
             // the backward pass of the feed-forward part
             multiply_backward(simd, *down, transposed, rows, (&s.hidden, d_stream), d_hidden, gradient);
             activate_backward(layout, &mut s.up[..rows * layout.ups()], &d_hidden[..rows * layout.hidden]);
             multiply_backward(simd, *up, transposed, rows, (&s.n2, &s.up), d_narrow, gradient);
-            let (gain, d_gain) = (&parameters[*norm..][..w], &mut gradient[*norm..][..w]);
-            norm_backward(gain, (&s.mid[..rows * w], &s.f2), d_narrow, d_stream, d_gain);
+            Norm::new(layout, *norm, parameters).backward((&s.mid[..rows * w], &s.f2), d_narrow, d_stream, *norm, gradient);
             // the backward pass of the attention
             multiply_backward(simd, *out, transposed, rows, (&s.attended, d_stream), d_hidden, gradient);
             let attention = Attention { simd, layout, qkv: &s.qkv };
             for span in spans {
                 attention.backward(*span, &s.probabilities, d_hidden, d_wide, scratch);
             }
-            if !layout.rotary.is_empty() {
-                for span in spans {
-                    for (i, row) in d_wide[span.first * 3 * w..].chunks_exact_mut(3 * w).take(span.new).enumerate() {
-                        rotate(layout, span.before + i, true, &mut row[..2 * w]);
-                    }
-                }
+            rotate_all(layout, spans, true, d_wide);
+            if let Some(gains) = *qk_norm {
+                QkNorms { layout, gains, parameters }.backward(rows, (&s.plain, &s.qk_factors), d_wide, gradient);
             }
             multiply_backward(simd, *qkv, transposed, rows, (&s.n1, d_wide), d_narrow, gradient);
-            let (gain, d_gain) = (&parameters[*attention_norm..][..w], &mut gradient[*attention_norm..][..w]);
-            norm_backward(gain, (&s.x[..rows * w], &s.f1), d_narrow, d_stream, d_gain);
+            let norm = Norm::new(layout, *attention_norm, parameters);
+            norm.backward((&s.x[..rows * w], &s.f1), d_narrow, d_stream, *attention_norm, gradient);
         }
         for (row, token) in d_stream.chunks_exact(w).zip(tokens) {
             add(&mut gradient[trunk.embeddings + *token as usize * w..][..w], row);
@@ -292,6 +307,67 @@ impl Kernel for Backward<'_> {
                 for (i, row) in d_stream[span.first * w..].chunks_exact(w).take(span.new).enumerate() {
                     add(&mut gradient[positions + (span.before + i) * w..][..w], row);
                 }
+            }
+        }
+    }
+}
+
+/// Rotates the queries and keys of all tokens by the angles of their places; with `back`, by the negative angles.
+#[inline(always)]
+fn rotate_all(layout: &Layout, spans: &[Span], back: bool, qkv: &mut [f32]) {
+    if layout.rotary.is_empty() {
+        return;
+    }
+    let (width, rotated) = (layout.qkv_width(), layout.query_width() + layout.kv_width());
+    for span in spans {
+        for (i, row) in qkv[span.first * width..].chunks_exact_mut(width).take(span.new).enumerate() {
+            rotate(layout, span.before + i, back, &mut row[..rotated]);
+        }
+    }
+}
+
+/// The norms of the queries and keys of a layer, one for each head.
+struct QkNorms<'a> {
+    layout: &'a Layout,
+    /// Positions of the factors, for queries and for keys.
+    gains: [usize; 2],
+    parameters: &'a [f32],
+}
+
+impl QkNorms<'_> {
+    /// Position of the factors for head number `head`, where the heads of the keys follow those of the queries.
+    fn gain(&self, head: usize) -> usize {
+        self.gains[usize::from(head >= self.layout.heads)]
+    }
+
+    /// Replaces queries and keys by their norms. Keeps the numbers before.
+    #[inline(always)]
+    fn forward(&self, rows: usize, qkv: &mut [f32], plain: &mut [f32], factors: &mut [f32]) {
+        let (width, d, heads) = (self.layout.qkv_width(), self.layout.head_width, self.layout.heads + self.layout.kv_heads);
+        let all = qkv.chunks_exact_mut(width).zip(plain.chunks_exact_mut(heads * d)).zip(factors.chunks_exact_mut(heads));
+        for ((row, plain), factors) in all.take(rows) {
+            plain.copy_from_slice(&row[..heads * d]);
+            for head in 0..heads {
+                let norm = Norm::of_head(self.layout, self.gain(head), self.parameters);
+                norm.forward(&plain[head * d..][..d], &mut factors[head..=head], &mut row[head * d..][..d]);
+            }
+        }
+    }
+
+    /// Replaces the derivatives with respect to the outputs by those with respect to the numbers before the norms.
+    #[inline(always)]
+    fn backward(&self, rows: usize, (plain, factors): (&[f32], &[f32]), d_qkv: &mut [f32], gradient: &mut [f32]) {
+        let (width, d, heads) = (self.layout.qkv_width(), self.layout.head_width, self.layout.heads + self.layout.kv_heads);
+        let all = d_qkv.chunks_exact_mut(width).zip(plain.chunks_exact(heads * d)).zip(factors.chunks_exact(heads));
+        let mut dx = vec![0.0; d];
+        for ((row, plain), factors) in all.take(rows) {
+            for head in 0..heads {
+                let (gain, dy) = (self.gain(head), &mut row[head * d..][..d]);
+                dx.fill(0.0);
+                let at = NormAt { gain, bias: None, width: d };
+                let norm = Norm::of_head(self.layout, gain, self.parameters);
+                norm.backward((&plain[head * d..][..d], &factors[head..=head]), dy, &mut dx, at, gradient);
+                dy.copy_from_slice(&dx);
             }
         }
     }
