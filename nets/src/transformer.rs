@@ -144,6 +144,23 @@ impl TransformerConfig {
         if self.kv_heads > 0 { self.kv_heads } else { self.heads }
     }
 
+    /// Returns the frequency of each pair of rotated numbers; empty without rotary positions.
+    pub fn frequencies(&self) -> Vec<f64> {
+        if self.positions == Positions::Learned {
+            return Vec::new();
+        }
+        let pairs = self.numbers_per_head() / 2;
+        let plain = (0..pairs).map(|i| libm::pow(self.rotary_base.into(), -(i as f64) / pairs as f64));
+        let &[factor, low, high, context] = &self.rotary_scaling[..] else { return plain.collect() };
+        // numbers that turn often within the first context keep their frequency, those that turn rarely become slower, with a transition between
+        let scaled = |frequency: f64| {
+            let turns = f64::from(context) * frequency / std::f64::consts::TAU;
+            let kept = ((turns - f64::from(low)) / f64::from(high - low)).clamp(0.0, 1.0);
+            frequency * (kept + (1.0 - kept) / f64::from(factor))
+        };
+        plain.map(scaled).collect()
+    }
+
     /// Returns the vocabulary and the context, or why the transformer cannot be built.
     pub(crate) fn check(&self, observations: &Space, actions: &Space) -> Result<(usize, usize), NetworkError> {
         let out_of_range = |key: &'static str, expected: &str, got: &dyn ToString| {

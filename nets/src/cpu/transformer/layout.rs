@@ -148,7 +148,7 @@ impl Places {
 
 impl Layout {
     pub fn new(config: &TransformerConfig, vocabulary: usize, context: usize) -> Self {
-        let frequencies = frequencies(config);
+        let frequencies = config.frequencies();
         let rotary = (0..context * frequencies.len())
             .map(|i| {
                 let (sin, cos) = sin_cos((i / frequencies.len()) as f64 * frequencies[i % frequencies.len()]);
@@ -312,23 +312,6 @@ impl Layout {
         }
         parameters
     }
-}
-
-/// Returns the frequency of each pair of rotated numbers; empty without rotary positions.
-fn frequencies(config: &TransformerConfig) -> Vec<f64> {
-    if config.positions == Positions::Learned {
-        return Vec::new();
-    }
-    let pairs = config.numbers_per_head() / 2;
-    let plain = (0..pairs).map(|i| libm::pow(config.rotary_base.into(), -(i as f64) / pairs as f64));
-    let &[factor, low, high, context] = &config.rotary_scaling[..] else { return plain.collect() };
-    // numbers that turn often within the first context keep their frequency, those that turn rarely become slower, with a transition between
-    let scaled = |frequency: f64| {
-        let turns = f64::from(context) * frequency / std::f64::consts::TAU;
-        let kept = ((turns - f64::from(low)) / f64::from(high - low)).clamp(0.0, 1.0);
-        frequency * (kept + (1.0 - kept) / f64::from(factor))
-    };
-    plain.map(scaled).collect()
 }
 
 impl Named for Layout {

@@ -85,10 +85,10 @@ impl<'a> TextActor<'a> {
         let weights = self.weights.take().map_or_else(|| policy.weights(), Ok)?;
         let sources = self.sources(texts);
         self.move_rows(&sources)?;
-        let width = (config.width / config.heads) as i64;
+        let (heads, width) = (config.key_value_heads() as i64, config.numbers_per_head() as i64);
         if self.memories.is_empty() {
             let kind = weights.kind();
-            let empty = || Tensor::f_zeros([texts.len() as i64, config.heads as i64, policy.context as i64, width], (kind, device));
+            let empty = || Tensor::f_zeros([texts.len() as i64, heads, policy.context as i64, width], (kind, device));
             self.memories = (0..config.layers).map(|_| Ok((empty()?, empty()?))).collect::<Result<_, TchError>>()?;
         }
 

@@ -6,9 +6,6 @@ use super::super::parameters::{Parameters, Views, to_device};
 use super::super::raw::Shared;
 use crate::{FeedForward, Positions, Precision, TransformerConfig};
 
-const NORM_EPSILON: f64 = 1e-5;
-const ROTARY_BASE: f64 = 10_000.0;
-
 /// The parameters of a pass: in f32 and, if the layers multiply in bf16, also in bf16.
 pub(super) struct Weights {
     full: Views,
@@ -36,9 +33,10 @@ impl Weights {
         Ok(Self { full: parameters.views(Kind::Float)?, half, rotary })
     }
 
-    /// Computes x W^T in the layers' precision.
+    /// Computes x W^T + b in the layers' precision.
     fn linear(&self, x: &Tensor, name: &str) -> Result<Tensor, TchError> {
-        x.f_linear(self.half.as_ref().unwrap_or(&self.full).get(name)?, None::<&Tensor>)
+        let views = self.half.as_ref().unwrap_or(&self.full);
+        x.f_linear(views.get(&format!("{name}.weight"))?, views.find(&format!("{name}.bias")))
     }
 
     /// The type in which the layers multiply.
@@ -46,9 +44,12 @@ impl Weights {
         if self.half.is_some() { Kind::BFloat16 } else { Kind::Float }
     }
 
-    fn norm(&self, x: &Tensor, name: &str) -> Result<Tensor, TchError> {
-        let gain = self.full.get(name)?;
-        x.f_rms_norm(gain.size(), Some(gain), NORM_EPSILON)
+    fn norm(&self, config: &TransformerConfig, x: &Tensor, name: &str) -> Result<Tensor, TchError> {
+        let (gain, epsilon) = (self.full.get(&format!("{name}.weight"))?, config.norm_epsilon.into());
+        match self.full.find(&format!("{name}.bias")) {
+            Some(bias) => x.f_layer_norm(gain.size(), Some(gain), Some(bias), epsilon, false),
+            None => x.f_rms_norm(gain.size(), Some(gain), epsilon),
+        }
     }
 
     /// Returns the cosines and signed sines by which queries and keys are turned. Whole texts begin at position 0, and each single token has its
@@ -71,7 +72,7 @@ impl Weights {
         places: Option<&Tensor>,
         mut attend: Attend<'_>,
     ) -> Result<Tensor, TchError> {
-        let name = |layer: usize, part: &str| format!("{prefix}.layers.{layer}.{part}.weight");
+        let name = |layer: usize, part: &str| format!("{prefix}.layers.{layer}.{part}");
         let embeddings = self.full.find(&format!("{prefix}.embed_tokens.weight"));
         let embeddings = embeddings.map_or_else(|| self.full.get("model.embed_tokens.weight"), Ok)?;
         let mut x = Tensor::f_embedding(embeddings, tokens, -1, false, false)?;
@@ -83,18 +84,22 @@ impl Weights {
             x = x.f_add(&at)?;
         }
         let (texts, n) = (tokens.size()[0], tokens.size()[1]);
-        let (heads, width) = (config.heads as i64, (config.width / config.heads) as i64);
-        let turns = self.turns(places, n)?;
-        let by_head = |x: Tensor| x.f_view([texts, n, heads, width])?.f_transpose(1, 2);
+        let (heads, kv_heads, width) = (config.heads as i64, config.key_value_heads() as i64, config.numbers_per_head() as i64);
+        let (turns, shares) = (self.turns(places, n)?, heads != kv_heads);
+        let by_head = |x: Tensor, heads: i64| x.f_view([texts, n, heads, width])?.f_transpose(1, 2);
         for layer in 0..config.layers {
-            let read = self.norm(&x, &name(layer, "input_layernorm"))?.f_to_kind(self.kind())?;
-            let project = |part: &str| by_head(self.linear(&read, &name(layer, part))?);
-            let q = turned(project("self_attn.q_proj")?, turns.as_ref())?;
-            let k = turned(project("self_attn.k_proj")?, turns.as_ref())?;
-            let v = project("self_attn.v_proj")?;
+            let read = self.norm(config, &x, &name(layer, "input_layernorm"))?.f_to_kind(self.kind())?;
+            let project = |part: &str, heads: i64| by_head(self.linear(&read, &name(layer, part))?, heads);
+            let scaled = |x: Tensor, part: &str| match config.qk_norm {
+                true => self.norm(config, &x, &name(layer, part))?.f_to_kind(self.kind()),
+                false => Ok(x),
+            };
+            let q = turned(scaled(project("self_attn.q_proj", heads)?, "self_attn.q_norm")?, turns.as_ref())?;
+            let k = turned(scaled(project("self_attn.k_proj", kv_heads)?, "self_attn.k_norm")?, turns.as_ref())?;
+            let v = project("self_attn.v_proj", kv_heads)?;
             let mixed = match &mut attend {
                 Attend::Whole(memories) => {
-                    let mixed = Tensor::f_scaled_dot_product_attention(&q, &k, &v, None::<&Tensor>, 0.0, true, None, false)?;
+                    let mixed = Tensor::f_scaled_dot_product_attention(&q, &k, &v, None::<&Tensor>, 0.0, true, None, shares)?;
                     memories.iter_mut().for_each(|memories| memories.push((k.shallow_clone(), v.shallow_clone())));
                     mixed
                 }
@@ -109,12 +114,12 @@ impl Weights {
                         all if all.size()[0] == rows.size()[0] => Ok(all),
                         all => all.f_index_select(0, rows),
                     };
-                    Tensor::f_scaled_dot_product_attention(&q, &known(keys)?, &known(values)?, Some(*allowed), 0.0, false, None, false)?
+                    Tensor::f_scaled_dot_product_attention(&q, &known(keys)?, &known(values)?, Some(*allowed), 0.0, false, None, shares)?
                 }
             };
             let mixed = mixed.f_transpose(1, 2)?.f_reshape([texts, n, heads * width])?;
             x = x.f_add(&self.linear(&mixed, &name(layer, "self_attn.o_proj"))?)?;
-            let read = self.norm(&x, &name(layer, "post_attention_layernorm"))?.f_to_kind(self.kind())?;
+            let read = self.norm(config, &x, &name(layer, "post_attention_layernorm"))?.f_to_kind(self.kind())?;
             let up = self.linear(&read, &name(layer, "mlp.up_proj"))?;
             let hidden = match config.feed_forward {
                 FeedForward::Swiglu => self.linear(&read, &name(layer, "mlp.gate_proj"))?.f_silu()?.f_mul(&up)?,
@@ -122,12 +127,13 @@ impl Weights {
             };
             x = x.f_add(&self.linear(&hidden, &name(layer, "mlp.down_proj"))?)?;
         }
-        self.norm(&x, &format!("{prefix}.norm.weight"))
+        self.norm(config, &x, &format!("{prefix}.norm"))
     }
 
     /// Returns the logits for rows of the output of the policy's trunk.
     pub fn logits(&self, rows: &Tensor, temperature: f32) -> Result<Tensor, TchError> {
-        let logits = rows.f_linear(self.full.get("model.embed_tokens.weight")?, None::<&Tensor>)?;
+        let matrix = self.full.find("lm_head.weight").map_or_else(|| self.full.get("model.embed_tokens.weight"), Ok)?;
+        let logits = rows.f_linear(matrix, None::<&Tensor>)?;
         if temperature == 1.0 { Ok(logits) } else { logits.f_div_scalar(f64::from(temperature)) }
     }
 
@@ -145,14 +151,14 @@ fn turned(x: Tensor, turns: Option<&(Tensor, Tensor)>) -> Result<Tensor, TchErro
     x.f_mul(cos)?.f_addcmul(&x.f_roll([half], [-1])?, sin)
 }
 
-/// Returns the cosines and sines of the angle position x base^(-i / n) of each position and of each pair i of the n pairs of dimensions in
-/// a head, or `None` if positions are not rotary. A row has the numbers of all pairs twice, first with negative sines.
+/// Returns the cosines and sines of the angle of each position and of each pair of dimensions in a head, or `None` if positions are not rotary. A row has the numbers of all pairs twice, first with negative sines.
 pub(super) fn rotary(config: &TransformerConfig, context: usize, device: Device) -> Result<Option<(Shared, Shared)>, TchError> {
     if config.positions == Positions::Learned {
         return Ok(None);
     }
-    let pairs = config.width / config.heads / 2;
-    let angle = |i: usize| (i / pairs) as f64 * ROTARY_BASE.powf(-((i % pairs) as f64) / pairs as f64);
+    let frequencies = config.frequencies();
+    let pairs = frequencies.len();
+    let angle = |i: usize| (i / pairs) as f64 * frequencies[i % pairs];
     let table = |of: fn(f64) -> f64, sign: f64| -> Result<Shared, TchError> {
         let numbers: Vec<f32> = (0..context * pairs).map(|i| of(angle(i)) as f32).collect();
         let half = to_device(&numbers, device)?.f_view([context as i64, pairs as i64])?;
