@@ -77,7 +77,7 @@ pub use sequences::{Sequence, Sequences};
 pub use squashed::LogStdBounds;
 pub use store::{ActionRows, Observations, Store};
 pub use texts::{Prefix, Texts};
-pub use transformer::{Biases, Critic, FeedForward, Norm, Positions, TransformerConfig};
+pub use transformer::{Biases, Critic, FeedForward, LoraTargets, Norm, Positions, TransformerConfig};
 pub use trunk::Trunk;
 pub use wrapped::{Listener, Wrapped};
 

@@ -199,6 +199,13 @@ pub trait Behaviour: Any + Send + Sync {
     /// Restores the state that [`save`](Behaviour::save) returned. On an error, nothing changes.
     fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError>;
 
+    /// Replaces the parameters of a transformer by those of a pretrained model, other than those of adapters and of the value head, which the model does not
+    /// have. On an error, nothing changes.
+    fn load_pretrained(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        let _ = tensors;
+        Err(TensorsError::State("expected a transformer of the engine cpu, got another network".into()))
+    }
+
     /// Returns a one-line description of the device's first error, if there was one. After an error, all results are 0 or NaN. Call this
     /// method after every rollout and every update.
     fn fault(&self) -> Option<String> {

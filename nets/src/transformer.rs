@@ -49,6 +49,16 @@ pub enum Biases {
     All,
 }
 
+/// The matrices beside which low-rank adapters are trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LoraTargets {
+    /// Those of queries, keys, values and the output of the attention.
+    Attention,
+    /// All matrices of the layers.
+    All,
+}
+
 /// The network that computes the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -110,6 +120,15 @@ settings! {
         /// Whether the logits are products with the embeddings. Otherwise they have a matrix of their own.
         #[serde(default = "yes")]
         pub tied: bool = true,
+        /// Rank of low-rank adapters (LoRA): only they and the value head are trained, and the other parameters stay as they are; 0: all are trained.
+        #[serde(default)]
+        pub lora_rank: usize = 0 => at_least(0).up_to(1024),
+        /// Factor alpha of the adapters: what they add is multiplied by alpha / rank.
+        #[serde(default = "alpha")]
+        pub lora_alpha: f32 = 16.0 => above(0.0),
+        /// Matrices with adapters: attention (queries, keys, values and output) or all.
+        #[serde(default = "all")]
+        pub lora_targets: LoraTargets = LoraTargets::All,
     }
 }
 
@@ -127,6 +146,14 @@ fn epsilon() -> f32 {
 
 fn base() -> f32 {
     TransformerConfig::default().rotary_base
+}
+
+fn alpha() -> f32 {
+    TransformerConfig::default().lora_alpha
+}
+
+fn all() -> LoraTargets {
+    LoraTargets::All
 }
 
 fn yes() -> bool {
@@ -177,6 +204,9 @@ impl TransformerConfig {
         }
         if !self.heads.is_multiple_of(self.key_value_heads()) {
             return out_of_range("kv_heads", &format!("a number that divides the {} heads, or 0", self.heads), &self.kv_heads);
+        }
+        if self.lora_rank > 0 && self.critic == Critic::Separate {
+            return out_of_range("critic", "head, because the adapters of lora_rank are those of one transformer", &"separate");
         }
         match self.rotary_scaling[..] {
             [] => {}

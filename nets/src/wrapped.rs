@@ -62,6 +62,10 @@ impl<L: Listener> Behaviour for Wrapped<L> {
         self.policy.load(tensors)
     }
 
+    fn load_pretrained(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.policy.load_pretrained(tensors)
+    }
+
     fn fault(&self) -> Option<String> {
         self.policy.fault()
     }

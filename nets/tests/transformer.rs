@@ -2,12 +2,13 @@
 
 use gradus_base::random::{Purpose, Stream};
 use gradus_base::simd::Level;
+use gradus_base::tensors::{Data, Tensors};
 use gradus_base::threads;
 use gradus_envs::{Space, text};
 use gradus_nets::cpu::Transformer;
 use gradus_nets::{
-    ActionRows, Batch, Behaviour, Biases, Choice, Critic, Evaluation, FeedForward, Network, Norm, Objective, Observations, Outputs, Policy,
-    Positions, Store, Texts, TransformerConfig,
+    ActionRows, Batch, Behaviour, Biases, Choice, Critic, Evaluation, FeedForward, LoraTargets, Network, Norm, Objective, Observations,
+    Outputs, Policy, Positions, Store, Texts, TransformerConfig,
 };
 
 /// A running episode: its tokens, the choices with their log-probabilities, and its stream.
@@ -51,8 +52,11 @@ fn configs() -> Vec<TransformerConfig> {
             norm: Norm::Layer,
             biases: Biases::All,
             critic: Critic::Separate,
-            ..small
+            ..small.clone()
         },
+        // adapters beside a model that is not trained
+        TransformerConfig { lora_rank: 5, lora_alpha: 10.0, heads: 4, width: 64, kv_heads: 2, biases: Biases::Qkv, ..small.clone() },
+        TransformerConfig { lora_rank: 16, lora_targets: LoraTargets::Attention, feed_forward: FeedForward::Gelu, tied: false, ..small },
     ]
 }
 
@@ -60,10 +64,20 @@ fn configs() -> Vec<TransformerConfig> {
 fn policy(config: &TransformerConfig) -> Transformer {
     let (observations, actions) = spaces();
     let mut policy = Transformer::new(config, &observations, &actions, 5).unwrap();
+    if config.lora_rank > 0 {
+        policy.load_pretrained(&pretrained(config)).unwrap();
+    }
     let mut stream = Stream::new(9, Purpose::Initialisation, 1);
     let parameters: Vec<f32> = policy.parameters().iter().map(|x| x * 1.5 + stream.uniform(-0.15, 0.15) as f32).collect();
     policy.set_parameters(&parameters);
     policy
+}
+
+/// The parameters of a model with this shape.
+fn pretrained(config: &TransformerConfig) -> Tensors {
+    let mut tensors = policy(&TransformerConfig { lora_rank: 0, ..config.clone() }).save();
+    tensors.remove("value_head.weight");
+    tensors
 }
 
 /// Episodes of random tokens: the prompt and every longer prefix are decisions. Up to four episodes in a row have the same prompt. The
@@ -297,5 +311,51 @@ fn a_prefix_has_the_same_bits_during_generation_and_afterwards() {
             policy.log_probs(&store, &mut read_again);
             assert_eq!(read_again, said_on_the_way, "{slots} slots");
         }
+    }
+}
+
+/// Before their training, adapters change nothing: a model with them is the model without. Afterwards, a model whose matrices have taken in scale B A is the same.
+#[test]
+fn adapters_add_a_product_of_two_small_matrices() {
+    let (observations, actions) = spaces();
+    for config in configs().into_iter().filter(|config| config.lora_rank > 0) {
+        let store = store(12, 3);
+        let of = |policy: &mut Transformer| {
+            let mut log_probs = Vec::new();
+            policy.log_probs(&store, &mut log_probs);
+            log_probs
+        };
+        let model = pretrained(&config);
+        let plain = TransformerConfig { lora_rank: 0, ..config.clone() };
+        let mut alone = Transformer::new(&plain, &observations, &actions, 1).unwrap();
+        alone.load_pretrained(&model).unwrap();
+        let mut fresh = Transformer::new(&config, &observations, &actions, 1).unwrap();
+        fresh.load_pretrained(&model).unwrap();
+        assert_eq!(of(&mut fresh), of(&mut alone));
+
+        let mut adapted = policy(&config);
+        let saved = adapted.save();
+        assert!(saved.keys().all(|name| name.contains(".lora_") || name == "value_head.weight"), "{:?}", saved.keys());
+        // what is not saved is not trained: the numbers beyond the rank are 0
+        adapted.load(&saved).unwrap();
+        let mut merged = model.clone();
+        for (name, b) in saved.iter().filter(|(name, _)| name.ends_with("lora_B.weight")) {
+            let a = &saved[&name.replace("lora_B", "lora_A")];
+            let matrix = merged.get_mut(&name.replace("lora_B.", "")).unwrap();
+            let (outputs, rank, inputs) = (b.shape[0], b.shape[1], a.shape[1]);
+            let (Data::F32(b), Data::F32(a), Data::F32(matrix)) = (&b.data, &a.data, &mut matrix.data) else { panic!("numbers of f32") };
+            assert_eq!(rank, config.lora_rank);
+            for output in 0..outputs {
+                for input in 0..inputs {
+                    let sum: f64 = (0..rank).map(|i| f64::from(b[output * rank + i]) * f64::from(a[i * inputs + input])).sum();
+                    matrix[output * inputs + input] += config.lora_alpha / rank as f32 * sum as f32;
+                }
+            }
+        }
+        let mut whole = Transformer::new(&plain, &observations, &actions, 1).unwrap();
+        whole.load_pretrained(&merged).unwrap();
+        let worst = of(&mut adapted).iter().zip(of(&mut whole)).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(worst < 1e-4, "{worst}");
+        assert!(of(&mut adapted) != of(&mut alone));
     }
 }

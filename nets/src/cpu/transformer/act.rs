@@ -96,8 +96,8 @@ impl<'a> TextActor<'a> {
     /// Reads the uncached tokens of each text, and passes the row and its log-probabilities to `each`. Afterwards the slot of every row
     /// holds the row's text.
     fn read(&mut self, texts: &[Vec<u32>], known: &[Known], mut each: impl FnMut(usize, &mut [f32]), masks: Option<&[bool]>) {
-        let Transformer { layout, level, weights, transposed, .. } = self.policy;
-        let parameters = &*weights.values;
+        let Transformer { layout, level, .. } = self.policy;
+        let (parameters, transposed) = (self.policy.parameters(), self.policy.transposed());
         let n = layout.vocabulary;
         let mut followers: Vec<Vec<usize>> = vec![Vec::new(); texts.len()];
         let mut leaders = Vec::new();

@@ -1,6 +1,6 @@
 //! Distributions and values computed from the final stream, for the decisions of a tile, forward and backward.
 
-use super::layout::{Layout, NormAt};
+use super::layout::{Gradient, Layout, NormAt, Numbers};
 use super::rows::{Norm, dot};
 use super::trunk::add;
 use crate::PolicyOutput;
@@ -66,8 +66,8 @@ fn read(layout: &Layout, norm: Norm<'_>, stream: &[f32], rows: &[u32], ends: &mu
 /// Computes the distributions of the rows `rows` of a tile, as log-probabilities.
 pub(super) struct Distributions<'a> {
     pub layout: &'a Layout,
-    pub parameters: &'a [f32],
-    pub transposed: &'a [f32],
+    pub parameters: Numbers<'a>,
+    pub transposed: Numbers<'a>,
     pub stream: &'a [f32],
     pub rows: &'a [u32],
     /// One entry per row and token of the vocabulary.
@@ -91,7 +91,7 @@ impl Kernel for Distributions<'_> {
                 k: w,
                 a: &space.policy.h,
                 a_strides: (w, 1),
-                b: &transposed[layout.unembedding..],
+                b: transposed.get(layout.unembedding, w * stride),
                 b_stride: stride,
                 c: &mut space.log_probs,
                 c_stride: stride,
@@ -113,7 +113,7 @@ impl Kernel for Distributions<'_> {
 /// `stream`.
 pub(super) struct Values<'a> {
     pub layout: &'a Layout,
-    pub parameters: &'a [f32],
+    pub parameters: Numbers<'a>,
     pub stream: &'a [f32],
     pub rows: &'a [u32],
     pub alone: bool,
@@ -139,7 +139,7 @@ impl Kernel for Values<'_> {
                 &mut space.policy
             }
         };
-        let head = &parameters[layout.value_head..][..w];
+        let head = parameters.get(layout.value_head, w);
         for (value, h) in space.values.iter_mut().zip(ends.h.chunks_exact(w)).take(rows.len()) {
             *value = dot(head, h);
         }
@@ -184,11 +184,11 @@ impl Kernel for ObjectiveInputs<'_> {
 /// streams to `d_stream` and `d_critic_stream`, and those with respect to the last norms, the value head and the embeddings to `gradient`.
 pub(super) struct Back<'a> {
     pub inputs: ObjectiveInputs<'a>,
-    pub parameters: &'a [f32],
+    pub parameters: Numbers<'a>,
     pub rows: &'a [u32],
     pub d_stream: &'a mut [f32],
     pub d_critic_stream: &'a mut [f32],
-    pub gradient: &'a mut [f32],
+    pub gradient: Gradient<'a>,
 }
 
 impl Kernel for Back<'_> {
@@ -196,7 +196,8 @@ impl Kernel for Back<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { inputs, parameters, rows, d_stream, d_critic_stream, gradient } = self;
+        let Self { inputs, parameters, rows, d_stream, d_critic_stream, mut gradient } = self;
+        let gradient = &mut gradient;
         let ObjectiveInputs { layout, indices, actions, old, reference, space } = inputs;
         let (n, w, stride) = (layout.vocabulary, layout.width, padded(layout.vocabulary));
         let HeadSpace { policy, critic, log_probs, d_logits, entropies, outputs, .. } = space;
@@ -214,23 +215,24 @@ impl Kernel for Back<'_> {
             d.iter_mut().for_each(|d| *d /= layout.temperature);
         }
         let m = rows.len();
-        let logits = layout.logits..layout.logits + n * w;
         // dE = dz' h, dh = dz E, with the embeddings or, if they are not tied, the matrix of the logits
-        product(
-            simd,
-            Product {
-                m: n,
-                n: w,
-                k: m,
-                a: d_logits,
-                a_strides: (1, stride),
-                b: &policy.h,
-                b_stride: w,
-                c: &mut gradient[logits.clone()],
-                c_stride: w,
-                start: Start::Sum,
-            },
-        );
+        if let Some(d_logits_matrix) = gradient.get(layout.logits, n * w) {
+            product(
+                simd,
+                Product {
+                    m: n,
+                    n: w,
+                    k: m,
+                    a: d_logits,
+                    a_strides: (1, stride),
+                    b: &policy.h,
+                    b_stride: w,
+                    c: d_logits_matrix,
+                    c_stride: w,
+                    start: Start::Sum,
+                },
+            );
+        }
         product(
             simd,
             Product {
@@ -239,14 +241,14 @@ impl Kernel for Back<'_> {
                 k: n,
                 a: d_logits,
                 a_strides: (stride, 1),
-                b: &parameters[logits],
+                b: parameters.get(layout.logits, n * w),
                 b_stride: w,
                 c: &mut policy.d_h,
                 c_stride: w,
                 start: Start::Zero,
             },
         );
-        let head = &parameters[layout.value_head..][..w];
+        let head = parameters.get(layout.value_head, w);
         let ends = if let Some(critic) = critic {
             critic.d_h[..m * w].fill(0.0);
             critic
@@ -254,7 +256,8 @@ impl Kernel for Back<'_> {
             &mut *policy
         };
         for (output, (d_h, h)) in outputs.iter().zip(ends.d_h.chunks_exact_mut(w).zip(ends.h.chunks_exact(w))).take(m) {
-            for ((d_head, h), (d_h, head)) in gradient[layout.value_head..].iter_mut().zip(h).zip(d_h.iter_mut().zip(head)) {
+            let Some(d_head) = gradient.get(layout.value_head, w) else { break };
+            for ((d_head, h), (d_h, head)) in d_head.iter_mut().zip(h).zip(d_h.iter_mut().zip(head)) {
                 *d_head += output.value * h;
                 *d_h += output.value * head;
             }
@@ -268,7 +271,14 @@ impl Kernel for Back<'_> {
 
 /// The backward pass of the last norm: adds to `d_stream` and to the gradient of the norm.
 #[inline(always)]
-fn through(layout: &Layout, (at, parameters): (NormAt, &[f32]), rows: &[u32], ends: &mut Ends, d_stream: &mut [f32], gradient: &mut [f32]) {
+fn through(
+    layout: &Layout,
+    (at, parameters): (NormAt, Numbers<'_>),
+    rows: &[u32],
+    ends: &mut Ends,
+    d_stream: &mut [f32],
+    gradient: &mut Gradient<'_>,
+) {
     let w = layout.width;
     let n = rows.len() * w;
     ends.d_x[..n].fill(0.0);

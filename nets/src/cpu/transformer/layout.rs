@@ -1,5 +1,7 @@
 //! The parameters of a transformer: their positions in the flat vector, their names and their initial values.
 
+use std::ops::Range;
+
 use gradus_base::random::{Purpose, Stream};
 use gradus_base::trig::sin_cos;
 use rand_distr::{Distribution, StandardNormal};
@@ -8,7 +10,7 @@ use crate::cpu::aligned::Aligned;
 use crate::cpu::footprint::Footprint;
 use crate::cpu::layer::padded;
 use crate::cpu::weights::{Named, Visit};
-use crate::{Biases, Critic, FeedForward, Group, Norm, Positions, TransformerConfig};
+use crate::{Biases, Critic, FeedForward, Group, LoraTargets, Norm, Positions, TransformerConfig};
 
 /// Approximate number of tokens per tile; a longer text has its own tile.
 pub(super) const TILE_TOKENS: usize = 192;
@@ -22,6 +24,52 @@ const EMBEDDING_STD: f64 = 0.02;
 /// Numbers in a page of memory.
 const PAGE: usize = 1024;
 
+/// The parameters, or the transposed copies of matrices: those that are not trained, and behind them the others.
+#[derive(Clone, Copy)]
+pub(super) struct Numbers<'a> {
+    pub frozen: &'a [f32],
+    pub trained: &'a [f32],
+}
+
+impl<'a> Numbers<'a> {
+    /// The `n` numbers from `at` on.
+    #[inline(always)]
+    pub fn get(self, at: usize, n: usize) -> &'a [f32] {
+        match at.checked_sub(self.frozen.len()) {
+            Some(at) => &self.trained[at..at + n],
+            None => &self.frozen[at..at + n],
+        }
+    }
+}
+
+/// The gradient of the trained parameters.
+pub(super) struct Gradient<'a> {
+    /// Number of parameters that are not trained.
+    pub frozen: usize,
+    pub numbers: &'a mut [f32],
+}
+
+impl Gradient<'_> {
+    /// The `n` numbers from `at` on; `None` if their parameters are not trained.
+    #[inline(always)]
+    pub fn get(&mut self, at: usize, n: usize) -> Option<&mut [f32]> {
+        at.checked_sub(self.frozen).map(|at| &mut self.numbers[at..at + n])
+    }
+}
+
+/// A low-rank adapter of some outputs of a matrix (Hu et al., arXiv 2106.09685): y += scale x A B. A has inputs x rank numbers, and B rank x outputs, with the
+/// rank padded to a multiple of 16.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lora {
+    /// The first of the matrix's outputs.
+    pub column: usize,
+    pub outputs: usize,
+    pub a: usize,
+    pub b: usize,
+    pub a_transposed: usize,
+    pub b_transposed: usize,
+}
+
 /// A matrix: y = x W + b, stored by input (inputs x outputs). Both numbers are multiples of 16. The backward pass uses a transposed copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Linear {
@@ -30,6 +78,7 @@ pub(super) struct Linear {
     pub at: usize,
     pub transposed: usize,
     pub bias: Option<usize>,
+    pub lora: [Option<Lora>; 3],
 }
 
 impl Linear {
@@ -91,10 +140,18 @@ pub(super) struct Layout {
     pub logits: usize,
     /// Position of the first of the critic's own parameters.
     pub critic_from: usize,
+    /// Number of parameters, and of those that are not trained, which are the first.
     pub parameters: usize,
+    pub frozen: usize,
+    /// Rank of the adapters, and padded, and their scale.
+    pub rank: usize,
+    pub padded_rank: usize,
+    pub scale: f32,
     /// Position of the policy's transposed embeddings among the transposed copies.
     pub unembedding: usize,
+    /// Numbers in the transposed copies, and in those of matrices that are not trained, which are the first.
     pub transposed: usize,
+    pub frozen_transposed: usize,
     /// cos and sin of the angle of each position and pair of dimensions; empty without rotary positions.
     pub rotary: Vec<[f32; 2]>,
 }
@@ -116,7 +173,19 @@ impl Places {
         let transposed = self.transposed;
         self.transposed += inputs * outputs;
         let at = self.take(inputs * outputs);
-        Linear { inputs, outputs, at, transposed, bias: has_bias.then(|| self.take(outputs)) }
+        Linear { inputs, outputs, at, transposed, bias: has_bias.then(|| self.take(outputs)), lora: [None; 3] }
+    }
+
+    /// Adds adapters for parts of a matrix with these numbers of outputs.
+    fn adapt(&mut self, linear: &mut Linear, rank: usize, parts: &[usize]) {
+        let mut column = 0;
+        for (lora, outputs) in linear.lora.iter_mut().zip(parts) {
+            let (a_transposed, b_transposed) = (self.transposed, self.transposed + linear.inputs * rank);
+            self.transposed += (linear.inputs + outputs) * rank;
+            let (a, b) = (self.take(linear.inputs * rank), self.take(rank * outputs));
+            *lora = Some(Lora { column, outputs: *outputs, a, b, a_transposed, b_transposed });
+            column += outputs;
+        }
     }
 
     fn norm(&mut self, config: &TransformerConfig) -> NormAt {
@@ -161,13 +230,31 @@ impl Layout {
     /// Same as [`new`](Self::new), but without the rotary angles, so that it allocates nothing that is large.
     fn without_angles(config: &TransformerConfig, vocabulary: usize, context: usize) -> Self {
         let mut places = Places::default();
-        let policy = places.trunk(config, (vocabulary, context), None);
+        let mut policy = places.trunk(config, (vocabulary, context), None);
         let logits = if config.tied { policy.embeddings } else { places.take(vocabulary * config.width) };
+        let is_frozen = config.lora_rank > 0;
+        let frozen = if is_frozen { places.parameters } else { 0 };
+        let (unembedding, padded_rank) = (places.transposed, padded(config.lora_rank));
+        let frozen_transposed = if is_frozen { unembedding + config.width * padded(vocabulary) } else { 0 };
+        if is_frozen {
+            places.transposed = frozen_transposed;
+            let (head, hidden) = (config.numbers_per_head(), config.feed_forward_width);
+            let (queries, keys) = (config.heads * head, config.key_value_heads() * head);
+            let ups: &[usize] = if config.feed_forward == FeedForward::Swiglu { &[hidden, hidden] } else { &[hidden] };
+            for layer in &mut policy.layers {
+                places.adapt(&mut layer.qkv, padded_rank, &[queries, keys, keys]);
+                places.adapt(&mut layer.out, padded_rank, &[config.width]);
+                if config.lora_targets == LoraTargets::All {
+                    places.adapt(&mut layer.up, padded_rank, ups);
+                    places.adapt(&mut layer.down, padded_rank, &[config.width]);
+                }
+            }
+        }
         let critic_from = places.parameters;
         let critic = (config.critic == Critic::Separate)
             .then(|| places.trunk(config, (vocabulary, context), config.shared_embeddings.then_some(policy.embeddings)));
         let value_head = places.take(config.width);
-        let unembedding = places.transposed;
+        let unembedding = if is_frozen { unembedding } else { places.transposed };
         Self {
             vocabulary,
             context,
@@ -185,8 +272,13 @@ impl Layout {
             logits,
             critic_from,
             parameters: places.parameters,
+            frozen,
+            rank: config.lora_rank,
+            padded_rank,
+            scale: config.lora_alpha / config.lora_rank.max(1) as f32,
             unembedding,
-            transposed: unembedding + config.width * padded(vocabulary),
+            transposed: if is_frozen { places.transposed } else { unembedding + config.width * padded(vocabulary) },
+            frozen_transposed,
             rotary: Vec::new(),
         }
     }
@@ -203,8 +295,8 @@ impl Layout {
             + config.heads as f64 * tile * tokens;
         let angles = if config.positions == Positions::Rotary { (context * layout.head_width) as f64 } else { 0.0 };
         Footprint {
-            parameters: bytes(layout.parameters as f64),
-            transposed: bytes(layout.transposed as f64 + angles),
+            parameters: bytes((layout.parameters - layout.frozen) as f64),
+            transposed: bytes((layout.frozen + layout.transposed) as f64 + angles),
             workspace: bytes(layout.trunks().count() as f64 * layers * of_layer),
             // the last token is never read; keys are stored by dimension, so they use the room for the whole context, except in pages that
             // no key reaches
@@ -225,6 +317,8 @@ impl Layout {
             Some(_) => 0,
         };
         let parts = [("trunk", 0..shared), ("actor", shared..self.critic_from), ("critic", self.critic_from..self.parameters)];
+        let trained = |range: Range<usize>| range.start.saturating_sub(self.frozen)..range.end.saturating_sub(self.frozen);
+        let parts = parts.map(|(name, range)| (name, trained(range)));
         parts.into_iter().filter(|(_, range)| !range.is_empty()).map(|(name, range)| Group { name, range }).collect()
     }
 
@@ -267,6 +361,11 @@ impl Layout {
         self.critic.as_ref().unwrap_or(&self.policy)
     }
 
+    /// All adapters, each with the number of its inputs.
+    pub fn adapters(&self) -> impl Iterator<Item = (usize, Lora)> + '_ {
+        self.linears().flat_map(|linear| linear.lora.into_iter().flatten().map(move |lora| (linear.inputs, lora)))
+    }
+
     pub fn linears(&self) -> impl Iterator<Item = Linear> + '_ {
         self.trunks().flat_map(|trunk| trunk.layers.iter().flat_map(|layer| [layer.qkv, layer.out, layer.up, layer.down]))
     }
@@ -275,8 +374,18 @@ impl Layout {
     /// and biases and the value head are 0. As in GPT-2, the standard deviation of the matrices that write into the residual stream is divided by the
     /// square root of their number.
     pub fn initial(&self, seed: u64) -> Aligned {
-        let mut parameters = Aligned::zeros(self.parameters);
+        let mut parameters = Aligned::zeros(self.parameters - self.frozen);
         let mut stream = Stream::new(seed, Purpose::Initialisation, 0);
+        if self.frozen > 0 {
+            // as in peft: A uniform with bounds 1 / sqrt(inputs), and B 0
+            for (inputs, lora) in self.adapters() {
+                let bound = 1.0 / (inputs as f64).sqrt();
+                for row in parameters[lora.a - self.frozen..][..inputs * self.padded_rank].chunks_exact_mut(self.padded_rank) {
+                    row[..self.rank].iter_mut().for_each(|x| *x = stream.uniform(-bound, bound) as f32);
+                }
+            }
+            return parameters;
+        }
         let mut normal = |numbers: &mut [f32], std: f64| {
             numbers.iter_mut().for_each(|x| {
                 let z: f64 = StandardNormal.sample(&mut stream);
@@ -314,8 +423,9 @@ impl Layout {
     }
 }
 
-impl Named for Layout {
-    fn for_each_tensor(&self, visit: Visit<'_>) {
+impl Layout {
+    /// Calls `visit` for every tensor other than those of adapters and of the value head.
+    fn for_each_of_model(&self, visit: Visit<'_>) {
         let (w, h, queries, keys) = (self.width, self.hidden, self.query_width(), self.kv_width());
         // PyTorch stores matrices by output; `column` is the first column of a part of a concatenated matrix
         let matrix = |visit: Visit<'_>, name: String, linear: Linear, column, outputs| {
@@ -361,7 +471,50 @@ impl Named for Layout {
                 visit("lm_head.weight".into(), &[self.vocabulary, w], &|i| self.logits + i);
             }
         }
+    }
+
+    /// Calls `visit` for every matrix of an adapter, with the names of peft.
+    fn for_each_of_adapters(&self, visit: Visit<'_>) {
+        let (rank, stride) = (self.rank, self.padded_rank);
+        let mut adapter = |name: String, inputs: usize, lora: Option<Lora>| {
+            let Some(Lora { a, b, outputs, .. }) = lora else { return };
+            let (a, b) = (a - self.frozen, b - self.frozen);
+            visit(format!("{name}.lora_A.weight"), &[rank, inputs], &|i| a + (i % inputs) * stride + i / inputs);
+            visit(format!("{name}.lora_B.weight"), &[outputs, rank], &|i| b + (i % rank) * outputs + i / rank);
+        };
+        let ups: &[&str] = if self.gated { &["mlp.gate_proj", "mlp.up_proj"] } else { &["mlp.up_proj"] };
+        for (l, LayerAt { qkv, out, up, down, .. }) in self.policy.layers.iter().enumerate() {
+            let parts: [(&Linear, &[&str]); 4] = [
+                (qkv, &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"]),
+                (out, &["self_attn.o_proj"]),
+                (up, ups),
+                (down, &["mlp.down_proj"]),
+            ];
+            for (linear, names) in parts {
+                names.iter().zip(linear.lora).for_each(|(name, lora)| adapter(format!("model.layers.{l}.{name}"), linear.inputs, lora));
+            }
+        }
+    }
+}
+
+/// The trained parameters.
+impl Named for Layout {
+    fn for_each_tensor(&self, visit: Visit<'_>) {
+        if self.frozen == 0 {
+            self.for_each_of_model(visit);
+        } else {
+            self.for_each_of_adapters(visit);
+        }
         let name = if self.critic.is_some() { "critic.value_head.weight" } else { "value_head.weight" };
-        visit(name.into(), &[1, w], &|i| self.value_head + i);
+        visit(name.into(), &[1, self.width], &|i| self.value_head - self.frozen + i);
+    }
+}
+
+/// The parameters of a pretrained model, which has no value head and no adapters.
+pub(super) struct OfModel<'a>(pub &'a Layout);
+
+impl Named for OfModel<'_> {
+    fn for_each_tensor(&self, visit: Visit<'_>) {
+        self.0.for_each_of_model(visit);
     }
 }

@@ -13,12 +13,12 @@ mod plan;
 mod rows;
 mod trunk;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use gradus_envs::Space;
 
 use self::act::TextActor;
-use self::layout::Layout;
+use self::layout::{Layout, Numbers, OfModel};
 use self::pass::{Answer, Lane, Question, Workspace};
 use self::plan::Plan;
 use super::aligned::Aligned;
@@ -27,13 +27,17 @@ use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::cpu::footprint::Footprint;
 use crate::{ActionRows, Actor, Batch, Behaviour, NetworkError, Objective, Policy, Store, Sums, TransformerConfig};
 use gradus_base::simd::Level;
-use gradus_base::tensors::Tensors;
+use gradus_base::tensors::{Tensors, TensorsError};
 use gradus_base::threads;
 
 /// A transformer on the CPU.
 pub struct Transformer {
     layout: Layout,
     level: Level,
+    /// The parameters that are not trained, and transposed copies of their matrices: those of a pretrained model, beside which adapters are trained. Copies of
+    /// the policy share them.
+    frozen: Arc<[Aligned; 2]>,
+    /// The trained parameters, and transposed copies of their matrices.
     weights: Weights,
     transposed: Aligned,
     lanes: Vec<Lane>,
@@ -54,8 +58,11 @@ impl Transformer {
             });
         }
         let weights = Weights::new(layout.initial(seed), layout.groups());
-        let transposed = Aligned::zeros(layout.transposed);
-        let mut policy = Self { layout, level: Level::best(), weights, transposed, lanes: Vec::new(), workspaces: Mutex::new(Vec::new()) };
+        let transposed = Aligned::zeros(layout.transposed - layout.frozen_transposed);
+        // the parameters that are not trained are 0 until a model is loaded
+        let frozen = Arc::new([layout.frozen, layout.frozen_transposed].map(Aligned::zeros));
+        let (lanes, workspaces) = (Vec::new(), Mutex::new(Vec::new()));
+        let mut policy = Self { layout, level: Level::best(), frozen, weights, transposed, lanes, workspaces };
         policy.parameters_changed();
         Ok(policy)
     }
@@ -76,19 +83,28 @@ impl Transformer {
         self.layout.to_tensors(&self.weights.gradient, "")
     }
 
+    fn parameters(&self) -> Numbers<'_> {
+        Numbers { frozen: &self.frozen[0], trained: &self.weights.values }
+    }
+
+    fn transposed(&self) -> Numbers<'_> {
+        Numbers { frozen: &self.frozen[1], trained: &self.transposed }
+    }
+
     fn parameters_changed(&mut self) {
         let Self { layout, weights, transposed, .. } = self;
-        let (matrices, unembedding) = transposed.split_at_mut(layout.unembedding);
-        let mut rest = matrices;
-        let mut copies = Vec::new();
-        // the copies are consecutive, in the order of the matrices
-        for linear in layout.linears() {
-            let (copy, behind) = rest.split_at_mut(linear.len());
-            copies.push((&weights.values[linear.at..linear.at + linear.len()], (linear.inputs, linear.outputs), linear.inputs, copy));
-            rest = behind;
+        if layout.frozen == 0 {
+            return transpose_model(layout, &weights.values, transposed);
         }
-        let (n, w) = (layout.vocabulary, layout.width);
-        copies.push((&weights.values[layout.logits..][..n * w], (n, w), padded(n), unembedding));
+        let (rank, mut rest, mut copies) = (layout.padded_rank, &mut transposed[..], Vec::new());
+        // the copies are consecutive, in the order of the adapters
+        for (inputs, lora) in layout.adapters() {
+            for (at, rows, columns) in [(lora.a, inputs, rank), (lora.b, rank, lora.outputs)] {
+                let (copy, behind) = rest.split_at_mut(rows * columns);
+                copies.push((&weights.values[at - layout.frozen..][..rows * columns], (rows, columns), rows, copy));
+                rest = behind;
+            }
+        }
         threads::for_each(&mut copies, |_, (from, (rows, columns), stride, to)| transpose(from, *rows, *columns, to, *stride));
     }
 
@@ -112,8 +128,8 @@ impl Transformer {
     }
 
     fn question<'a>(&'a self, store: &'a Store, plan: &'a Plan) -> Question<'a> {
-        let Self { layout, level, weights, transposed, workspaces, .. } = self;
-        Question { layout, level: *level, parameters: &weights.values, transposed, store, plan, workspaces }
+        let Self { layout, level, workspaces, .. } = self;
+        Question { layout, level: *level, parameters: self.parameters(), transposed: self.transposed(), store, plan, workspaces }
     }
 
     fn forward_backward(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective, with_gradient: bool) -> Sums {
@@ -124,7 +140,7 @@ impl Transformer {
         while lanes.len() < ranges.len() {
             lanes.push(Lane { gradient: Aligned::zeros(0), sums: Sums::default() });
         }
-        let length = if with_gradient { self.layout.parameters } else { 0 };
+        let length = if with_gradient { self.weights.values.len() } else { 0 };
         for lane in &mut lanes[..ranges.len()] {
             if lane.gradient.len() < length {
                 lane.gradient = Aligned::zeros(length);
@@ -159,6 +175,22 @@ impl Transformer {
     }
 }
 
+/// Writes transposed copies of the matrices of all layers and of the logits.
+fn transpose_model(layout: &Layout, parameters: &[f32], transposed: &mut [f32]) {
+    let (matrices, unembedding) = transposed.split_at_mut(layout.unembedding);
+    let mut rest = matrices;
+    let mut copies = Vec::new();
+    // the copies are consecutive, in the order of the matrices
+    for linear in layout.linears() {
+        let (copy, behind) = rest.split_at_mut(linear.len());
+        copies.push((&parameters[linear.at..linear.at + linear.len()], (linear.inputs, linear.outputs), linear.inputs, copy));
+        rest = behind;
+    }
+    let (n, w) = (layout.vocabulary, layout.width);
+    copies.push((&parameters[layout.logits..][..n * w], (n, w), padded(n), unembedding));
+    threads::for_each(&mut copies, |_, (from, (rows, columns), stride, to)| transpose(from, *rows, *columns, to, *stride));
+}
+
 /// Writes the transpose of `rows` x `columns` numbers into rows of `stride` numbers.
 fn transpose(from: &[f32], rows: usize, columns: usize, to: &mut [f32], stride: usize) {
     for first_row in (0..rows).step_by(16) {
@@ -179,6 +211,24 @@ impl Behaviour for Transformer {
 
     fn actor(&self) -> Box<dyn Actor + '_> {
         Box::new(TextActor::new(self))
+    }
+
+    fn load_pretrained(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        let Self { layout, weights, frozen, .. } = self;
+        let model = OfModel(layout);
+        if layout.frozen == 0 {
+            let mut values = model.flat_from(layout.parameters, tensors, "")?;
+            let own = layout.value_head..layout.value_head + layout.width;
+            values[own.clone()].copy_from_slice(&weights.values[own]);
+            weights.values = values;
+        } else {
+            let parameters = model.flat_from(layout.frozen, tensors, "")?;
+            let mut transposed = Aligned::zeros(layout.frozen_transposed);
+            transpose_model(layout, &parameters, &mut transposed);
+            *frozen = Arc::new([parameters, transposed]);
+        }
+        self.parameters_changed();
+        Ok(())
     }
 
     behaviour_by_weights!();
@@ -223,6 +273,7 @@ impl Policy for Transformer {
         Box::new(Self {
             layout: self.layout.clone(),
             level: self.level,
+            frozen: self.frozen.clone(),
             weights: self.weights.clone(),
             transposed: self.transposed.clone(),
             lanes: Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::attention::Span;
 use super::head::{Back, Distributions, HeadSpace, ObjectiveInputs, Values};
-use super::layout::{Layout, TrunkAt};
+use super::layout::{Gradient, Layout, Numbers, TrunkAt};
 use super::plan::{Plan, Sizes};
 use super::trunk::{Backward, Forward, TrunkSpace};
 use crate::cpu::aligned::Aligned;
@@ -65,8 +65,8 @@ pub(super) enum Answer {
 pub(super) struct Question<'a> {
     pub layout: &'a Layout,
     pub level: Level,
-    pub parameters: &'a [f32],
-    pub transposed: &'a [f32],
+    pub parameters: Numbers<'a>,
+    pub transposed: Numbers<'a>,
     pub store: &'a Store,
     pub plan: &'a Plan,
     pub workspaces: &'a Mutex<Vec<Workspace>>,
@@ -204,9 +204,12 @@ impl<'a> Question<'a> {
                 d_stream.fill(0.0);
                 d_critic_stream.fill(0.0);
                 let inputs = ObjectiveInputs { layout, indices: &indices, actions, old, reference, space: &mut w.head };
-                dispatch(self.level, Back { inputs, parameters, rows: &tile.rows, d_stream, d_critic_stream, gradient });
+                let frozen = layout.frozen;
+                let of_head = Gradient { frozen, numbers: gradient };
+                dispatch(self.level, Back { inputs, parameters, rows: &tile.rows, d_stream, d_critic_stream, gradient: of_head });
                 let (tokens, spans) = (&*tile.tokens, &*tile.spans);
                 let mut back = |trunk, space, d_stream| {
+                    let gradient = Gradient { frozen, numbers: gradient };
                     dispatch(self.level, Backward { layout, trunk, parameters, transposed, tokens, spans, space, d_stream, gradient });
                 };
                 back(&layout.policy, &mut w.policy, d_stream);

@@ -1,6 +1,6 @@
 //! Operations on single rows: norms, activations, rotations.
 
-use super::layout::{Layout, NormAt};
+use super::layout::{Gradient, Layout, NormAt, Numbers};
 use gradus_base::math::{exp_inline, tanh_inline};
 use gradus_base::simd::sum16;
 
@@ -37,14 +37,14 @@ pub(super) struct Norm<'a> {
 }
 
 impl<'a> Norm<'a> {
-    pub fn new(layout: &Layout, at: NormAt, parameters: &'a [f32]) -> Self {
-        let bias = at.bias.map(|bias| &parameters[bias..][..at.width]);
-        Self { gain: &parameters[at.gain..][..at.width], bias, epsilon: layout.epsilon }
+    pub fn new(layout: &Layout, at: NormAt, parameters: Numbers<'a>) -> Self {
+        let bias = at.bias.map(|bias| parameters.get(bias, at.width));
+        Self { gain: parameters.get(at.gain, at.width), bias, epsilon: layout.epsilon }
     }
 
     /// A norm of the numbers of a head.
-    pub fn of_head(layout: &Layout, gain: usize, parameters: &'a [f32]) -> Self {
-        Self { gain: &parameters[gain..][..layout.head_width], bias: None, epsilon: layout.epsilon }
+    pub fn of_head(layout: &Layout, gain: usize, parameters: Numbers<'a>) -> Self {
+        Self { gain: parameters.get(gain, layout.head_width), bias: None, epsilon: layout.epsilon }
     }
 
     /// RMSNorm (Zhang and Sennrich, arXiv 1910.07467): y = g x f with f = 1 / sqrt(mean x^2 + eps); or LayerNorm (Ba et al., arXiv 1607.06450), where
@@ -72,17 +72,19 @@ impl<'a> Norm<'a> {
     /// Adds to `dx` and to the gradients of g and the bias, given dy, which it overwrites. With u = x f, dx = f (g dy - u mean(g dy u)) and
     /// dg = sum dy u; in a LayerNorm, u = (x - mean x) f, and the mean of g dy is subtracted, too.
     #[inline(always)]
-    pub fn backward(self, (x, factors): (&[f32], &[f32]), dy: &mut [f32], dx: &mut [f32], at: NormAt, gradient: &mut [f32]) {
+    pub fn backward(self, (x, factors): (&[f32], &[f32]), dy: &mut [f32], dx: &mut [f32], at: NormAt, gradient: &mut Gradient<'_>) {
         let width = self.gain.len();
         for (((x, dy), dx), factor) in x.chunks_exact(width).zip(dy.chunks_exact_mut(width)).zip(dx.chunks_exact_mut(width)).zip(factors) {
             let centre = if self.bias.is_some() { sum(x) / width as f32 } else { 0.0 };
-            if let Some(bias) = at.bias {
-                gradient[bias..][..width].iter_mut().zip(&*dy).for_each(|(d_bias, dy)| *d_bias += dy);
+            if let Some(d_bias) = at.bias.and_then(|bias| gradient.get(bias, width)) {
+                d_bias.iter_mut().zip(&*dy).for_each(|(d_bias, dy)| *d_bias += dy);
             }
-            for (((dy, x), g), d_gain) in dy.iter_mut().zip(x).zip(self.gain).zip(&mut gradient[at.gain..][..width]) {
-                *d_gain += *dy * ((x - centre) * factor);
-                *dy *= g;
+            if let Some(d_gain) = gradient.get(at.gain, width) {
+                for ((dy, x), d_gain) in dy.iter().zip(x).zip(d_gain) {
+                    *d_gain += *dy * ((x - centre) * factor);
+                }
             }
+            dy.iter_mut().zip(self.gain).for_each(|(dy, g)| *dy *= g);
             let shift = if self.bias.is_some() { sum(dy) / width as f32 } else { 0.0 };
             // the sum of (x - centre) dy
             let along = dot(dy, x) - centre * shift * width as f32;

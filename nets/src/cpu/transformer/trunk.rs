@@ -4,7 +4,7 @@
 //! adds its output to the stream. Each layer keeps the activations that the backward pass needs.
 
 use super::attention::{Attention, Span, append_columns, as_columns};
-use super::layout::{LayerAt, Layout, Linear, NormAt, TrunkAt};
+use super::layout::{Gradient, LayerAt, Layout, Linear, Lora, NormAt, Numbers, TrunkAt};
 use super::plan::Sizes;
 use super::rows::{Norm, activate, activate_backward, rotate};
 use crate::cpu::aligned::Aligned;
@@ -38,6 +38,8 @@ pub(super) struct TrunkSpace {
     pub stream: Aligned,
     /// Keys by dimension, and temporary numbers of the backward pass.
     scratch: Aligned,
+    /// What the adapters' first matrices make of each row, and derivatives with respect to it.
+    low: Aligned,
     delta: [Aligned; 3],
 }
 
@@ -69,6 +71,7 @@ impl TrunkSpace {
             layers: (0..layers).map(layer).collect(),
             stream: numbers(w),
             scratch: Aligned::zeros(longest * (layout.kv_width() + longest)),
+            low: numbers(if layout.frozen > 0 { layout.padded_rank * (1 + usize::from(backward)) } else { 0 }),
             delta: [w, widest, layout.hidden.max(layout.query_width())].map(|width| numbers(if backward { width } else { 0 })),
         }
     }
@@ -102,88 +105,118 @@ impl Memory {
     }
 }
 
-/// Computes y = x W + b; with `sum`, y += x W + b.
-#[inline(always)]
-pub(super) fn multiply<S: Simd>(simd: S, linear: Linear, parameters: &[f32], rows: usize, x: &[f32], y: &mut [f32], sum: bool) {
-    let bias = linear.bias.map(|bias| &parameters[bias..][..linear.outputs]);
-    let start = match bias {
-        Some(bias) if !sum => Start::Row(bias),
-        Some(bias) => {
-            y[..rows * linear.outputs].chunks_exact_mut(linear.outputs).for_each(|row| add(row, bias));
-            Start::Sum
-        }
-        None if sum => Start::Sum,
-        None => Start::Zero,
-    };
-    product(
-        simd,
-        Product {
-            m: rows,
-            n: linear.outputs,
-            k: linear.inputs,
-            a: x,
-            a_strides: (linear.inputs, 1),
-            b: &parameters[linear.at..linear.at + linear.len()],
-            b_stride: linear.outputs,
-            c: y,
-            c_stride: linear.outputs,
-            start,
-        },
-    );
+/// The products of rows with the matrices of a layout. `low` has room for two rows of the adapters' rank for each row.
+pub(super) struct Multiply<'a, S> {
+    pub simd: S,
+    pub layout: &'a Layout,
+    pub parameters: Numbers<'a>,
+    pub rows: usize,
+    pub low: &'a mut [f32],
 }
 
-/// Computes dW += x' dy, db += dy and dx = dy W'.
-#[inline(always)]
-fn multiply_backward<S: Simd>(
-    simd: S,
-    linear: Linear,
-    transposed: &[f32],
-    rows: usize,
-    (x, dy): (&[f32], &[f32]),
-    dx: &mut [f32],
-    gradient: &mut [f32],
-) {
-    if let Some(bias) = linear.bias {
-        let d_bias = &mut gradient[bias..][..linear.outputs];
-        dy[..rows * linear.outputs].chunks_exact(linear.outputs).for_each(|row| add(d_bias, row));
+impl<S: Simd> Multiply<'_, S> {
+    /// Computes y = x W + b; with `sum`, y += x W + b.
+    #[inline(always)]
+    fn forward(&mut self, linear: Linear, x: &[f32], y: &mut [f32], sum: bool) {
+        let bias = linear.bias.map(|bias| self.parameters.get(bias, linear.outputs));
+        let start = match bias {
+            Some(bias) if !sum => Start::Row(bias),
+            Some(bias) => {
+                y[..self.rows * linear.outputs].chunks_exact_mut(linear.outputs).for_each(|row| add(row, bias));
+                Start::Sum
+            }
+            None if sum => Start::Sum,
+            None => Start::Zero,
+        };
+        let weights = self.parameters.get(linear.at, linear.len());
+        self.product(
+            (self.rows, linear.outputs, linear.inputs),
+            (x, (linear.inputs, 1)),
+            (weights, linear.outputs),
+            (y, linear.outputs),
+            start,
+        );
+        for lora in linear.lora.into_iter().flatten() {
+            self.inner(linear, lora, x);
+            let rank = self.layout.padded_rank;
+            let b = self.parameters.get(lora.b, rank * lora.outputs);
+            let inner = &self.low[..self.rows * rank];
+            let y = &mut y[lora.column..];
+            self.product((self.rows, lora.outputs, rank), (inner, (rank, 1)), (b, lora.outputs), (y, linear.outputs), Start::Sum);
+        }
     }
-    product(
-        simd,
-        Product {
-            m: linear.inputs,
-            n: linear.outputs,
-            k: rows,
-            a: x,
-            a_strides: (1, linear.inputs),
-            b: dy,
-            b_stride: linear.outputs,
-            c: &mut gradient[linear.at..linear.at + linear.len()],
-            c_stride: linear.outputs,
-            start: Start::Sum,
-        },
-    );
-    product(
-        simd,
-        Product {
-            m: rows,
-            n: linear.inputs,
-            k: linear.outputs,
-            a: dy,
-            a_strides: (linear.outputs, 1),
-            b: &transposed[linear.transposed..linear.transposed + linear.len()],
-            b_stride: linear.inputs,
-            c: dx,
-            c_stride: linear.inputs,
-            start: Start::Zero,
-        },
-    );
+
+    /// Writes scale x A, with the padded rank of numbers for each row, to the beginning of `low`.
+    #[inline(always)]
+    fn inner(&mut self, linear: Linear, lora: Lora, x: &[f32]) {
+        let rank = self.layout.padded_rank;
+        let a = self.parameters.get(lora.a, linear.inputs * rank);
+        let low = std::mem::take(&mut self.low);
+        self.product((self.rows, rank, linear.inputs), (x, (linear.inputs, 1)), (a, rank), (&mut *low, rank), Start::Zero);
+        low[..self.rows * rank].iter_mut().for_each(|x| *x *= self.layout.scale);
+        self.low = low;
+    }
+
+    /// Computes dx = dy W', and adds x' dy to dW and the rows of dy to db, if they are trained.
+    #[inline(always)]
+    fn backward(
+        &mut self,
+        linear: Linear,
+        transposed: Numbers<'_>,
+        (x, dy): (&[f32], &[f32]),
+        dx: &mut [f32],
+        gradient: &mut Gradient<'_>,
+    ) {
+        let Linear { inputs, outputs, .. } = linear;
+        if let Some(d_bias) = linear.bias.and_then(|bias| gradient.get(bias, outputs)) {
+            dy[..self.rows * outputs].chunks_exact(outputs).for_each(|row| add(d_bias, row));
+        }
+        if let Some(d_weights) = gradient.get(linear.at, linear.len()) {
+            self.product((inputs, outputs, self.rows), (x, (1, inputs)), (dy, outputs), (d_weights, outputs), Start::Sum);
+        }
+        let back = transposed.get(linear.transposed, linear.len());
+        self.product((self.rows, inputs, outputs), (dy, (outputs, 1)), (back, inputs), (dx, inputs), Start::Zero);
+        for lora in linear.lora.into_iter().flatten() {
+            // with t = scale x A and u = scale dy B': dB = t' dy, dA = x' u, dx += u A'
+            self.inner(linear, lora, x);
+            let rank = self.layout.padded_rank;
+            let dy = &dy[lora.column..];
+            let low = std::mem::take(&mut self.low);
+            let (t, u) = low.split_at_mut(self.rows * rank);
+            if let Some(d_b) = gradient.get(lora.b, rank * lora.outputs) {
+                self.product((rank, lora.outputs, self.rows), (t, (1, rank)), (dy, outputs), (d_b, lora.outputs), Start::Sum);
+            }
+            let back = transposed.get(lora.b_transposed, lora.outputs * rank);
+            self.product((self.rows, rank, lora.outputs), (dy, (outputs, 1)), (back, rank), (&mut *u, rank), Start::Zero);
+            u[..self.rows * rank].iter_mut().for_each(|u| *u *= self.layout.scale);
+            if let Some(d_a) = gradient.get(lora.a, inputs * rank) {
+                self.product((inputs, rank, self.rows), (x, (1, inputs)), (u, rank), (d_a, rank), Start::Sum);
+            }
+            let back = transposed.get(lora.a_transposed, rank * inputs);
+            self.product((self.rows, inputs, rank), (u, (rank, 1)), (back, inputs), (&mut *dx, inputs), Start::Sum);
+            self.low = low;
+        }
+    }
+
+    /// Computes C = start + A B, with m rows, n columns and k terms in each sum.
+    #[inline(always)]
+    fn product(
+        &self,
+        (m, n, k): (usize, usize, usize),
+        (a, a_strides): (&[f32], (usize, usize)),
+        (b, b_stride): (&[f32], usize),
+        (c, c_stride): (&mut [f32], usize),
+        start: Start<'_>,
+    ) {
+        product(self.simd, Product { m, n, k, a, a_strides, b, b_stride, c, c_stride, start });
+    }
 }
 
 /// The forward pass: computes the final stream of every token into `space.stream`.
 pub(super) struct Forward<'a> {
     pub layout: &'a Layout,
     pub trunk: &'a TrunkAt,
-    pub parameters: &'a [f32],
+    pub parameters: Numbers<'a>,
     pub tokens: &'a [u32],
     pub spans: &'a [Span],
     /// The cache of each span, if there is one.
@@ -199,15 +232,16 @@ impl Kernel for Forward<'_> {
         let Self { layout, trunk, parameters, tokens, spans, mut memories, space } = self;
         let (w, rows) = (layout.width, tokens.len());
         let (queries, keys_width, qkv_width) = (layout.query_width(), layout.kv_width(), layout.qkv_width());
-        let TrunkSpace { layers, stream, scratch, .. } = space;
+        let TrunkSpace { layers, stream, scratch, low, .. } = space;
+        let mut multiply = Multiply { simd, layout, parameters, rows, low };
         let stream = &mut stream[..rows * w];
         for (row, token) in stream.chunks_exact_mut(w).zip(tokens) {
-            row.copy_from_slice(&parameters[trunk.embeddings + *token as usize * w..][..w]);
+            row.copy_from_slice(parameters.get(trunk.embeddings + *token as usize * w, w));
         }
         if let Some(positions) = trunk.positions {
             for span in spans {
                 for (i, row) in stream[span.first * w..].chunks_exact_mut(w).take(span.new).enumerate() {
-                    let place = &parameters[positions + (span.before + i) * w..][..w];
+                    let place = parameters.get(positions + (span.before + i) * w, w);
                     row.iter_mut().zip(place).for_each(|(x, p)| *x += p);
                 }
             }
@@ -218,7 +252,7 @@ impl Kernel for Forward<'_> {
             let s = &mut layers[own];
             s.x[..rows * w].copy_from_slice(stream);
             Norm::new(layout, at.attention_norm, parameters).forward(stream, &mut s.f1, &mut s.n1);
-            multiply(simd, at.qkv, parameters, rows, &s.n1, &mut s.qkv, false);
+            multiply.forward(at.qkv, &s.n1, &mut s.qkv, false);
             if let Some(gains) = at.qk_norm {
                 let heads = QkNorms { layout, gains, parameters };
                 heads.forward(rows, &mut s.qkv, &mut s.plain, &mut s.qk_factors);
@@ -247,13 +281,13 @@ impl Kernel for Forward<'_> {
                     }
                 }
             }
-            multiply(simd, at.out, parameters, rows, &s.attended, stream, true);
+            multiply.forward(at.out, &s.attended, stream, true);
 
             s.mid[..rows * w].copy_from_slice(stream);
             Norm::new(layout, at.norm, parameters).forward(stream, &mut s.f2, &mut s.n2);
-            multiply(simd, at.up, parameters, rows, &s.n2, &mut s.up, false);
+            multiply.forward(at.up, &s.n2, &mut s.up, false);
             activate(layout, &s.up[..rows * layout.ups()], &mut s.hidden);
-            multiply(simd, at.down, parameters, rows, &s.hidden, stream, true);
+            multiply.forward(at.down, &s.hidden, stream, true);
         }
     }
 }
@@ -262,13 +296,13 @@ impl Kernel for Forward<'_> {
 pub(super) struct Backward<'a> {
     pub layout: &'a Layout,
     pub trunk: &'a TrunkAt,
-    pub parameters: &'a [f32],
-    pub transposed: &'a [f32],
+    pub parameters: Numbers<'a>,
+    pub transposed: Numbers<'a>,
     pub tokens: &'a [u32],
     pub spans: &'a [Span],
     pub space: &'a mut TrunkSpace,
     pub d_stream: &'a mut [f32],
-    pub gradient: &'a mut [f32],
+    pub gradient: Gradient<'a>,
 }
 
 impl Kernel for Backward<'_> {
@@ -276,17 +310,19 @@ impl Kernel for Backward<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { layout, trunk, parameters, transposed, tokens, spans, space, d_stream, gradient } = self;
+        let Self { layout, trunk, parameters, transposed, tokens, spans, space, d_stream, mut gradient } = self;
         let (w, rows) = (layout.width, tokens.len());
-        let TrunkSpace { layers, scratch, delta: [d_narrow, d_wide, d_hidden], .. } = space;
+        let TrunkSpace { layers, scratch, low, delta: [d_narrow, d_wide, d_hidden], .. } = space;
+        let mut multiply = Multiply { simd, layout, parameters, rows, low };
+        let gradient = &mut gradient;
         for (LayerAt { attention_norm, qkv, qk_norm, out, norm, up, down }, s) in trunk.layers.iter().zip(layers).rev() {
             // the backward pass of the feed-forward part
-            multiply_backward(simd, *down, transposed, rows, (&s.hidden, d_stream), d_hidden, gradient);
+            multiply.backward(*down, transposed, (&s.hidden, d_stream), d_hidden, gradient);
             activate_backward(layout, &mut s.up[..rows * layout.ups()], &d_hidden[..rows * layout.hidden]);
-            multiply_backward(simd, *up, transposed, rows, (&s.n2, &s.up), d_narrow, gradient);
+            multiply.backward(*up, transposed, (&s.n2, &s.up), d_narrow, gradient);
             Norm::new(layout, *norm, parameters).backward((&s.mid[..rows * w], &s.f2), d_narrow, d_stream, *norm, gradient);
             // the backward pass of the attention
-            multiply_backward(simd, *out, transposed, rows, (&s.attended, d_stream), d_hidden, gradient);
+            multiply.backward(*out, transposed, (&s.attended, d_stream), d_hidden, gradient);
             let attention = Attention { simd, layout, qkv: &s.qkv };
             for span in spans {
                 attention.backward(*span, &s.probabilities, d_hidden, d_wide, scratch);
@@ -295,17 +331,21 @@ impl Kernel for Backward<'_> {
             if let Some(gains) = *qk_norm {
                 QkNorms { layout, gains, parameters }.backward(rows, (&s.plain, &s.qk_factors), d_wide, gradient);
             }
-            multiply_backward(simd, *qkv, transposed, rows, (&s.n1, d_wide), d_narrow, gradient);
+            multiply.backward(*qkv, transposed, (&s.n1, d_wide), d_narrow, gradient);
             let norm = Norm::new(layout, *attention_norm, parameters);
             norm.backward((&s.x[..rows * w], &s.f1), d_narrow, d_stream, *attention_norm, gradient);
         }
         for (row, token) in d_stream.chunks_exact(w).zip(tokens) {
-            add(&mut gradient[trunk.embeddings + *token as usize * w..][..w], row);
+            if let Some(sum) = gradient.get(trunk.embeddings + *token as usize * w, w) {
+                add(sum, row);
+            }
         }
         if let Some(positions) = trunk.positions {
             for span in spans {
                 for (i, row) in d_stream[span.first * w..].chunks_exact(w).take(span.new).enumerate() {
-                    add(&mut gradient[positions + (span.before + i) * w..][..w], row);
+                    if let Some(sum) = gradient.get(positions + (span.before + i) * w, w) {
+                        add(sum, row);
+                    }
                 }
             }
         }
@@ -331,7 +371,7 @@ struct QkNorms<'a> {
     layout: &'a Layout,
     /// Positions of the factors, for queries and for keys.
     gains: [usize; 2],
-    parameters: &'a [f32],
+    parameters: Numbers<'a>,
 }
 
 impl QkNorms<'_> {
@@ -356,7 +396,7 @@ impl QkNorms<'_> {
 
     /// Replaces the derivatives with respect to the outputs by those with respect to the numbers before the norms.
     #[inline(always)]
-    fn backward(&self, rows: usize, (plain, factors): (&[f32], &[f32]), d_qkv: &mut [f32], gradient: &mut [f32]) {
+    fn backward(&self, rows: usize, (plain, factors): (&[f32], &[f32]), d_qkv: &mut [f32], gradient: &mut Gradient<'_>) {
         let (width, d, heads) = (self.layout.qkv_width(), self.layout.head_width, self.layout.heads + self.layout.kv_heads);
         let all = d_qkv.chunks_exact_mut(width).zip(plain.chunks_exact(heads * d)).zip(factors.chunks_exact(heads));
         let mut dx = vec![0.0; d];
