@@ -200,7 +200,7 @@ impl Config {
     /// `[reward_model]`.
     fn with_environment(mut self, name: &str) -> Result<Self, Error> {
         let world = registry::find(name)?;
-        self.inputs.remove(inputs::ENVIRONMENT);
+        [inputs::ENVIRONMENT, inputs::MODEL].iter().for_each(|key| _ = self.inputs.remove(*key));
         let Config { network, text, reward_model, .. } = Config::for_world(&world);
         let config = Config { environment: world.name, ..self };
         Ok(if network.name() == config.network.name() { config } else { Config { network, text, reward_model, ..config } })

@@ -19,11 +19,16 @@ use crate::files::folder::{CONFIG, EXAMPLES_FILE, METRICS, policy_path};
 use crate::files::{create_parents, exists, hexadecimal, read_named, replace};
 
 /// What the names of environments from files begin with.
-const FROM_FILES: [&str; 2] = ["grid:", "file:"];
+const FROM_FILES: [&str; 3] = ["grid:", "file:", CHAT];
+/// An environment with a second path, that of a pretrained model.
+const CHAT: &str = "chat:";
+const AND_MODEL: &str = "?model=";
 /// The folder of copies beside an exported policy.
 const COPIES: &str = "inputs";
 /// The key of the environment's file. A text task has its own hash, `text.fingerprint`.
 pub const ENVIRONMENT: &str = "environment";
+/// The key of the pretrained model of an environment.
+pub(super) const MODEL: &str = "model";
 const INIT: &str = "init";
 pub(crate) const FOLDER: &str = "reward_model.folder";
 
@@ -44,7 +49,7 @@ impl Config {
         let settings = self.algorithm.to_table();
         let of_agent = agents::find(&self.agent).map_or(&[][..], |entry| entry.files).iter();
         let of_agent = of_agent.map(|name| (format!("{}.{name}", self.agent), settings.get(*name).and_then(Value::as_str).unwrap_or("")));
-        let of_environment = path_of(&self.environment).map(|path| (ENVIRONMENT.to_string(), path));
+        let of_environment = Place::of(&self.environment).into_iter().flat_map(Place::paths);
         let all = of_environment.into_iter().chain(of_agent).map(|(key, path)| (key, PathBuf::from(path)));
         all.filter(|(_, path)| !path.as_os_str().is_empty()).collect()
     }
@@ -115,8 +120,9 @@ impl Config {
             let Some(changed) = changed.to_str().filter(|changed| Some(*changed) != path.to_str()) else { return Ok(config) };
             // also in a folder that is moved to another system
             let changed = if changed.contains('/') || cfg!(unix) { changed.to_owned() } else { changed.replace('\\', "/") };
-            match (key.as_str(), FROM_FILES.iter().find(|kind| config.environment.starts_with(**kind))) {
-                (ENVIRONMENT, Some(kind)) => Ok(Config { environment: format!("{kind}{changed}"), ..config }),
+            match (key.as_str(), Place::of(&config.environment)) {
+                (ENVIRONMENT, Some(place)) => Ok(Config { environment: Place { path: &changed, ..place }.name(), ..config }),
+                (MODEL, Some(place)) => Ok(Config { environment: Place { model: Some(&changed), ..place }.name(), ..config }),
                 _ => {
                     let inputs = config.inputs.clone();
                     Ok(Config { inputs, ..config.with_value(&key, Value::String(changed))? })
@@ -136,7 +142,8 @@ impl Config {
         let mut copies = BTreeMap::new();
         for (key, path) in self.all_inputs() {
             let is_same = hash(&key, &path).is_ok_and(|found| found.is_some() && found.as_ref() == self.inputs.get(&key));
-            if !is_same {
+            // a pretrained model is too large to be copied
+            if !is_same || key == MODEL {
                 continue;
             }
             let folder = Path::new(COPIES).join(key.replace(['.', '_'], "-"));
@@ -166,15 +173,48 @@ pub fn environment_from(name: &str, dir: &Path) -> String {
     config.seen_from(dir).map_or_else(|_| name.into(), |config| config.environment)
 }
 
+/// The name of an environment from a file, in its parts.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    kind: &'static str,
+    path: &'a str,
+    model: Option<&'a str>,
+}
+
+impl<'a> Place<'a> {
+    fn of(environment: &'a str) -> Option<Self> {
+        let kind = FROM_FILES.into_iter().find(|kind| environment.starts_with(kind))?;
+        let rest = &environment[kind.len()..];
+        let (path, model) = match rest.split_once(AND_MODEL).filter(|_| kind == CHAT) {
+            Some((path, model)) => (path, Some(model)),
+            None => (rest, None),
+        };
+        Some(Self { kind, path, model })
+    }
+
+    fn name(self) -> String {
+        let model = self.model.map(|model| format!("{AND_MODEL}{model}")).unwrap_or_default();
+        format!("{}{}{model}", self.kind, self.path)
+    }
+
+    /// The paths, with the keys of their hashes.
+    fn paths(self) -> impl Iterator<Item = (String, &'a str)> {
+        std::iter::once((ENVIRONMENT.to_string(), self.path)).chain(self.model.map(|model| (MODEL.to_string(), model)))
+    }
+}
+
 /// Returns the path in the name of an environment from a file.
 pub fn path_of(environment: &str) -> Option<&str> {
-    FROM_FILES.iter().find_map(|kind| environment.strip_prefix(kind))
+    Place::of(environment).map(|place| place.path)
 }
 
 /// Returns a name that ends with an environment, which for one from a file is the name of the file without its folder and extension.
 pub(crate) fn short_name(name: &str) -> String {
     match FROM_FILES.iter().find_map(|kind| name.split_once(kind)) {
-        Some((before, path)) => format!("{before}{}", Path::new(path).file_stem().unwrap_or_default().display()),
+        Some((before, path)) => {
+            let path = path.split_once(AND_MODEL).map_or(path, |(path, _)| path);
+            format!("{before}{}", Path::new(path).file_stem().unwrap_or_default().display())
+        }
         None => match name.split_once(gym::PREFIX) {
             // an identifier without its module, and its arguments in the letters of a file's name
             Some((before, rest)) => {
@@ -235,13 +275,17 @@ pub fn resolve(table: &mut Table, dir: &Path) -> bool {
     let of_agents = agents::all().into_iter().flat_map(|entry| entry.files.iter().map(move |name| format!("{}.{name}", entry.name)));
     let keys: Vec<String> = of_agents.chain([INIT.into(), FOLDER.into()]).collect();
     resolve_in(table, "", &|key, text| {
-        let kind = FROM_FILES.iter().find(|kind| text.starts_with(**kind));
+        if let Some(place) = Place::of(text) {
+            let [path, model] =
+                [Some(place.path), place.model].map(|path| path.map(|path| found_from(dir, Path::new(path)).display().to_string()));
+            let changed = Place { path: path.as_deref().unwrap_or_default(), model: model.as_deref(), ..place }.name();
+            return (changed != text).then_some(changed);
+        }
         // `[inputs]` has hashes under the same keys
         let is_path = !text.is_empty()
             && !key.split('.').any(|part| part == "inputs")
             && keys.iter().any(|own| key == *own || key.ends_with(&format!(".{own}")));
-        let kind = kind.copied().or_else(|| is_path.then_some(""))?;
-        let changed = format!("{kind}{}", found_from(dir, Path::new(&text[kind.len()..])).display());
+        let changed = is_path.then(|| found_from(dir, Path::new(text)).display().to_string())?;
         (changed != text).then_some(changed)
     })
 }
@@ -288,11 +332,19 @@ fn resolve_value(value: &mut Value, key: &str, change: &dyn Fn(&str, &str) -> Op
 /// Whether `[inputs]` may have this key.
 pub(super) fn is_key(key: &str) -> bool {
     let of_agents = agents::all().into_iter().flat_map(|entry| entry.files.iter().map(move |name| format!("{}.{name}", entry.name)));
-    [ENVIRONMENT, INIT, FOLDER, "judge", "pairs"].contains(&key) || of_agents.into_iter().any(|own| own == key)
+    [ENVIRONMENT, MODEL, INIT, FOLDER, "judge", "pairs"].contains(&key) || of_agents.into_iter().any(|own| own == key)
 }
 
 /// Returns the files that the setting `key` with this path makes a run read.
 pub fn files(key: &str, path: &Path) -> Result<Vec<PathBuf>, Error> {
+    if key == MODEL && path.is_dir() {
+        let entries = fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(Error::io("read", path))?;
+        let is_read =
+            |file: &PathBuf| file.extension().is_some_and(|ending| ["json", "jinja", "safetensors"].iter().any(|known| ending == *known));
+        let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(is_read).collect();
+        files.sort();
+        return Ok(files);
+    }
     if ![INIT, FOLDER].contains(&key) && !path.is_dir() {
         return Ok(vec![path.to_path_buf()]);
     }

@@ -5,9 +5,9 @@ use gradus_agents::{Agent, AgentKind, Algorithm, Collection, ConfigError, OnPoli
 use gradus_base::Settings;
 use gradus_envs::gym::{self, AtariEpisodes};
 use gradus_envs::{EnvSpec, Space, registry};
-use gradus_nets::{ActionScale, Cell, Device, NetworkError, Policy, Precision};
+use gradus_nets::{ActionScale, Cell, Device, Policy, Precision};
 
-use super::{Atari, Config, EarlierSteps, Network, RewardConfig, WrapperConfig, inputs, is_text};
+use super::{Atari, Config, EarlierSteps, Network, RewardConfig, WrapperConfig, inputs, is_text, language};
 use crate::Error;
 
 impl Config {
@@ -179,9 +179,11 @@ impl Config {
         }
     }
 
-    /// Builds the configured network with random initial parameters from the seed.
-    pub fn policy(&self, world: &EnvSpec) -> Result<Box<dyn Policy>, NetworkError> {
-        self.network.policy_on(world, self.seed, self.device, &self.torch)
+    /// Builds the configured network with random initial parameters from the seed, or with those of a pretrained model in whose language `world` is.
+    pub fn policy(&self, world: &EnvSpec) -> Result<Box<dyn Policy>, Error> {
+        let mut policy = self.network.policy_on(world, self.seed, self.device, &self.torch)?;
+        language::load_pretrained(world, policy.as_mut())?;
+        Ok(policy)
     }
 
     /// Builds the agent together with its policy, which `wrap` may put into another one. Returns `None` for an agent without an actor-critic network.

@@ -4,6 +4,7 @@ mod changes;
 pub mod effect;
 #[doc(hidden)] // for comparisons
 pub mod inputs;
+pub(crate) mod language;
 mod making;
 mod names;
 mod network;

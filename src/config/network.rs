@@ -7,6 +7,7 @@ use gradus_nets::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::language;
 use crate::Error;
 
 /// The network of the policy with its settings: the section `[network]`, or `[transformer]` if observations are texts.
@@ -52,7 +53,10 @@ pub(crate) fn of_text<'a>(what: &str, world: &'a EnvSpec) -> Result<&'a TextWorl
 impl Network {
     /// Returns the kind of network that fits the observations of `world`, with default settings.
     pub fn of(world: &EnvSpec) -> Self {
-        if is_text(world) { TransformerConfig::default().into() } else { NetworkConfig::default().into() }
+        match is_text(world) {
+            true => language::transformer(world).unwrap_or_default().into(),
+            false => NetworkConfig::default().into(),
+        }
     }
 
     /// Returns the name of the configuration section.

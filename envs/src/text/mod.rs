@@ -31,6 +31,7 @@
 
 mod env;
 pub mod json_lines;
+pub mod language;
 mod listed;
 mod rules;
 mod task;
@@ -44,7 +45,7 @@ pub use rules::{Answer, Rule, Rules};
 pub use task::{Division, Finish, Problem, Split, Task, Verdict};
 pub use tasks::{Addition, ChainSum, Countdown, FileTask, Order, Preference, Program, Sequence, TargetSum};
 pub(crate) use tasks::{find, worlds};
-pub use vocabulary::Vocabulary;
+pub use vocabulary::{Language, Vocabulary};
 pub use world::{SolutionStep, TextOptions, TextWorld};
 
 pub mod expression {

@@ -1,11 +1,42 @@
-//! The symbols of a task, one token each.
+//! The symbols of a task, one token each, or the tokens of a pretrained model.
+
+use std::fmt;
+use std::sync::Arc;
 
 use crate::EnvError;
 
 /// The symbol shown for EOS.
 const EOS: &str = "<eos>";
 
-/// Symbols of one or more characters, numbered from 0. The last token is EOS, which ends a text.
+/// The tokens of a pretrained model.
+pub trait Language: Send + Sync {
+    /// Number of tokens.
+    fn tokens(&self) -> usize;
+
+    /// Largest number of tokens of a text.
+    fn context(&self) -> usize;
+
+    /// The tokens that end an answer; EOS is the first of them.
+    fn ends(&self) -> &[u32];
+
+    /// Returns the tokens of a text.
+    fn encode(&self, text: &str) -> Result<Vec<u32>, String>;
+
+    /// Returns the text of tokens.
+    fn decode(&self, tokens: &[u32]) -> String;
+
+    /// Returns the tokens of a conversation, a list of a role (`system`, `user` or `assistant`) and a text each, up to the beginning of the next answer.
+    fn conversation(&self, messages: &[(String, String)]) -> Result<Vec<u32>, String>;
+
+    /// What tells this language from others, such as the path of its model.
+    fn name(&self) -> String;
+
+    /// As the concrete type, for those who need more than tokens.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// Symbols of one or more characters, numbered from 0. The last token is EOS, which ends a text. The vocabulary of a task for a pretrained model is the model's
+/// [`Language`], in which EOS may be any token.
 ///
 /// ```
 /// use gradus_envs::text::Vocabulary;
@@ -18,9 +49,27 @@ const EOS: &str = "<eos>";
 /// assert_eq!(error.to_string(), "text: character `2` of `12`: expected one of the symbols 0 1 10 >");
 /// # Ok::<(), gradus_envs::EnvError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub struct Vocabulary {
+    /// Empty with a language.
     symbols: Vec<String>,
+    language: Option<Arc<dyn Language>>,
+}
+
+impl PartialEq for Vocabulary {
+    fn eq(&self, other: &Self) -> bool {
+        let name = |vocabulary: &Self| vocabulary.language.as_ref().map(|language| language.name());
+        self.symbols == other.symbols && name(self) == name(other)
+    }
+}
+
+impl fmt::Debug for Vocabulary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.language {
+            Some(language) => write!(f, "Vocabulary of {}", language.name()),
+            None => f.debug_tuple("Vocabulary").field(&self.symbols).finish(),
+        }
+    }
 }
 
 impl Vocabulary {
@@ -42,7 +91,17 @@ impl Vocabulary {
                 return wrong(format!("expected every symbol once, got `{symbol}` as symbols {first} and {token}"));
             }
         }
-        Ok(Self { symbols })
+        Ok(Self { symbols, language: None })
+    }
+
+    /// The tokens of a pretrained model.
+    pub fn of_language(language: Arc<dyn Language>) -> Self {
+        Self { symbols: Vec::new(), language: Some(language) }
+    }
+
+    /// The pretrained model's language, if the vocabulary is one.
+    pub fn language(&self) -> Option<&dyn Language> {
+        self.language.as_deref()
     }
 
     /// Creates a vocabulary with one symbol for each character of a text.
@@ -53,16 +112,19 @@ impl Vocabulary {
     /// Number of tokens, EOS included.
     #[allow(clippy::len_without_is_empty)] // it always contains EOS
     pub fn len(&self) -> usize {
-        self.symbols.len() + 1
+        self.language.as_ref().map_or(self.symbols.len() + 1, |language| language.tokens())
     }
 
-    /// The token that ends a text: the last one.
+    /// The token that ends a text: the last one, or in a language its first end.
     pub fn eos(&self) -> u32 {
-        self.symbols.len() as u32
+        self.language.as_ref().map_or(self.symbols.len() as u32, |language| language.ends()[0])
     }
 
     /// Returns the symbol of a token, `<eos>` for EOS, or the number in angle brackets if there is no such token.
     pub fn symbol(&self, token: u32) -> String {
+        if let Some(language) = &self.language {
+            return if token == self.eos() { EOS.into() } else { language.decode(&[token]) };
+        }
         match self.symbols.get(token as usize) {
             Some(symbol) => symbol.clone(),
             None if token == self.eos() => EOS.into(),
@@ -73,6 +135,9 @@ impl Vocabulary {
     /// Encodes a text. At each position, the longest matching symbol is taken. Spaces that do not begin a symbol are skipped, so prompts
     /// can be typed with spaces.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, EnvError> {
+        if let Some(language) = &self.language {
+            return language.encode(text).map_err(EnvError::Text);
+        }
         let (mut tokens, mut rest) = (Vec::new(), text);
         while let Some(character) = rest.chars().next() {
             let fitting = self.symbols.iter().enumerate().filter(|(_, symbol)| rest.starts_with(symbol.as_str()));
@@ -91,13 +156,18 @@ impl Vocabulary {
 
     /// Decodes tokens to a text, without EOS.
     pub fn decode(&self, tokens: &[u32]) -> String {
+        if let Some(language) = &self.language {
+            let text: Vec<u32> = tokens.iter().copied().filter(|token| *token != self.eos()).collect();
+            return language.decode(&text);
+        }
         tokens.iter().filter(|token| **token != self.eos()).map(|token| self.symbol(*token)).collect()
     }
 
     /// Returns an error unless all tokens belong to this vocabulary.
     pub fn check(&self, tokens: &[u32]) -> Result<(), EnvError> {
-        match tokens.iter().find(|token| **token > self.eos()) {
-            Some(token) => Err(EnvError::Text(format!("expected tokens of 0 to {}, got {token}", self.eos()))),
+        let last = self.len() as u32 - 1;
+        match tokens.iter().find(|token| **token > last) {
+            Some(token) => Err(EnvError::Text(format!("expected tokens of 0 to {last}, got {token}"))),
             None => Ok(()),
         }
     }

@@ -270,6 +270,14 @@ impl EnvSpec {
             let what = if options.overlong_buffer > 0 { "max_new_tokens + overlong_buffer" } else { "max_new_tokens" };
             return wrong(what, &format!("1 to {MOST_TOKENS}"), text.max_new_tokens().to_string());
         }
+        if let Some(language) = text.task.vocabulary().language()
+            && text.longest_prompt + text.max_new_tokens() > language.context()
+        {
+            let (most, new) = (language.context(), text.max_new_tokens());
+            let expected =
+                format!("at most {} tokens beside {new} of a completion, for the model's context of {most}", most.saturating_sub(new));
+            return wrong("longest prompt", &expected, text.longest_prompt.to_string());
+        }
         for (what, penalty) in [("missing_eos_penalty", options.missing_eos_penalty), ("length_penalty", options.length_penalty)] {
             if !(penalty.is_finite() && penalty >= 0.0) {
                 return wrong(what, "a finite number of at least 0", penalty.to_string());

@@ -21,6 +21,9 @@
 //! this leaves a split empty, all problems are [one set](Division::OneSet). With `train` and `test` but no `validation`, the hash makes
 //! one in eight of the training problems validation problems. No prompt may occur twice.
 //!
+//! With a pretrained model (`chat:PATH?model=MODEL`), a prompt is what a user says in the model's chat template. A line may have `messages` instead of a prompt, as
+//! [`{"role": "user", "content": "..."}`], and the settings may have a `system` message, which begins every conversation.
+//!
 //! The first line may have settings instead of a problem: `{"symbols": "0123456789", "max_new_tokens": 8}`. By default each character of
 //! the file's prompts, answers and examples, and each character that its verifiers read, is a symbol, and completions may be as long as the
 //! longest answer or example, and EOS.
@@ -28,6 +31,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 use std::path::Path;
+use std::sync::Arc;
 
 use regex_lite::Regex;
 use serde_json::{Map, Value};
@@ -36,12 +40,12 @@ use crate::EnvError;
 use crate::text::expression::{Expression, Fraction};
 use crate::text::json_lines::{self, at, known, short};
 use crate::text::machine::Machine;
-use crate::text::{Division, Finish, Problem, Split, Task, Verdict, Vocabulary};
+use crate::text::{Division, Finish, Language, Problem, Split, Task, Verdict, Vocabulary};
 use gradus_base::random::Stream;
 
 /// The keys of a problem and of the settings.
-const KEYS: [&str; 5] = ["prompt", "answer", "verifier", "example", "split"];
-const SETTINGS: [&str; 2] = ["symbols", "max_new_tokens"];
+const KEYS: [&str; 6] = ["prompt", "messages", "answer", "verifier", "example", "split"];
+const SETTINGS: [&str; 3] = ["symbols", "max_new_tokens", "system"];
 
 /// A task from a file.
 ///
@@ -69,6 +73,9 @@ pub struct FileTask {
     hash: u64,
 }
 
+/// What someone said in a conversation: a role and a text.
+type Message = (String, String);
+
 /// A right answer, in the form that its verifier needs.
 #[derive(Debug)]
 enum Right {
@@ -85,6 +92,8 @@ enum Right {
 struct Line {
     number: usize,
     prompt: String,
+    /// The conversation, whose last text is the prompt; empty if there is only the prompt.
+    messages: Vec<Message>,
     right: Right,
     /// A right completion; `None` if none is known.
     example: Option<String>,
@@ -99,11 +108,21 @@ impl FileTask {
 
     /// Reads a task from lines of JSON.
     pub fn parse(lines: impl BufRead) -> Result<Self, EnvError> {
+        Self::parse_in(lines, None)
+    }
+
+    /// Reads a task from the file `path`, whose problems are asked in a pretrained model's language.
+    pub fn read_in(path: &Path, language: Arc<dyn Language>) -> Result<Self, EnvError> {
+        json_lines::open(path, |lines| Self::parse_in(lines, Some(language)))
+    }
+
+    fn parse_in(lines: impl BufRead, language: Option<Arc<dyn Language>>) -> Result<Self, EnvError> {
         let (mut settings, mut problems) = (Map::new(), Vec::new());
         let mut hash = 0xcbf2_9ce4_8422_2325;
         let mut read = |number, text: &str, fields: Map<String, Value>| {
             hash = text.bytes().fold(hash, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-            if number == 1 && !fields.contains_key("prompt") && SETTINGS.iter().any(|key| fields.contains_key(*key)) {
+            let is_problem = ["prompt", "messages"].iter().any(|key| fields.contains_key(*key));
+            if number == 1 && !is_problem && SETTINGS.iter().any(|key| fields.contains_key(*key)) {
                 known(&fields, &SETTINGS)?;
                 settings = fields;
             } else {
@@ -112,15 +131,21 @@ impl FileTask {
             Ok(())
         };
         json_lines::objects(lines, &mut read)?;
-        Ok(Self { hash, ..Self::of(&settings, problems)? })
+        Ok(Self { hash, ..Self::of(&settings, problems, language)? })
     }
 
     /// Creates the task, with the hash 0.
-    fn of(settings: &Map<String, Value>, lines: Vec<Line>) -> Result<Self, EnvError> {
+    fn of(settings: &Map<String, Value>, lines: Vec<Line>, language: Option<Arc<dyn Language>>) -> Result<Self, EnvError> {
         if lines.is_empty() {
             return Err(EnvError::Text("expected at least one problem, got an empty file".into()));
         }
+        let system = match settings.get("system") {
+            None => None,
+            Some(Value::String(text)) if language.is_some() => Some(("system".to_owned(), text.clone())),
+            Some(_) => return Err(at(1, "system: expected a text, and a world chat: with a model, got another".into())),
+        };
         let vocabulary = match settings.get("symbols") {
+            _ if let Some(language) = &language => Vocabulary::of_language(language.clone()),
             Some(symbols) => Vocabulary::new(symbols_of(symbols).map_err(|what| at(1, what))?)?,
             None => Vocabulary::new(characters(&lines))?,
         };
@@ -144,7 +169,17 @@ impl FileTask {
         };
         let mut first: BTreeMap<Vec<u32>, (usize, Split)> = BTreeMap::new();
         for line in lines {
-            let prompt = encode(&line, "prompt", &line.prompt)?;
+            let prompt = match vocabulary.language() {
+                None if line.messages.is_empty() => encode(&line, "prompt", &line.prompt)?,
+                None => {
+                    return Err(at(line.number, "messages: expected a prompt, or a world chat: with a model, got a conversation".into()));
+                }
+                Some(language) => {
+                    let asked = if line.messages.is_empty() { vec![("user".into(), line.prompt.clone())] } else { line.messages.clone() };
+                    let whole: Vec<Message> = system.iter().cloned().chain(asked).collect();
+                    language.conversation(&whole).map_err(|problem| at(line.number, format!("prompt: {problem}")))?
+                }
+            };
             let split = match line.split {
                 Some(Split::Train) if needs_validation && Split::Validation.has(&prompt) => Split::Validation,
                 Some(split) => split,
@@ -197,6 +232,14 @@ impl FileTask {
     }
 }
 
+/// Reads the messages of a conversation.
+fn messages_of(value: &Value) -> Result<Vec<Message>, String> {
+    let message = |message: &Value| Some((message["role"].as_str()?.to_owned(), message["content"].as_str()?.to_owned()));
+    let all: Option<Vec<Message>> = value.as_array().and_then(|list| list.iter().map(message).collect());
+    all.filter(|all| !all.is_empty())
+        .ok_or_else(|| format!("messages: expected a list of {{\"role\": TEXT, \"content\": TEXT}}, got {}", short(&value.to_string())))
+}
+
 /// Returns the symbols of the settings: a text, whose characters are the symbols, or a list of texts.
 fn symbols_of(value: &Value) -> Result<Vec<String>, String> {
     let wrong = || format!("symbols: expected a text or a list of texts, got {}", short(&value.to_string()));
@@ -228,14 +271,20 @@ impl Line {
                 Some(other) => Err(format!("{key}: expected a text, got {}", short(&other.to_string()))),
             }
         };
-        let prompt = text("prompt")?.ok_or("expected a prompt, got none")?;
+        let messages = fields.get("messages").map_or(Ok(Vec::new()), messages_of)?;
+        let prompt = match (text("prompt")?, messages.last()) {
+            (Some(prompt), None) => prompt,
+            (None, Some((_, last))) => last.clone(),
+            (None, None) => return Err("expected a prompt, got none".into()),
+            (Some(_), Some(_)) => return Err("expected a prompt or messages, got both".into()),
+        };
         let answer = fields.get("answer").filter(|answer| !answer.is_null()).ok_or("expected an answer, got none")?;
         let (right, itself) = Right::of(text("verifier")?.as_deref().unwrap_or("equality"), answer)?;
         let split = text("split")?.map(|name| {
             let found = Split::ALL.into_iter().find(|split| split.name() == name);
             found.ok_or_else(|| format!("split: expected train, validation or test, got `{}`", short(&name)))
         });
-        Ok(Self { number, prompt, right, example: text("example")?.or(itself), split: split.transpose()? })
+        Ok(Self { number, prompt, messages, right, example: text("example")?.or(itself), split: split.transpose()? })
     }
 }
 
@@ -347,6 +396,10 @@ impl Task for FileTask {
     fn split_of(&self, prompt: &[u32]) -> Option<Split> {
         let has_splits = self.division() == Division::Splits;
         self.right.get(prompt).filter(|_| has_splits).map(|(split, _)| *split)
+    }
+
+    fn is_stop(&self, token: u32) -> bool {
+        self.vocabulary.language().is_some_and(|language| language.ends()[1..].contains(&token))
     }
 
     fn fingerprint(&self) -> Option<String> {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::text::language;
 use crate::text::{Addition, ChainSum, Countdown, FileTask, Order, Preference, Program, Sequence, TargetSum};
 use crate::{EnvError, EnvSpec};
 use gradus_base::files::expect_file;
@@ -116,7 +117,7 @@ pub(crate) fn worlds() -> Vec<EnvSpec> {
     LADDERS.iter().map(|ladder| ladder.world(ladder.name, ladder.usual, about(ladder))).collect()
 }
 
-/// Returns the level called `name`, such as `addition-3`, or the task of a file, `file:PATH`; `None` if `name` has neither form.
+/// Returns the level called `name`, such as `addition-3`, or the task of a file, `file:PATH` or `chat:PATH?model=MODEL`; `None` if `name` has neither form.
 pub(crate) fn find(name: &str) -> Option<Result<EnvSpec, EnvError>> {
     if let Some(path) = name.strip_prefix("file:") {
         if path.is_empty() {
@@ -127,6 +128,9 @@ pub(crate) fn find(name: &str) -> Option<Result<EnvSpec, EnvError>> {
         }
         let world = FileTask::read(Path::new(path)).and_then(|task| EnvSpec::text(name, task));
         return Some(world.map(|world| EnvSpec { about: "problems from a file".into(), ..world }));
+    }
+    if let Some(rest) = name.strip_prefix("chat:") {
+        return Some(language::find(rest));
     }
     let (task, level) = name.rsplit_once('-')?;
     let ladder = LADDERS.iter().find(|ladder| ladder.name == task)?;
