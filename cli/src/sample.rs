@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gradus::agents::Advantages;
+use gradus::envs::EnvError;
 use gradus::envs::text::Finish;
 use gradus::evaluate::sample::{Completion, Drawn, Token, sample};
 use gradus::nets::Sampling;
@@ -59,7 +60,7 @@ pub(crate) fn run(arguments: &Sample) -> Result<u8, Error> {
         return Err(Error::Parse { what: "sample".into(), expected: "a run on a text task".into(), got: format!("one on {}", world.name) });
     };
     let vocabulary = text.task.vocabulary();
-    let prompt = vocabulary.encode(&arguments.prompt)?;
+    let prompt = text.task.prompt_of(&arguments.prompt).map_err(EnvError::Text)?;
     let (compared, mut learned) = (config.algorithm.advantages(), reward_of(arguments.reward_model.as_deref(), &arguments.dir)?);
     let completions = sample(policy.as_mut(), text, &prompt, Drawn { n, sampling, seed }, compared, learned.as_mut())?;
 

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::files::{self, read_named_to_string};
 
 /// Adds the presets in the files `DIR/AGENT/ENVIRONMENT/NAME.toml` and checks them. ENVIRONMENT may be an environment, an identifier of
-/// Gymnasium such as `Hopper-v5`, `text` for all text tasks, `continuous` for environments of Gymnasium with continuous actions, `atari` for
+/// Gymnasium such as `Hopper-v5`, `text` for all text tasks, `chat` for those of pretrained models, `continuous` for environments of Gymnasium with continuous actions, `atari` for
 /// Atari games of Gymnasium, or `any` for all but texts. A relative path in a preset begins in the folder of its file.
 pub fn register_presets(dir: &Path) -> Result<(), Error> {
     let mut added = Vec::new();
@@ -25,7 +25,7 @@ pub fn register_presets(dir: &Path) -> Result<(), Error> {
             };
             let world = match name_of(&environment_folder).as_str() {
                 "any" => registry::find("cartpole"),
-                "text" => registry::find("addition"),
+                "text" | "chat" => registry::find("addition"),
                 "atari" => Ok(of_gymnasium("atari", Space::Discrete(2))),
                 "continuous" => Ok(of_gymnasium("continuous", Space::Box { low: vec![-1.0], high: vec![1.0] })),
                 name => registry::find(name).or_else(|error| match is_versioned(name) {
@@ -37,7 +37,7 @@ pub fn register_presets(dir: &Path) -> Result<(), Error> {
             for file in entries(&environment_folder)?.into_iter().filter(|path| is_preset(path)) {
                 let leaked = |text: String| -> &'static str { text.leak() };
                 let [agent, environment, name] = [&agent, &environment_folder, &file].map(|path| leaked(name_of(path)));
-                let is_kind = ["any", "text", "continuous", "atari"].contains(&environment) || gym::is_gym(&world.name);
+                let is_kind = ["any", "text", "chat", "continuous", "atari"].contains(&environment) || gym::is_gym(&world.name);
                 let environment = if is_kind { environment } else { leaked(world.name.clone()) };
                 // paths in it are relative to its folder
                 let text = inputs::resolved(&read_named_to_string(&file)?, &environment_folder);

@@ -143,7 +143,7 @@ impl AgentConfig for GrpoConfig {
     const ABOUT: &'static str = "group-relative policy optimisation: episodes compared with others from the same start, no critic";
     const PRESETS: &'static [Preset] = preset_files!["grpo":
         "cartpole" "default"; "mountain-car" "default"; "mountain-car-continuous" "default"; "acrobot" "default";
-        "pendulum" "default"; "text" "default" "dr-grpo" "dapo" "gspo" "cispo"; "sort" "default"
+        "pendulum" "default"; "text" "default" "dr-grpo" "dapo" "gspo" "cispo"; "chat" "default"; "sort" "default"
     ];
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {

@@ -1,7 +1,7 @@
 //! Text tasks: drawing problems and verifying answers.
 
 use super::Vocabulary;
-use crate::TensorEnvSpec;
+use crate::{EnvError, TensorEnvSpec};
 use gradus_base::random::Stream;
 
 /// How a completion ended.
@@ -154,6 +154,14 @@ pub trait Task: Send + Sync {
 
     /// Maximum number of tokens of a completion, EOS included.
     fn max_new_tokens(&self) -> usize;
+
+    /// Returns the tokens of a prompt as someone types it. Default: those of the vocabulary.
+    fn prompt_of(&self, text: &str) -> Result<Vec<u32>, String> {
+        self.vocabulary().encode(text).map_err(|error| match error {
+            EnvError::Text(problem) => problem,
+            error => error.to_string(),
+        })
+    }
 
     /// Draws a random problem of the split. A task with [one set](Division::OneSet) of problems ignores the split. If the split has no
     /// problems, the returned problem is empty.

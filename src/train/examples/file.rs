@@ -74,8 +74,7 @@ fn line(fields: &Map<String, Value>, world: &TextWorld) -> Result<(RankedTexts, 
     if texts.len() < 2 {
         return Err(format!("ranking: expected at least 2 texts, got {}", texts.len()));
     }
-    let vocabulary = world.task.vocabulary();
-    let prompt = vocabulary.encode(&prompt).map_err(|error| format!("prompt: {}", said(error)))?;
+    let prompt = world.task.prompt_of(&prompt).map_err(|problem| format!("prompt: {problem}"))?;
     world.check_prompt(&prompt).map_err(said)?;
     let completions = texts.iter().map(|text| completion(text, world)).collect::<Result<Vec<_>, _>>()?;
     let mut seen = BTreeSet::new();

@@ -71,6 +71,8 @@ pub struct FileTask {
     right: BTreeMap<Vec<u32>, (Split, Right)>,
     /// Hash of the lines (FNV-1a, 64 bits).
     hash: u64,
+    /// What begins every conversation with a pretrained model.
+    system: Option<Message>,
 }
 
 /// What someone said in a conversation: a role and a text.
@@ -166,6 +168,7 @@ impl FileTask {
             splits: Default::default(),
             right: BTreeMap::new(),
             hash: 0,
+            system: system.clone(),
         };
         let mut first: BTreeMap<Vec<u32>, (usize, Split)> = BTreeMap::new();
         for line in lines {
@@ -176,8 +179,7 @@ impl FileTask {
                 }
                 Some(language) => {
                     let asked = if line.messages.is_empty() { vec![("user".into(), line.prompt.clone())] } else { line.messages.clone() };
-                    let whole: Vec<Message> = system.iter().cloned().chain(asked).collect();
-                    language.conversation(&whole).map_err(|problem| at(line.number, format!("prompt: {problem}")))?
+                    conversation(language, &system, asked).map_err(|problem| at(line.number, format!("prompt: {problem}")))?
                 }
             };
             let split = match line.split {
@@ -230,6 +232,12 @@ impl FileTask {
         }
         Ok(task)
     }
+}
+
+/// Returns the tokens of a conversation behind the system's message.
+fn conversation(language: &dyn Language, system: &Option<Message>, messages: Vec<Message>) -> Result<Vec<u32>, String> {
+    let whole: Vec<Message> = system.iter().cloned().chain(messages).collect();
+    language.conversation(&whole)
 }
 
 /// Reads the messages of a conversation.
@@ -376,6 +384,14 @@ fn number(text: &str) -> Option<f64> {
 impl Task for FileTask {
     fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
+    }
+
+    /// In a pretrained model's language, what a user says.
+    fn prompt_of(&self, text: &str) -> Result<Vec<u32>, String> {
+        match self.vocabulary.language() {
+            Some(language) => conversation(language, &self.system, vec![("user".into(), text.into())]),
+            None => self.vocabulary.encode(text).map_err(|error| error.to_string().trim_start_matches("text: ").to_owned()),
+        }
     }
 
     fn max_new_tokens(&self) -> usize {
