@@ -6,10 +6,11 @@ use gradus_agents::groups::Supervision;
 use gradus_agents::registry as agents;
 use gradus_base::tensors::{self, Tensors, TensorsError, without_prefix};
 use gradus_envs::EnvSpec;
-use gradus_envs::text::Vocabulary;
+use gradus_envs::text::{TextWorld, Vocabulary};
 use gradus_nets::{Behaviour, Device, Policy};
 use gradus_rollouts::Normaliser;
 
+use crate::config::{TextConfig, of_text};
 use crate::files::folder::no_run;
 pub(crate) use crate::files::folder::{BEST, POLICY, STATE, policy_path};
 pub use crate::files::folder::{COMPARISON, CONFIG, EXAMPLES_FILE, POLICIES, SWEEP, TUNING};
@@ -101,6 +102,31 @@ pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, EnvSpec, Box<dyn Po
     let mut policy = Config { device: Device::Cpu, ..saved.config.clone() }.policy(&saved.world)?;
     let (config, world, normaliser) = saved.load(policy.as_mut())?;
     Ok((config, normaliser.frozen(&world), policy))
+}
+
+/// Loads the policy of a run of a pretrained model, for texts of at most `context` tokens or as many as the model can read, and its text task.
+pub(crate) fn load_talking(dir: &Path, context: usize) -> Result<(TextWorld, Box<dyn Policy>), Error> {
+    let mut saved = Saved::read(dir, None)?;
+    let text = of_text("chat", &saved.world)?;
+    let language = text.task.vocabulary().language();
+    let language = language
+        .ok_or_else(|| Error::folder(dir, format!("expected a run of a pretrained model (chat:), got one of {}", saved.world.name)))?;
+    let (most, prompt) = (context.min(language.context()), text.longest_prompt());
+    if most <= prompt {
+        let got = format!("{most}");
+        return Err(Error::Parse {
+            what: "--context".into(),
+            expected: format!("more than the {prompt} tokens of the longest prompt"),
+            got,
+        });
+    }
+    let longer = TextConfig { max_new_tokens: most - prompt, overlong_buffer: 0, ..saved.config.text.clone().unwrap_or_default() };
+    saved.config = Config { text: Some(longer), device: Device::Cpu, ..saved.config };
+    saved.world = world_of(dir, &saved.config)?;
+    let mut policy = saved.config.policy(&saved.world)?;
+    let world = saved.world.text.clone().expect("a world of text");
+    saved.load(policy.as_mut())?;
+    Ok((world, policy))
 }
 
 /// The policy of a run folder, before a network is built for it.

@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
+use gradus::Config;
 use gradus::nets::cpu::Transformer;
 use gradus::nets::{
     ActionRows, Batch, Behaviour, Evaluation, Network as _, Objective, Observations, Outputs, Policy as _, Store, Texts, TransformerConfig,
 };
-use gradus::Config;
 use gradus_base::tensors::{Data, Tensors, decode};
 use gradus_envs::Space;
 use gradus_language::Model;

@@ -9,8 +9,8 @@ use gradus::{Error, one_line, program_name};
 
 use crate::output::{complain, say, warn, written};
 use crate::{
-    advice, bandit, bench, check, course, doctor, eval, explain, export, guide, inspect, list, new, pages, play, plot, probe, reproduce,
-    reward_model, sample, sft, signals, study, train, values, verify,
+    advice, bandit, bench, chat, check, course, doctor, eval, explain, export, guide, inspect, list, new, pages, play, plot, probe,
+    reproduce, reward_model, sample, sft, signals, study, train, values, verify,
 };
 
 /// Reinforcement learning to teach with and to publish from: environments, agents and honest comparisons, in Rust.
@@ -48,6 +48,8 @@ enum Command {
     Inspect(inspect::Inspect),
     /// Complete a prompt and show every token's log-probability, entropy, value and advantage.
     Sample(sample::Sample),
+    /// Talk to a pretrained language model as a run has trained it.
+    Chat(chat::Talk),
     /// Compare agents on environments over several seeds, and write tables, figures and a report.
     Compare(study::Compare),
     /// Vary settings of agents, and draw what they do: response curves, effects, and a report.
@@ -187,6 +189,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::RewardModel(arguments) => reward_model::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
+        Command::Chat(arguments) => chat::run(&arguments),
         Command::Compare(arguments) => study::run_comparison(&arguments),
         Command::Sweep(arguments) => study::run_sweep(&arguments),
         Command::Tune(arguments) => study::run_tuning(&arguments),

@@ -17,6 +17,7 @@ mod app;
 mod arguments;
 mod bandit;
 pub mod bench;
+mod chat;
 mod check;
 mod command;
 mod course;

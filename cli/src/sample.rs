@@ -28,6 +28,19 @@ pub(crate) struct Sample {
     /// Number of completions.
     #[arg(long, short, default_value = "1", allow_hyphen_values = true)]
     n: String,
+    #[command(flatten)]
+    chosen: Chosen,
+    /// Random seed of the completions.
+    #[arg(long, default_value = "1", allow_hyphen_values = true)]
+    seed: String,
+    /// Folder written by `gradus reward-model`, whose model gives the rewards [default: the run's reward model, if it has one]
+    #[arg(long, value_name = "DIR")]
+    reward_model: Option<PathBuf>,
+}
+
+/// How tokens are chosen.
+#[derive(Args)]
+pub(crate) struct Chosen {
     /// Sampling temperature, by which the logits are divided; 0: always the most probable token.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     temperature: String,
@@ -43,18 +56,12 @@ pub(crate) struct Sample {
     /// Always take the most probable token.
     #[arg(long, conflicts_with_all = ["temperature", "top_k", "top_p", "min_p"])]
     greedy: bool,
-    /// Random seed of the completions.
-    #[arg(long, default_value = "1", allow_hyphen_values = true)]
-    seed: String,
-    /// Folder written by `gradus reward-model`, whose model gives the rewards [default: the run's reward model, if it has one]
-    #[arg(long, value_name = "DIR")]
-    reward_model: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Sample) -> Result<u8, Error> {
     let n = number_within("-n", &arguments.n, 1, 1 << 20)? as usize;
     let seed = number("--seed", &arguments.seed, 0)?;
-    let sampling = if arguments.greedy { Sampling::GREEDY } else { sampling(arguments)? };
+    let sampling = arguments.chosen.sampling()?;
     let (config, world, mut policy) = load_policy(&arguments.dir)?;
     let Some(text) = &world.text else {
         return Err(Error::Parse { what: "sample".into(), expected: "a run on a text task".into(), got: format!("one on {}", world.name) });
@@ -86,22 +93,28 @@ pub(crate) fn reward_of(model: Option<&Path>, dir: &Path) -> Result<Option<Learn
     model.map_or_else(|| load_reward(dir), |model| load_reward_of(model, dir).map(Some))
 }
 
-fn sampling(arguments: &Sample) -> Result<Sampling, Error> {
-    let real = |what: &str, text: &str| -> Result<f32, Error> {
-        text.parse().map_err(|_| Error::Parse { what: what.into(), expected: "a number".into(), got: text.into() })
-    };
-    let sampling = Sampling {
-        temperature: real("--temperature", &arguments.temperature)?,
-        top_k: number("--top-k", &arguments.top_k, 0)? as usize,
-        top_p: real("--top-p", &arguments.top_p)?,
-        min_p: real("--min-p", &arguments.min_p)?,
-    };
-    sampling.check().map_err(|error| Error::Parse {
-        what: format!("--{}", error.key.replace('_', "-")),
-        expected: error.expected.into(),
-        got: error.got.to_string(),
-    })?;
-    Ok(sampling)
+impl Chosen {
+    /// Returns the sampling.
+    pub fn sampling(&self) -> Result<Sampling, Error> {
+        if self.greedy {
+            return Ok(Sampling::GREEDY);
+        }
+        let real = |what: &str, text: &str| -> Result<f32, Error> {
+            text.parse().map_err(|_| Error::Parse { what: what.into(), expected: "a number".into(), got: text.into() })
+        };
+        let sampling = Sampling {
+            temperature: real("--temperature", &self.temperature)?,
+            top_k: number("--top-k", &self.top_k, 0)? as usize,
+            top_p: real("--top-p", &self.top_p)?,
+            min_p: real("--min-p", &self.min_p)?,
+        };
+        sampling.check().map_err(|error| Error::Parse {
+            what: format!("--{}", error.key.replace('_', "-")),
+            expected: error.expected.into(),
+            got: error.got.to_string(),
+        })?;
+        Ok(sampling)
+    }
 }
 
 /// Whether to print in colour.

@@ -8,7 +8,6 @@ use serde::Deserialize;
 use super::draw::{figure, mean_of};
 use super::experiment::Experiment;
 use super::findings::{Claim, Findings, Test, bootstrap, difference, mean};
-use super::runs::each;
 use gradus::envs::random::{Purpose, Stream, episode_seed};
 use gradus::envs::{Action, Space, registry};
 use gradus::figure::{Chart, Panel, Radar, Series, dashed, solid};
@@ -188,7 +187,8 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
             }
         }
     }
-    let outcomes = each(&jobs, |(agent, sweep, place, size)| {
+    let name = |(agent, sweep, place, size): &(usize, u64, usize, u32)| format!("{},{sweep},{},{size}", names[*agent], SCORES[*place].name);
+    let outcomes = experiment.each(&jobs, name, |(agent, sweep, place, size)| {
         let score = &SCORES[*place];
         let (environment, episodes) = ((score.environment)(*size), episodes_of(score, episodes));
         // a seed for every size: some experiments are one world with several seeds

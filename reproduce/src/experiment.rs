@@ -1,8 +1,15 @@
 //! The file of an experiment: what is reproduced, and with which settings.
 
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::runs::each;
 use gradus::Error;
 use gradus_compare::Comparison;
 
@@ -88,6 +95,9 @@ pub(super) struct Experiment {
     /// Settings for `--quick`, in the place of those above.
     #[serde(default)]
     quick: Table,
+    /// Where the results of finished jobs are kept, so that an interrupted run goes on.
+    #[serde(skip)]
+    pub(super) unfinished: Option<PathBuf>,
 }
 
 impl Experiment {
@@ -98,6 +108,41 @@ impl Experiment {
             merge(&mut experiment.settings, std::mem::take(&mut experiment.quick));
         }
         Ok(experiment)
+    }
+
+    /// Does `work` for every job of a long experiment, as [`each`], and keeps each result under the job's name: after an interruption, the same call does only the rest.
+    pub(super) fn each<T: Sync>(
+        &self,
+        jobs: &[T],
+        name: impl Fn(&T) -> String + Sync,
+        work: impl Fn(&T) -> Result<f64, Error> + Sync,
+    ) -> Result<Vec<f64>, Error> {
+        let Some(path) = &self.unfinished else { return each(jobs, work) };
+        let io = |source| Error::Io { action: "write", path: path.clone(), source };
+        // the first line is that of the settings; results of others are not used
+        let settings = format!("# {}", toml::to_string(&self.settings).unwrap_or_default().replace('\n', " "));
+        let before = fs::read_to_string(path).unwrap_or_default();
+        let mut lines = before.lines();
+        let known: BTreeMap<&str, f64> = match lines.next() {
+            Some(first) if first == settings => {
+                lines.filter_map(|line| line.rsplit_once(',')).filter_map(|(name, result)| Some((name, result.parse().ok()?))).collect()
+            }
+            _ => {
+                fs::write(path, format!("{settings}\n")).map_err(io)?;
+                BTreeMap::new()
+            }
+        };
+        let file = Mutex::new(OpenOptions::new().append(true).open(path).map_err(io)?);
+        each(jobs, |job| {
+            let name = name(job);
+            if let Some(result) = known.get(name.as_str()) {
+                return Ok(*result);
+            }
+            let result = work(job)?;
+            // a line in one call, so that an interruption leaves whole lines or a last one without a number
+            writeln!(file.lock().unwrap_or_else(PoisonError::into_inner), "{name},{result}").map_err(io)?;
+            Ok(result)
+        })
     }
 
     /// Whether both have the same settings, so that one finds what the other found.

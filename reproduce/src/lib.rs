@@ -98,6 +98,9 @@ pub fn find(name: &str) -> Result<&'static Reproduction, Error> {
     figures.next().filter(|_| figures.next().is_none()).ok_or_else(unknown)
 }
 
+/// The results of an interrupted run.
+const UNFINISHED: &str = "unfinished.csv";
+
 /// What a reproduction has written.
 pub struct Written {
     /// The verdict on the publication's main sentence.
@@ -119,8 +122,15 @@ impl Reproduction {
 
     /// Runs the experiment and writes its figures, tables and page to the folder `dir`. The same settings write the same bytes.
     pub fn run(&self, dir: &Path, is_quick: bool) -> Result<Written, Error> {
-        let experiment = Experiment::parse(self.name, self.text, is_quick)?;
-        expect_own(dir, (&["experiment.toml"], "experiment.toml"), "a new folder, or one of a reproduction")?;
+        let mut experiment = Experiment::parse(self.name, self.text, is_quick)?;
+        expect_own(dir, (&["experiment.toml", UNFINISHED], "experiment.toml"), "a new folder, or one of a reproduction")?;
+        fs::create_dir_all(dir).map_err(|source| Error::Io { action: "create", path: dir.into(), source })?;
+        // what marks the folder of an interrupted run as ours
+        let mark = dir.join("experiment.toml");
+        if !mark.exists() {
+            replace(&mark, self.text.as_bytes()).map_err(|source| Error::Io { action: "write", path: mark, source })?;
+        }
+        experiment.unfinished = Some(dir.join(UNFINISHED));
         let Findings { mut claims, figures, tables } = (self.make)(&experiment)?;
         assert_eq!(claims.len(), experiment.evidence.len(), "{}: every claim has its evidence", self.name);
         for (claim, evidence) in claims.iter_mut().zip(&experiment.evidence) {
@@ -134,6 +144,7 @@ impl Reproduction {
             .chain(["verdict.csv".into(), "README.md".into(), "README.sources".into()])
             .collect();
         remove_leftovers(dir, |name| names.iter().any(|own| own == name));
+        let _ = fs::remove_file(dir.join(UNFINISHED));
         let write = |name: &str, text: &str| {
             let path = dir.join(name);
             replace(&path, text.as_bytes()).map_err(|source| Error::Io { action: "write", path, source })

@@ -1,6 +1,6 @@
 //! Generates completions of prompts without computing rewards.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use gradus_base::random::Stream;
 use gradus_base::threads;
@@ -56,6 +56,51 @@ pub fn continue_from(
         };
         threads::map(&mut shards, generate).into_iter().flat_map(|completions: Vec<_>| completions).collect()
     })
+}
+
+/// Generates a completion of `prompt`, and passes every token to `each` as soon as it is known. Ends with EOS or a stop token, at the end of the context, or when `each` says so.
+pub fn generate_aloud(
+    policy: &dyn Behaviour,
+    world: &TextWorld,
+    prompt: &[u32],
+    stream: Stream,
+    sampling: &Sampling,
+    each: &mut dyn FnMut(u32) -> ControlFlow<()>,
+) {
+    let mut spoken = Spoken { world, prompt: prompt.len(), text: prompt.to_vec(), observation: Vec::new(), each };
+    let mut streams = [stream];
+    let active = ActiveRows::concurrent(&mut streams, 1);
+    threads::with_default(|| act(policy, &mut spoken, active, sampling)).expect("generation has no environment that can fail");
+}
+
+/// A text whose tokens someone waits for.
+struct Spoken<'a> {
+    world: &'a TextWorld,
+    prompt: usize,
+    text: Vec<u32>,
+    observation: Vec<f32>,
+    each: &'a mut dyn FnMut(u32) -> ControlFlow<()>,
+}
+
+impl Environments for Spoken<'_> {
+    fn action_space(&self) -> Space {
+        Space::Discrete(self.world.task.vocabulary().len() as u32)
+    }
+
+    fn observe(&mut self, _: &[usize]) -> (&[f32], Option<&[bool]>) {
+        self.observation.resize(self.world.space().width(), 0.0);
+        text::write(&self.text, &mut self.observation);
+        (&self.observation, None)
+    }
+
+    fn step(&mut self, _: &[usize], decisions: &Decisions<'_>, done: &mut Vec<usize>) -> Result<(), EnvError> {
+        let ActionRows::Discrete(tokens) = decisions.drawn else { unreachable!("tokens are discrete") };
+        self.text.push(tokens[0]);
+        let is_enough = (self.each)(tokens[0]).is_break();
+        let has_ended = self.world.finish(&self.text[self.prompt..]).is_some() || self.text.len() + 1 == self.world.space().width();
+        done.extend((is_enough || has_ended).then_some(0));
+        Ok(())
+    }
 }
 
 /// Texts that are being generated.

@@ -52,7 +52,7 @@ pub use active::ActiveRows;
 use clipped::Clipped;
 pub use collect::{Collector, Episode, NotThere, Observer, RolloutBytes};
 pub use episodes::{PlayedEpisode, play_episodes, play_first_episodes, play_greedily};
-pub use generate::{MAX_CONCURRENT, Start, continue_from, generate};
+pub use generate::{MAX_CONCURRENT, Start, continue_from, generate, generate_aloud};
 pub use inputs::{InputError, Inputs};
 pub use normaliser::Normaliser;
 pub use predict::Predictor;

@@ -3,6 +3,7 @@
 //! On a text task, episodes are problems of one split, in the order of a fixed list that is the same for all policies and seeds
 //! ([`TextWorld::listed`](gradus_envs::text::TextWorld::listed)). This allows pairing the returns of two policies problem by problem.
 
+pub mod chat;
 pub mod features;
 pub mod inspect;
 pub mod levels;

@@ -163,6 +163,12 @@ pub trait Task: Send + Sync {
         })
     }
 
+    /// Returns the tokens of a conversation, a list of a role and a text each, up to the beginning of the next answer. Default: an error, because only
+    /// pretrained models talk.
+    fn conversation(&self, messages: &[(String, String)]) -> Result<Vec<u32>, String> {
+        Err(format!("expected a pretrained model for a conversation of {} messages, got a task with symbols of its own", messages.len()))
+    }
+
     /// Draws a random problem of the split. A task with [one set](Division::OneSet) of problems ignores the split. If the split has no
     /// problems, the returned problem is empty.
     fn problem(&self, split: Split, stream: &mut Stream) -> Problem;

@@ -389,9 +389,14 @@ impl Task for FileTask {
     /// In a pretrained model's language, what a user says.
     fn prompt_of(&self, text: &str) -> Result<Vec<u32>, String> {
         match self.vocabulary.language() {
-            Some(language) => conversation(language, &self.system, vec![("user".into(), text.into())]),
+            Some(_) => self.conversation(&[("user".into(), text.into())]),
             None => self.vocabulary.encode(text).map_err(|error| error.to_string().trim_start_matches("text: ").to_owned()),
         }
+    }
+
+    fn conversation(&self, messages: &[Message]) -> Result<Vec<u32>, String> {
+        let language = self.vocabulary.language().ok_or("expected a world chat: with a model, got one with symbols of its own")?;
+        conversation(language, &self.system, messages.to_vec())
     }
 
     fn max_new_tokens(&self) -> usize {
