@@ -110,7 +110,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Train and use", &["train", "eval", "play", "plot", "export"]),
     ("Many runs", &["compare", "sweep", "tune"]),
     ("Look and diagnose", &["explain", "probe", "values", "check", "verify"]),
-    ("Text", &["sample", "inspect", "sft", "reward-model"]),
+    ("Text", &["sample", "chat", "inspect", "sft", "reward-model"]),
     ("Textbook", &["bandit", "reproduce", "course"]),
     ("More", &["list", "guide", "new", "doctor", "bench", "pages"]),
 ];

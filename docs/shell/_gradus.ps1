@@ -36,6 +36,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('reward-model', 'reward-model', [CompletionResultType]::ParameterValue, 'Train a reward model of a text task from preferences')
             [CompletionResult]::new('inspect', 'inspect', [CompletionResultType]::ParameterValue, 'Compare the advantages and gradients of all estimators on one set of rollouts')
             [CompletionResult]::new('sample', 'sample', [CompletionResultType]::ParameterValue, 'Complete a prompt and show every token''s log-probability, entropy, value and advantage')
+            [CompletionResult]::new('chat', 'chat', [CompletionResultType]::ParameterValue, 'Talk to a pretrained language model as a run has trained it')
             [CompletionResult]::new('compare', 'compare', [CompletionResultType]::ParameterValue, 'Compare agents on environments over several seeds, and write tables, figures and a report')
             [CompletionResult]::new('sweep', 'sweep', [CompletionResultType]::ParameterValue, 'Vary settings of agents, and draw what they do: response curves, effects, and a report')
             [CompletionResult]::new('tune', 'tune', [CompletionResultType]::ParameterValue, 'Search for good settings of an agent, and test them with fresh seeds')
@@ -179,6 +180,19 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--min-p', '--min-p', [CompletionResultType]::ParameterName, 'Sample only from tokens with at least this fraction of the highest probability; 0: all tokens')
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the completions')
             [CompletionResult]::new('--reward-model', '--reward-model', [CompletionResultType]::ParameterName, 'Folder written by `gradus reward-model`, whose model gives the rewards [default: the run''s reward model, if it has one]')
+            [CompletionResult]::new('--greedy', '--greedy', [CompletionResultType]::ParameterName, 'Always take the most probable token')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;chat' {
+            [CompletionResult]::new('--temperature', '--temperature', [CompletionResultType]::ParameterName, 'Sampling temperature, by which the logits are divided; 0: always the most probable token')
+            [CompletionResult]::new('--top-k', '--top-k', [CompletionResultType]::ParameterName, 'Sample only from this many of the most probable tokens; 0: all tokens')
+            [CompletionResult]::new('--top-p', '--top-p', [CompletionResultType]::ParameterName, 'Sample only from the most probable tokens that together have this probability; 1: all tokens')
+            [CompletionResult]::new('--min-p', '--min-p', [CompletionResultType]::ParameterName, 'Sample only from tokens with at least this fraction of the highest probability; 0: all tokens')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the answers')
+            [CompletionResult]::new('--max-new-tokens', '--max-new-tokens', [CompletionResultType]::ParameterName, 'Most tokens of an answer')
+            [CompletionResult]::new('--context', '--context', [CompletionResultType]::ParameterName, 'Most tokens of the conversation, which the model''s own context limits, too')
             [CompletionResult]::new('--greedy', '--greedy', [CompletionResultType]::ParameterName, 'Always take the most probable token')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')

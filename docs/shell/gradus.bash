@@ -22,6 +22,9 @@ _gradus() {
             gradus,bench)
                 cmd="gradus__subcmd__bench"
                 ;;
+            gradus,chat)
+                cmd="gradus__subcmd__chat"
+                ;;
             gradus,check)
                 cmd="gradus__subcmd__check"
                 ;;
@@ -164,7 +167,7 @@ _gradus() {
 
     case "${cmd}" in
         gradus)
-            opts="-h -V --help --version train eval play probe values explain export sft reward-model inspect sample compare sweep tune plot bandit reproduce course pages check new verify list guide doctor bench help"
+            opts="-h -V --help --version train eval play probe values explain export sft reward-model inspect sample chat compare sweep tune plot bandit reproduce course pages check new verify list guide doctor bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -577,6 +580,48 @@ _gradus() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        gradus__subcmd__chat)
+            opts="-h --temperature --top-k --top-p --min-p --greedy --seed --max-new-tokens --context --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --temperature)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --top-k)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --top-p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --min-p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-new-tokens)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         gradus__subcmd__check)
             opts="-h --trace --help cartpole mountain-car mountain-car-continuous acrobot pendulum cartpole-masked mountain-car-masked mountain-car-continuous-masked acrobot-masked pendulum-masked bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle blackjack windy-grid dyna-maze car-rental gambler random-walk random-walk-19 short-corridor door-key asterix breakout freeway seaquest space-invaders memory-len-10 memory-size-3 deep-sea-10 deep-sea-stochastic-10 umbrella-length-10 umbrella-distract-10 discounting-chain-4 t-maze-10 catch target-sum copy reverse sort addition chain-sum countdown program preference"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -910,7 +955,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__help)
-            opts="-h --help train eval play probe values explain export sft reward-model inspect sample compare sweep tune plot bandit reproduce course pages check new verify list guide doctor bench"
+            opts="-h --help train eval play probe values explain export sft reward-model inspect sample chat compare sweep tune plot bandit reproduce course pages check new verify list guide doctor bench"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

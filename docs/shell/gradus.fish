@@ -37,6 +37,7 @@ complete -c gradus -n "__fish_gradus_needs_command" -f -a "sft" -d 'Supervised w
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "reward-model" -d 'Train a reward model of a text task from preferences'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "inspect" -d 'Compare the advantages and gradients of all estimators on one set of rollouts'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "sample" -d 'Complete a prompt and show every token\'s log-probability, entropy, value and advantage'
+complete -c gradus -n "__fish_gradus_needs_command" -f -a "chat" -d 'Talk to a pretrained language model as a run has trained it'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "compare" -d 'Compare agents on environments over several seeds, and write tables, figures and a report'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "sweep" -d 'Vary settings of agents, and draw what they do: response curves, effects, and a report'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "tune" -d 'Search for good settings of an agent, and test them with fresh seeds'
@@ -138,6 +139,15 @@ complete -c gradus -n "__fish_gradus_using_subcommand sample" -l seed -d 'Random
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l reward-model -d 'Folder written by `gradus reward-model`, whose model gives the rewards [default: the run\'s reward model, if it has one]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l greedy -d 'Always take the most probable token'
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand chat" -l temperature -d 'Sampling temperature, by which the logits are divided; 0: always the most probable token' -r
+complete -c gradus -n "__fish_gradus_using_subcommand chat" -l top-k -d 'Sample only from this many of the most probable tokens; 0: all tokens' -r
+complete -c gradus -n "__fish_gradus_using_subcommand chat" -l top-p -d 'Sample only from the most probable tokens that together have this probability; 1: all tokens' -r
+complete -c gradus -n "__fish_gradus_using_subcommand chat" -l min-p -d 'Sample only from tokens with at least this fraction of the highest probability; 0: all tokens' -r
+complete -c gradus -n "__fish_gradus_using_subcommand chat" -l seed -d 'Random seed of the answers' -r
+complete -c gradus -n "__fish_gradus_using_subcommand chat" -l max-new-tokens -d 'Most tokens of an answer' -r
+complete -c gradus -n "__fish_gradus_using_subcommand chat" -l context -d 'Most tokens of the conversation, which the model\'s own context limits, too' -r
+complete -c gradus -n "__fish_gradus_using_subcommand chat" -l greedy -d 'Always take the most probable token'
+complete -c gradus -n "__fish_gradus_using_subcommand chat" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand compare" -l out -d 'Results folder [default: runs/NAME, where NAME is the file\'s name without its extension]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand compare" -l jobs -d 'Number of simultaneous runs, each on one thread; does not affect the results [default: one per core]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand compare" -l task -d 'Make only these runs, by their numbers in the list, such as 7 or 1-5,9, and write no other outputs' -r

@@ -91,7 +91,9 @@ fn the_readme_counts_the_agents() {
     let text = fs::read_to_string(root().join("README.md")).unwrap();
     let agents = gradus::agents::registry::all().len();
     assert!(text.contains(&format!("{agents} agents")), "there are {agents} agents");
-    let figures =
-        fs::read_dir(root().join("results/reproductions")).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir()).count();
+    let figures = fs::read_dir(root().join("results/reproductions"))
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().path().join("README.md").exists())
+        .count();
     assert!(text.contains(&format!("{figures} published figures")), "there are {figures} figures");
 }

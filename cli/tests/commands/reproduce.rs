@@ -89,7 +89,7 @@ fn bad_input_is_refused_in_one_line() {
     fs::write(folder.path().join("other/notes.txt"), "mine").unwrap();
     for (arguments, expected) in [
         (vec!["ppo-objective"], "unknown reproduction `ppo-objective`; did you mean `ppo-objectives`?"),
-        (vec!["figure"], "unknown reproduction `figure`; `gradus reproduce list` shows all 30"),
+        (vec!["figure"], "unknown reproduction `figure`; `gradus reproduce list` shows all 31"),
         (vec![], "the following required arguments were not provided: <NAME>"),
         (
             vec!["a2c-is-ppo", "--quick", "--out", "other"],

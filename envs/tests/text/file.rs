@@ -159,7 +159,10 @@ fn a_damaged_file_is_refused_with_its_line() {
             "length of completions: expected an `example` in some line, or a first line such as {\"max_new_tokens\": 16}, got neither",
         ),
         (vec![of(r#""answer": "b", "verifier": "regex", "example": "c""#)], "line 1: example: expected a right completion, got `c`"),
-        (vec![of(r#""answer": "b", "hint": "c""#)], "line 1: expected the keys prompt, answer, verifier, example, split, got `hint`"),
+        (
+            vec![of(r#""answer": "b", "hint": "c""#)],
+            "line 1: expected the keys prompt, messages, answer, verifier, example, split, got `hint`",
+        ),
         (vec![of(r#""answer": """#)], "line 1: answer: expected at least one symbol, got ``"),
         (vec![r#"{"max_new_tokens": 0}"#.into(), good.into()], "line 1: max_new_tokens: expected 1 to 65536, got 0"),
         (vec![r#"{"symbols": "b"}"#.into(), good.into()], "line 2: prompt: character `a` of `a`: expected one of the symbols b"),
