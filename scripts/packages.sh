@@ -12,7 +12,7 @@ fail() {
 for manifest in Cargo.toml */Cargo.toml course/bugs/Cargo.toml; do
   folder=$(dirname "$manifest")
   name=$(sed -nE 's/^name = "(gradus[a-z-]*)"$/\1/p' "$manifest" | head -n 1)
-  list=$(cargo package --package "$name" --list --allow-dirty --locked --no-metadata)
+  list=$(cargo package --manifest-path "$manifest" --list --allow-dirty --locked --no-metadata)
   expected=(LICENSE-APACHE LICENSE-MIT README.md)
   mapfile -t -O ${#expected[@]} expected < <(git -C "$folder" ls-files src presets)
   if [ "$name" = gradus ]; then

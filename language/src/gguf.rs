@@ -39,8 +39,11 @@ pub(crate) struct Gguf {
     begin: u64,
 }
 
+/// Values and bytes of a block.
+type Block = Option<(usize, usize)>;
+
 /// Names of the types of tensors; those that can be read have a number of values and bytes in a block.
-const KINDS: [(u32, &str, Option<(usize, usize)>); 17] = [
+const KINDS: [(u32, &str, Block); 17] = [
     (0, "F32", Some((1, 4))),
     (1, "F16", Some((1, 2))),
     (2, "Q4_0", Some((32, 18))),

@@ -58,8 +58,11 @@ mod opened {
     /// A pretrained model as a language.
     pub struct Pretrained(pub Model);
 
-    /// Models that are open, by their paths and the times of their last changes.
-    static OPEN: Mutex<BTreeMap<(PathBuf, Option<SystemTime>), Arc<Pretrained>>> = Mutex::new(BTreeMap::new());
+    /// The path of a model, and the time of its last change.
+    type Known = (PathBuf, Option<SystemTime>);
+
+    /// Models that are open.
+    static OPEN: Mutex<BTreeMap<Known, Arc<Pretrained>>> = Mutex::new(BTreeMap::new());
 
     /// Opens the folder or file of a model, without its parameters. The same model is read once.
     pub fn open(path: &Path) -> Result<Arc<Pretrained>, EnvError> {
