@@ -118,6 +118,85 @@ impl<S: Simd> Multiply<'_, S> {
     /// Computes y = x W + b; with `sum`, y += x W + b.
     #[inline(always)]
     fn forward(&mut self, linear: Linear, x: &[f32], y: &mut [f32], sum: bool) {
+        let Self { simd, layout, parameters, rows, low } = self;
+        simd.call(Applied { layout, parameters: *parameters, rows: *rows, low, linear, x, y, sum });
+    }
+
+    /// Computes dx = dy W', and adds x' dy to dW and the rows of dy to db, if they are trained.
+    #[inline(always)]
+    fn backward(
+        &mut self,
+        linear: Linear,
+        transposed: Numbers<'_>,
+        (x, dy): (&[f32], &[f32]),
+        dx: &mut [f32],
+        gradient: &mut Gradient<'_>,
+    ) {
+        let Self { simd, layout, parameters, rows, low } = self;
+        let gradient = Gradient { frozen: gradient.frozen, numbers: gradient.numbers };
+        simd.call(Returned { layout, parameters: *parameters, transposed, rows: *rows, low, linear, x, dy, dx, gradient });
+    }
+}
+
+/// A product with a matrix, which all matrices share: fewer copies take less time to compile.
+struct Applied<'a> {
+    layout: &'a Layout,
+    parameters: Numbers<'a>,
+    rows: usize,
+    low: &'a mut [f32],
+    linear: Linear,
+    x: &'a [f32],
+    y: &'a mut [f32],
+    sum: bool,
+}
+
+impl Kernel for Applied<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { layout, parameters, rows, low, linear, x, y, sum } = self;
+        Products { simd, layout, parameters, rows, low }.forward(linear, x, y, sum);
+    }
+}
+
+/// The backward pass of a product with a matrix, likewise.
+struct Returned<'a> {
+    layout: &'a Layout,
+    parameters: Numbers<'a>,
+    transposed: Numbers<'a>,
+    rows: usize,
+    low: &'a mut [f32],
+    linear: Linear,
+    x: &'a [f32],
+    dy: &'a [f32],
+    dx: &'a mut [f32],
+    gradient: Gradient<'a>,
+}
+
+impl Kernel for Returned<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { layout, parameters, transposed, rows, low, linear, x, dy, dx, mut gradient } = self;
+        Products { simd, layout, parameters, rows, low }.backward(linear, transposed, (x, dy), dx, &mut gradient);
+    }
+}
+
+/// The same as [`Multiply`], within a shared function.
+struct Products<'a, S> {
+    simd: S,
+    layout: &'a Layout,
+    parameters: Numbers<'a>,
+    rows: usize,
+    low: &'a mut [f32],
+}
+
+impl<S: Simd> Products<'_, S> {
+    /// Computes y = x W + b; with `sum`, y += x W + b.
+    #[inline(always)]
+    fn forward(&mut self, linear: Linear, x: &[f32], y: &mut [f32], sum: bool) {
         let bias = linear.bias.map(|bias| self.parameters.get(bias, linear.outputs));
         let start = match bias {
             Some(bias) if !sum => Start::Row(bias),
