@@ -59,12 +59,22 @@ fn ten_updates_of_every_agent_end_at_the_same_parameters() {
 
 #[test]
 fn ten_updates_on_texts_end_at_the_same_parameters() {
-    let table: [(&str, &str, &[&str]); 7] = [
+    let table: [(&str, &str, &[&str]); 9] = [
         ("grpo", "addition", &["envs=32"]),
         ("dpo", "preference", &["envs=32", "dpo.group_size=4"]),
         ("grpo", "chain-sum", &["envs=32", "grpo.supervision=process", "grpo.group_std=none", "grpo.aggregation=sequence-mean"]),
         ("grpo", "copy", &["envs=32", "grpo.ratio=sequence", "transformer.positions=learned", "transformer.feed_forward=gelu"]),
         ("ppo", "addition", &["envs=32", "transformer.critic=separate"]),
+        (
+            "ppo",
+            "copy",
+            &["envs=32", "transformer.kv_heads=2", "transformer.biases=qkv", "transformer.qk_norm=true", "transformer.tied=false"],
+        ),
+        (
+            "grpo",
+            "copy",
+            &["envs=32", "transformer.norm=layer", "transformer.biases=all", "transformer.feed_forward=gelu", "transformer.head_width=32"],
+        ),
         (
             "ppo",
             "reverse",
