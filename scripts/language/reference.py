@@ -2,7 +2,7 @@
 """An independent reading of a Llama in a GGUF file with NumPy: python3 reference.py MODEL.gguf
 
 Prints one line of JSON for each prompt of prompts.txt: the tokens of the prompt (by the file's own tokeniser, with `tokenizers`), the log-probabilities of every 997th token after the
-prompt, and the greedy completion of LENGTH tokens. The tests of Gradus compare its own transformer with these lines (tests/golden/smollm2.jsonl).
+prompt, and the greedy completion of LENGTH tokens. No test reads these lines yet.
 """
 
 import json
