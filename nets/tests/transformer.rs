@@ -196,6 +196,26 @@ fn sharing_a_prompt_does_not_change_the_gradient() {
     }
 }
 
+/// The log-probabilities of a tile's decisions may be held in parts: the outputs are the same bits.
+#[test]
+fn the_heads_may_be_computed_in_chunks() {
+    let store = store(40, 8);
+    let n = store.actions.len();
+    let indices: Vec<u32> = (0..n as u32).collect();
+    let old = distributions(n, 4);
+    let weights = vec![1.0 / n as f32; n];
+    let batch = Batch { old: Some(&old), reference: Some(&old), ..Batch::new(&indices, &weights) };
+    for config in configs() {
+        let (mut whole, mut parts) = (policy(&config), policy(&config).with_chunk(3));
+        assert_eq!(said(&mut whole, &store), said(&mut parts, &store));
+        assert_eq!(whole.gradient(&store, batch, &Curved), parts.gradient(&store, batch, &Curved));
+        let (a, b) = (whole.last_gradient(), parts.last_gradient());
+        let norm = a.iter().map(|g| g * g).sum::<f32>().sqrt();
+        let apart = a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f32>().sqrt();
+        assert!(apart < 1e-6 * norm, "the gradients are {apart} apart, their norm is {norm}");
+    }
+}
+
 /// Returns the index of a text's first decision.
 fn first(store: &Store, text: u32) -> usize {
     store.texts().prefixes().iter().position(|prefix| prefix.text == text).unwrap()

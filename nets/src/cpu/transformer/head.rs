@@ -19,20 +19,19 @@ pub(super) struct Ends {
     d_x: Aligned,
 }
 
-/// Buffers of the heads.
+/// Buffers of the heads for a chunk of the decisions of a tile.
 pub(super) struct HeadSpace {
     pub policy: Ends,
     pub critic: Option<Ends>,
     /// Log-probabilities by decision.
     pub log_probs: Aligned,
     d_logits: Aligned,
-    entropies: Vec<f32>,
     pub values: Vec<f32>,
-    pub outputs: Vec<PolicyOutput>,
 }
 
 impl HeadSpace {
-    pub fn new(layout: &Layout, decisions: usize) -> Self {
+    /// Allocates space for this number of decisions; with `backward`, also for the backward pass.
+    pub fn new(layout: &Layout, decisions: usize, backward: bool) -> Self {
         let numbers = |width: usize| Aligned::zeros(decisions * width);
         let ends = || Ends {
             x: numbers(layout.width),
@@ -45,10 +44,8 @@ impl HeadSpace {
             policy: ends(),
             critic: layout.critic.as_ref().map(|_| ends()),
             log_probs: numbers(padded(layout.vocabulary)),
-            d_logits: numbers(padded(layout.vocabulary)),
-            entropies: vec![0.0; decisions],
+            d_logits: numbers(if backward { padded(layout.vocabulary) } else { 0 }),
             values: vec![0.0; decisions],
-            outputs: vec![PolicyOutput::default(); decisions],
         }
     }
 }
@@ -155,6 +152,8 @@ pub(super) struct ObjectiveInputs<'a> {
     pub old: Option<&'a [f32]>,
     pub reference: Option<&'a [f32]>,
     pub space: &'a mut HeadSpace,
+    pub entropies: &'a mut [f32],
+    pub outputs: &'a mut [PolicyOutput],
 }
 
 impl Kernel for ObjectiveInputs<'_> {
@@ -162,16 +161,16 @@ impl Kernel for ObjectiveInputs<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        let Self { layout, indices, actions, old, reference, space } = self;
+        let Self { layout, indices, actions, old, reference, space, entropies, outputs } = self;
         let n = layout.vocabulary;
         let rows = space.log_probs.chunks_exact(padded(n));
-        for (((i, index), log_probs), output) in indices.iter().enumerate().zip(rows).zip(&mut space.outputs) {
+        for (((i, index), log_probs), output) in indices.iter().enumerate().zip(rows).zip(outputs) {
             let (index, log_probs) = (*index as usize, &log_probs[..n]);
-            space.entropies[i] = categorical::entropy(log_probs);
+            entropies[i] = categorical::entropy(log_probs);
             let of = |rows: Option<&[f32]>, kl: &dyn Fn(&[f32]) -> f32| rows.map_or(0.0, |rows| kl(&rows[index * n..(index + 1) * n]));
             *output = PolicyOutput {
                 log_prob: log_probs[actions[index] as usize],
-                entropy: space.entropies[i],
+                entropy: entropies[i],
                 value: space.values[i],
                 kl_old: of(old, &|old| categorical::kl(old, log_probs)),
                 kl_ref: of(reference, &|reference| categorical::kl(log_probs, reference)),
@@ -180,7 +179,7 @@ impl Kernel for ObjectiveInputs<'_> {
     }
 }
 
-/// The backward pass of the heads, from the objective's derivatives in `inputs.space.outputs`. Adds the derivatives with respect to the final
+/// The backward pass of the heads, from the objective's derivatives in `inputs.outputs`. Adds the derivatives with respect to the final
 /// streams to `d_stream` and `d_critic_stream`, and those with respect to the last norms, the value head and the embeddings to `gradient`.
 pub(super) struct Back<'a> {
     pub inputs: ObjectiveInputs<'a>,
@@ -198,9 +197,9 @@ impl Kernel for Back<'_> {
     fn run<S: Simd>(self, simd: S) {
         let Self { inputs, parameters, rows, d_stream, d_critic_stream, mut gradient } = self;
         let gradient = &mut gradient;
-        let ObjectiveInputs { layout, indices, actions, old, reference, space } = inputs;
+        let ObjectiveInputs { layout, indices, actions, old, reference, space, entropies, outputs } = inputs;
         let (n, w, stride) = (layout.vocabulary, layout.width, padded(layout.vocabulary));
-        let HeadSpace { policy, critic, log_probs, d_logits, entropies, outputs, .. } = space;
+        let HeadSpace { policy, critic, log_probs, d_logits, .. } = space;
         for (i, index) in indices.iter().enumerate() {
             let (index, log_probs) = (*index as usize, &log_probs[i * stride..][..n]);
             let d = &mut d_logits[i * stride..][..n];

@@ -16,7 +16,11 @@ use crate::{Biases, Critic, FeedForward, Group, LoraTargets, Norm, Positions, Tr
 pub(super) const TILE_TOKENS: usize = 192;
 /// The largest number of lanes of a batch, each with its own gradient, and so of the cores that share a batch. The limit must not depend on
 /// how many cores the machine has.
-pub(super) const MAX_LANES: usize = 8;
+const MAX_LANES: usize = 8;
+/// The most numbers in the gradients of all lanes, unless two need more.
+const GRADIENTS: usize = 1 << 28;
+/// The most log-probabilities that a pass holds; those of a tile with more decisions are computed in chunks, and again in the backward pass.
+const LOG_PROBS: usize = 1 << 24;
 
 /// The standard deviation of initial embeddings.
 const EMBEDDING_STD: f64 = 0.02;
@@ -132,6 +136,8 @@ pub(super) struct Layout {
     pub gated: bool,
     pub epsilon: f32,
     pub temperature: f32,
+    /// The most decisions whose log-probabilities a pass holds.
+    pub chunk: usize,
     pub policy: TrunkAt,
     /// The layers of a separate critic.
     pub critic: Option<TrunkAt>,
@@ -266,6 +272,7 @@ impl Layout {
             hidden: config.feed_forward_width,
             gated: config.feed_forward == FeedForward::Swiglu,
             temperature: config.temperature,
+            chunk: (LOG_PROBS / padded(vocabulary)).max(1),
             policy,
             critic,
             value_head,
@@ -302,7 +309,7 @@ impl Layout {
             // no key reaches
             decision: 0.0,
             row: bytes(layers * layout.kv_width() as f64 * (tokens - 1.0 + padded(context).min(tokens as usize + PAGE) as f64)),
-            most_lanes: MAX_LANES,
+            most_lanes: layout.most_lanes(),
             lane: TILE_TOKENS,
         }
     }
@@ -320,6 +327,11 @@ impl Layout {
         let trained = |range: Range<usize>| range.start.saturating_sub(self.frozen)..range.end.saturating_sub(self.frozen);
         let parts = parts.map(|(name, range)| (name, trained(range)));
         parts.into_iter().filter(|(_, range)| !range.is_empty()).map(|(name, range)| Group { name, range }).collect()
+    }
+
+    /// The largest number of lanes of a batch.
+    pub fn most_lanes(&self) -> usize {
+        (GRADIENTS / (self.parameters - self.frozen)).clamp(2, MAX_LANES)
     }
 
     /// Numbers of all queries of a token.

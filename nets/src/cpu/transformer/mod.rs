@@ -78,6 +78,12 @@ impl Transformer {
         self
     }
 
+    /// Holds the log-probabilities of at most this many decisions at once. The outputs stay the same, and the gradient up to rounding.
+    pub fn with_chunk(mut self, decisions: usize) -> Self {
+        self.layout.chunk = decisions.max(1);
+        self
+    }
+
     /// Returns the gradient of the last batch by name, in PyTorch's layout.
     pub fn gradient_tensors(&self) -> Tensors {
         self.layout.to_tensors(&self.weights.gradient, "")
@@ -135,7 +141,7 @@ impl Transformer {
     fn forward_backward(&mut self, store: &Store, batch: Batch<'_>, objective: &dyn Objective, with_gradient: bool) -> Sums {
         self.assert_fits(store, Some(batch));
         let plan = Plan::new(store.texts(), batch.indices.iter().map(|index| *index as usize));
-        let ranges = plan.lanes();
+        let ranges = plan.lanes(self.layout.most_lanes());
         let mut lanes = std::mem::take(&mut self.lanes);
         while lanes.len() < ranges.len() {
             lanes.push(Lane { gradient: Aligned::zeros(0), sums: Sums::default() });
@@ -168,7 +174,7 @@ impl Transformer {
         numbers.resize(rows * width, 0.0);
         let plan = Plan::new(store.texts(), 0..rows);
         let question = self.question(store, &plan);
-        let results = threads::map(&mut plan.lanes(), |_, tiles| question.describe(tiles.clone(), answer));
+        let results = threads::map(&mut plan.lanes(self.layout.most_lanes()), |_, tiles| question.describe(tiles.clone(), answer));
         for (place, number) in plan.places.iter().zip(results.concat().chunks_exact(width)) {
             numbers[*place as usize * width..][..width].copy_from_slice(number);
         }

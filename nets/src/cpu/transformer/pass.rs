@@ -10,7 +10,7 @@ use super::plan::{Plan, Sizes};
 use super::trunk::{Backward, Forward, TrunkSpace};
 use crate::cpu::aligned::Aligned;
 use crate::cpu::layer::padded;
-use crate::{ActionRows, Batch, Objective, Store, Sums};
+use crate::{ActionRows, Batch, Objective, PolicyOutput, Store, Sums};
 use gradus_base::simd::{Level, dispatch};
 
 /// A tile's activations and derivatives.
@@ -20,6 +20,8 @@ pub(super) struct Workspace {
     pub policy: TrunkSpace,
     critic: Option<TrunkSpace>,
     pub head: HeadSpace,
+    entropies: Vec<f32>,
+    outputs: Vec<PolicyOutput>,
     d_stream: Aligned,
     d_critic_stream: Aligned,
 }
@@ -31,7 +33,9 @@ impl Workspace {
         Self {
             policy: trunk(),
             critic: layout.critic.as_ref().map(|_| trunk()),
-            head: HeadSpace::new(layout, sizes.asked),
+            head: HeadSpace::new(layout, sizes.asked.min(layout.chunk), backward),
+            entropies: vec![0.0; sizes.asked],
+            outputs: vec![PolicyOutput::default(); sizes.asked],
             d_stream: delta(true),
             d_critic_stream: delta(layout.critic.is_some()),
             sizes,
@@ -113,26 +117,34 @@ impl<'a> Question<'a> {
         Tile { tokens, spans, asked, rows }
     }
 
+    /// The decisions of a tile in parts whose log-probabilities are held at once.
+    fn chunks(&self, tile: &Tile) -> impl ExactSizeIterator<Item = Range<usize>> + Clone + use<> {
+        let (n, size) = (tile.rows.len(), self.layout.chunk);
+        (0..n.div_ceil(size)).map(move |i| i * size..(i * size + size).min(n))
+    }
+
     fn forward(&self, trunk: &TrunkAt, tile: &Tile, space: &mut TrunkSpace) {
         let Self { layout, parameters, .. } = *self;
         dispatch(self.level, Forward { layout, trunk, parameters, tokens: &tile.tokens, spans: &tile.spans, memories: None, space });
     }
 
-    fn distributions(&self, tile: &Tile, indices: &[u32], workspace: &mut Workspace) {
+    /// The distributions of the decisions `chunk` of a tile, which have these indices in the store.
+    fn distributions(&self, tile: &Tile, chunk: &Range<usize>, indices: &[u32], workspace: &mut Workspace) {
         let Self { layout, parameters, transposed, .. } = *self;
         let n = layout.vocabulary;
         let masks = self.store.masks.as_ref();
         let masks: Option<Vec<bool>> = masks.map(|masks| indices.iter().flat_map(|i| &masks[*i as usize * n..][..n]).copied().collect());
         let masks = masks.as_deref();
         let Workspace { policy, head: space, .. } = workspace;
-        dispatch(self.level, Distributions { layout, parameters, transposed, stream: &policy.stream, rows: &tile.rows, masks, space });
+        let rows = &tile.rows[chunk.clone()];
+        dispatch(self.level, Distributions { layout, parameters, transposed, stream: &policy.stream, rows, masks, space });
     }
 
-    fn values(&self, tile: &Tile, alone: bool, workspace: &mut Workspace) {
+    fn values(&self, tile: &Tile, chunk: &Range<usize>, alone: bool, workspace: &mut Workspace) {
         let Self { layout, parameters, .. } = *self;
         let Workspace { policy, critic, head: space, .. } = workspace;
         let stream = &critic.as_ref().unwrap_or(policy).stream;
-        dispatch(self.level, Values { layout, parameters, stream, rows: &tile.rows, alone, space });
+        dispatch(self.level, Values { layout, parameters, stream, rows: &tile.rows[chunk.clone()], alone, space });
     }
 
     /// Returns the outputs for some tiles, in the order of the plan.
@@ -143,19 +155,24 @@ impl<'a> Question<'a> {
         self.with_workspace(false, |w| {
             for tile in tiles {
                 let tile = self.tile(tile);
-                let indices = &plan.places[tile.asked.clone()];
                 if answer == Answer::Values {
                     self.forward(layout.value_trunk(), &tile, w.critic.as_mut().unwrap_or(&mut w.policy));
-                    self.values(&tile, true, w);
-                    numbers.extend_from_slice(&w.head.values[..tile.rows.len()]);
-                    continue;
+                } else {
+                    self.forward(&layout.policy, &tile, &mut w.policy);
                 }
-                self.forward(&layout.policy, &tile, &mut w.policy);
-                self.distributions(&tile, indices, w);
-                for (row, index) in w.head.log_probs.chunks_exact(padded(n)).zip(indices) {
-                    match (answer, &store.actions) {
-                        (Answer::LogProbs, ActionRows::Discrete(actions)) => numbers.push(row[actions[*index as usize] as usize]),
-                        _ => numbers.extend_from_slice(&row[..n]),
+                for chunk in self.chunks(&tile) {
+                    if answer == Answer::Values {
+                        self.values(&tile, &chunk, true, w);
+                        numbers.extend_from_slice(&w.head.values[..chunk.len()]);
+                        continue;
+                    }
+                    let indices = &plan.places[tile.asked.clone()][chunk.clone()];
+                    self.distributions(&tile, &chunk, indices, w);
+                    for (row, index) in w.head.log_probs.chunks_exact(padded(n)).zip(indices) {
+                        match (answer, &store.actions) {
+                            (Answer::LogProbs, ActionRows::Discrete(actions)) => numbers.push(row[actions[*index as usize] as usize]),
+                            _ => numbers.extend_from_slice(&row[..n]),
+                        }
                     }
                 }
             }
@@ -182,16 +199,21 @@ impl<'a> Question<'a> {
                 if let (Some(trunk), Some(space)) = (&layout.critic, &mut w.critic) {
                     self.forward(trunk, &tile, space);
                 }
-                self.distributions(&tile, &indices, w);
-                self.values(&tile, false, w);
-                let (old, reference) = (batch.old, batch.reference);
-                dispatch(self.level, ObjectiveInputs { layout, indices: &indices, actions, old, reference, space: &mut w.head });
+                let (old, reference, chunks) = (batch.old, batch.reference, self.chunks(&tile));
+                for chunk in chunks.clone() {
+                    let indices = &indices[chunk.clone()];
+                    self.distributions(&tile, &chunk, indices, w);
+                    self.values(&tile, &chunk, false, w);
+                    let Workspace { head: space, entropies, outputs, .. } = &mut *w;
+                    let (entropies, outputs) = (&mut entropies[chunk.clone()], &mut outputs[chunk]);
+                    dispatch(self.level, ObjectiveInputs { layout, indices, actions, old, reference, space, entropies, outputs });
+                }
                 // one slice per text
                 let mut begin = 0;
                 while begin < indices.len() {
                     let text = |i: usize| store.texts().prefixes()[indices[i] as usize].text;
                     let end = (begin..indices.len()).find(|i| text(*i) != text(begin)).unwrap_or(indices.len());
-                    objective.slice(&indices[begin..end], &weights[begin..end], &mut w.head.outputs[begin..end], sums);
+                    objective.slice(&indices[begin..end], &weights[begin..end], &mut w.outputs[begin..end], sums);
                     begin = end;
                 }
                 if !with_gradient {
@@ -199,22 +221,32 @@ impl<'a> Question<'a> {
                 }
 
                 let length = tile.tokens.len() * layout.width;
-                let d_stream = &mut w.d_stream[..length];
-                let d_critic_stream = &mut w.d_critic_stream[..if layout.critic.is_some() { length } else { 0 }];
-                d_stream.fill(0.0);
-                d_critic_stream.fill(0.0);
-                let inputs = ObjectiveInputs { layout, indices: &indices, actions, old, reference, space: &mut w.head };
-                let frozen = layout.frozen;
-                let of_head = Gradient { frozen, numbers: gradient };
-                dispatch(self.level, Back { inputs, parameters, rows: &tile.rows, d_stream, d_critic_stream, gradient: of_head });
+                w.d_stream[..length].fill(0.0);
+                w.d_critic_stream[..if layout.critic.is_some() { length } else { 0 }].fill(0.0);
+                let (frozen, is_one) = (layout.frozen, chunks.len() == 1);
+                for chunk in chunks {
+                    let indices = &indices[chunk.clone()];
+                    // what is still there of the only chunk is computed again of several
+                    if !is_one {
+                        self.distributions(&tile, &chunk, indices, w);
+                        self.values(&tile, &chunk, false, w);
+                    }
+                    let Workspace { head: space, entropies, outputs, d_stream, d_critic_stream, .. } = &mut *w;
+                    let (entropies, outputs) = (&mut entropies[chunk.clone()], &mut outputs[chunk.clone()]);
+                    let inputs = ObjectiveInputs { layout, indices, actions, old, reference, space, entropies, outputs };
+                    let gradient = Gradient { frozen, numbers: gradient };
+                    dispatch(self.level, Back { inputs, parameters, rows: &tile.rows[chunk], d_stream, d_critic_stream, gradient });
+                }
+                let Workspace { policy, critic, d_stream, d_critic_stream, .. } = &mut *w;
+                let (d_stream, d_critic_stream) = (&mut d_stream[..length], &mut **d_critic_stream);
                 let (tokens, spans) = (&*tile.tokens, &*tile.spans);
                 let mut back = |trunk, space, d_stream| {
                     let gradient = Gradient { frozen, numbers: gradient };
                     dispatch(self.level, Backward { layout, trunk, parameters, transposed, tokens, spans, space, d_stream, gradient });
                 };
-                back(&layout.policy, &mut w.policy, d_stream);
-                if let (Some(trunk), Some(space)) = (&layout.critic, &mut w.critic) {
-                    back(trunk, space, d_critic_stream);
+                back(&layout.policy, policy, d_stream);
+                if let (Some(trunk), Some(space)) = (&layout.critic, critic) {
+                    back(trunk, space, &mut d_critic_stream[..length]);
                 }
             }
         });

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::attention::Span;
-use super::layout::{MAX_LANES, TILE_TOKENS};
+use super::layout::TILE_TOKENS;
 use crate::Texts;
 use crate::texts::{Asked, Sequence};
 
@@ -80,9 +80,9 @@ impl Plan {
         Self { places, lengths, sequences, beginnings, tiles }
     }
 
-    /// Returns the lanes as ranges of tiles; they depend only on the batch.
-    pub fn lanes(&self) -> Vec<Range<usize>> {
-        let n = self.tiles.len().min(MAX_LANES);
+    /// Returns at most `most` lanes as ranges of tiles; they depend only on the batch.
+    pub fn lanes(&self, most: usize) -> Vec<Range<usize>> {
+        let n = self.tiles.len().min(most);
         (0..n).map(|i| i * self.tiles.len() / n..(i + 1) * self.tiles.len() / n).collect()
     }
 
