@@ -10,6 +10,7 @@ use gradus_nets::Behaviour;
 use gradus_rollouts::{InputError, Inputs, Predictor};
 
 use crate::evaluate::{Evaluation, Mode, evaluate};
+use crate::config::language;
 use crate::files::{create_folder, replace};
 use crate::run::vacant;
 use crate::saved::{self, CONFIG, POLICY};
@@ -249,6 +250,13 @@ impl Policy {
         let write = |name, bytes: &[u8]| replace(&dir.join(name), bytes).map_err(Error::io("write", dir));
         write(CONFIG, settings.as_bytes())?;
         write(POLICY, &tensors::encode(&parameters, &settings))?;
+        language::write_adapters(dir, &self.config, self.world(), self.behaviour.as_ref())?;
         crate::run::gym::record(dir, &self.config.environment)
+    }
+
+    /// Writes the policy of a pretrained model as a whole model into an existing folder, in Hugging Face's layout: products of adapters are added to the matrices.
+    /// Needs the feature `language`.
+    pub fn save_for_transformers(&self, dir: &Path) -> Result<(), Error> {
+        language::write_whole(dir, self.world(), self.behaviour.as_ref())
     }
 }

@@ -10,7 +10,8 @@ use gradus_envs::text::{TextWorld, Vocabulary};
 use gradus_nets::{Behaviour, Device, Policy};
 use gradus_rollouts::Normaliser;
 
-use crate::config::{TextConfig, of_text};
+use crate::config::inputs::MODEL;
+use crate::config::{TextConfig, language, of_text};
 use crate::files::folder::no_run;
 pub(crate) use crate::files::folder::{BEST, POLICY, STATE, policy_path};
 pub use crate::files::folder::{COMPARISON, CONFIG, EXAMPLES_FILE, POLICIES, SWEEP, TUNING};
@@ -297,10 +298,19 @@ pub(crate) fn begin_as(
     Beginner { world, config: ours, keys }: Beginner<'_>,
     policy: &mut dyn Behaviour,
 ) -> Result<Tensors, Error> {
+    if is_of_peft(path) {
+        let tensors = language::adapters(path, ours, policy.save())?;
+        return policy.load(&tensors).map(|()| Tensors::new()).map_err(|source| Error::Tensors { path: path.into(), source });
+    }
     let (path, mut tensors, note) = policy_file(path)?;
     // the settings of an agent of another program are not known
     let theirs = Some(&note).filter(|note| !note.is_empty()).and_then(|note| settings(&path, note).ok());
     theirs.as_ref().map_or(Ok(()), |theirs| check_vocabulary(&path, theirs, world))?;
+    let of_model = |config: &Config| config.inputs.get(MODEL).cloned();
+    if let Some((theirs, ours)) = theirs.as_ref().and_then(of_model).zip(of_model(ours)).filter(|(theirs, ours)| theirs != ours) {
+        let [theirs, ours] = [theirs, ours].map(|hash| hash.chars().take(16).collect::<String>());
+        return Err(Error::folder(&path, format!("expected a policy of the model with the SHA-256 {ours}..., got one of another ({theirs}...)")));
+    }
     let statistics = Normaliser::take_observations(&mut tensors);
     let loaded = policy.load(&tensors);
     // tensors of another agent are another network, whatever its settings
@@ -310,6 +320,11 @@ pub(crate) fn begin_as(
     }
     loaded.map_err(|source| Error::Tensors { path, source })?;
     Ok(statistics)
+}
+
+/// Whether a folder has adapters in peft's layout, and no policy beside them.
+pub(crate) fn is_of_peft(path: &Path) -> bool {
+    language::has_adapters(path) && !path.join(POLICY).exists()
 }
 
 /// Returns the initial policy of a training with this configuration.
@@ -349,7 +364,10 @@ pub(crate) fn check_vocabulary(path: &Path, theirs: &Config, world: &EnvSpec) ->
     let vocabulary = |world: &EnvSpec| world.text.as_ref().map(|text| text.task.vocabulary().clone());
     match (made_in.as_ref().and_then(vocabulary), vocabulary(world)) {
         (Some(theirs), Some(ours)) if theirs != ours => {
-            let show = |vocabulary: &Vocabulary| (0..vocabulary.eos()).map(|token| vocabulary.symbol(token)).collect::<Vec<_>>().join(" ");
+            let show = |vocabulary: &Vocabulary| match vocabulary.language() {
+                Some(language) => language.name(),
+                None => (0..vocabulary.eos()).map(|token| vocabulary.symbol(token)).collect::<Vec<_>>().join(" "),
+            };
             let problem =
                 format!("expected a policy with the vocabulary of {}, {}, got one with {}", world.name, show(&ours), show(&theirs));
             Err(Error::folder(path, problem))

@@ -1,9 +1,9 @@
-//! Pretrained models against readers that share no code with ours: tiny models of each family as transformers computes them (`scripts/language/families.py`), and SmolLM2 as
-//! sixty lines of NumPy do (`scripts/language/reference.py`).
+//! Pretrained models against readers that share no code with ours: tiny models of each family as transformers computes them (`scripts/language/families.py`). Also trains
+//! them with several agents, and reads and writes their files.
 
 use std::path::{Path, PathBuf};
 
-use gradus::Config;
+use gradus::{Config, Trainer};
 use gradus::nets::cpu::Transformer;
 use gradus::nets::{
     ActionRows, Batch, Behaviour, Evaluation, Network as _, Objective, Observations, Outputs, Policy as _, Store, Texts, TransformerConfig,
@@ -42,6 +42,53 @@ fn transformer(model: &Model, problems: &Path, lora_rank: usize) -> Transformer 
     let mut made = Transformer::new(&TransformerConfig { lora_rank, ..shape }, &spaces.0, &spaces.1, 1).unwrap();
     made.load_pretrained(&model.tensors().unwrap()).unwrap();
     made
+}
+
+/// Eight problems with two right answers each, for the model in a folder.
+fn world(folder: &Path, model: &Path) -> String {
+    let problems = folder.join("letters.jsonl");
+    let lines: String = ["Ha", "Hb", "Hc", "Hd", "Ja", "Jb", "Jc", "Jd"]
+        .iter()
+        .map(|prompt| format!("{{\"prompt\": \"{prompt}\", \"answer\": \"^[!-P]\", \"verifier\": \"regex\", \"example\": \"A1\"}}\n"))
+        .collect();
+    std::fs::write(&problems, format!("{{\"max_new_tokens\": 5}}\n{lines}")).unwrap();
+    format!("chat:{}?model={}", problems.display(), model.display())
+}
+
+/// The settings of a small training.
+fn small(agent: &str, world: &str, others: &[&str]) -> Config {
+    let config = Config::preset(agent, world, None).unwrap();
+    let with = |config: Config, setting: &&str| config.with_setting(setting).unwrap();
+    ["envs=16", "steps=100000", "optimiser.learning_rate=0.01"].iter().chain(others).fold(config, with)
+}
+
+#[test]
+fn every_text_agent_trains_adapters_and_resumes_to_the_same_bits() {
+    let folder = gradus_testing::tempdir().unwrap();
+    let world = world(folder.path(), &golden("qwen2"));
+    for (agent, settings) in [
+        ("grpo", &["grpo.group_size=4", "max_concurrent=5"][..]),
+        ("reinforce", &["reinforce.baseline=leave-one-out", "reference.place=reward", "reference.coefficient=0.05"]),
+        ("ppo", &["ppo.minibatch_size=20"]),
+        ("dpo", &["dpo.group_size=4"]),
+        // all parameters
+        ("grpo", &["grpo.group_size=4", "transformer.lora_rank=0", "optimiser.learning_rate=0.0003"]),
+        ("ppo", &["transformer.lora_rank=0", "transformer.critic=separate", "optimiser.learning_rate=0.0003"]),
+    ] {
+        let config = || small(agent, &world, settings);
+        let mut whole = Trainer::new(config()).unwrap();
+        let mut resumed = Trainer::new(config()).unwrap();
+        for _ in 0..3 {
+            whole.iterate().unwrap();
+            resumed.load(&whole.save()).unwrap();
+            let (a, b) = (whole.iterate().unwrap(), resumed.iterate().unwrap());
+            assert_eq!(a.episodes, b.episodes, "{agent} {settings:?}");
+            assert!(whole.save() == resumed.save(), "{agent} {settings:?}");
+            resumed = Trainer::new(config()).unwrap();
+        }
+        let with_adapters = whole.policy().save().keys().any(|name| name.contains(".lora_B."));
+        assert_eq!(with_adapters, !settings.contains(&"transformer.lora_rank=0"));
+    }
 }
 
 fn worst(ours: &[f32], theirs: &[f32]) -> f32 {

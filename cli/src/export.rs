@@ -31,8 +31,11 @@ pub(crate) struct Export {
     dir: PathBuf,
     /// Folder to write, which must be new or empty: README.md (the model card), the policy, its settings, its evaluation, an animation and
     /// the learning curve. Nothing is uploaded.
+    #[arg(long, value_name = "FOLDER", required_unless_present = "transformers")]
+    hub: Option<PathBuf>,
+    /// Folder to write, which must be new or empty: a fine-tuned language model as a whole, with the adapters added to its matrices, as `transformers` opens it.
     #[arg(long, value_name = "FOLDER")]
-    hub: PathBuf,
+    transformers: Option<PathBuf>,
     /// Number of episodes of the evaluation; on a text task, of problems.
     #[arg(long, default_value = "100", allow_hyphen_values = true)]
     episodes: String,
@@ -44,6 +47,11 @@ pub(crate) struct Export {
 pub(crate) fn run(arguments: &Export) -> Result<u8, Error> {
     let episodes = number_within("--episodes", &arguments.episodes, 1, 1 << 20)? as usize;
     let policy = Policy::load(&arguments.dir)?;
+    if let Some(folder) = &arguments.transformers {
+        folder::create(folder, |to| policy.save_for_transformers(to))?;
+        say(format!("{}: transformers opens it with AutoModelForCausalLM.from_pretrained", folder.display()));
+    }
+    let Some(hub) = &arguments.hub else { return Ok(0) };
     let default = hub_name(&policy.config().short_name());
     let name = arguments.name.as_deref().unwrap_or(&default);
     check_name(name)?;
@@ -53,7 +61,7 @@ pub(crate) fn run(arguments: &Export) -> Result<u8, Error> {
     // a run may have been stopped, by a signal or by an evaluation
     let done = fs::read(&state).ok().and_then(|bytes| tensors::decode(&bytes).ok());
     let done = done.and_then(|(tensors, _)| tensors::get_u64(&tensors, "steps").ok()?.first().copied());
-    folder::create(&arguments.hub, |to| {
+    folder::create(hub, |to| {
         let evaluation = policy.evaluate(episodes, Mode::Greedy)?;
         policy.save_into(to)?;
         // the episode that `gradus play` shows
@@ -85,9 +93,9 @@ pub(crate) fn run(arguments: &Export) -> Result<u8, Error> {
         write("README.md", &card.text(to)?)
     })?;
     for problem in policy.config().lost_inputs() {
-        warn(&format!("{problem}; the policy of {} works without it, but cannot be trained again from there", arguments.hub.display()));
+        warn(&format!("{problem}; the policy of {} works without it, but cannot be trained again from there", hub.display()));
     }
-    let shown = arguments.hub.display();
+    let shown = hub.display();
     say(format!("{shown}: README.md is the model card"));
     let owner = if name.contains('/') { "" } else { "YOU/" };
     say(format!("upload it with: hf upload {owner}{} {}", quoted(name), quoted(&shown.to_string())));

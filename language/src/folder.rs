@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gradus_base::tensors::{Tensor, Tensors};
+use gradus_base::tensors::{Data, Tensor, Tensors};
 use half::{bf16, f16};
-use safetensors::{Dtype, SafeTensors};
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors, serialize};
 use serde_json::Value;
 
 use crate::shape::{Family, Shape, of_config};
@@ -32,7 +33,7 @@ fn read(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
     fs::read(folder.join(name)).map_err(|error| format!("cannot read {name}: {error}"))
 }
 
-fn json(folder: &Path, name: &str) -> Result<Value, String> {
+pub(crate) fn json(folder: &Path, name: &str) -> Result<Value, String> {
     serde_json::from_slice(&read(folder, name)?).map_err(|error| format!("{name}: expected JSON: {error}"))
 }
 
@@ -41,6 +42,16 @@ impl Folder {
     pub fn open(path: &Path) -> Result<Self, String> {
         let about_tokens = if path.join(ABOUT_TOKENS).exists() { json(path, ABOUT_TOKENS)? } else { Value::Null };
         Ok(Self { path: path.into(), config: json(path, CONFIG)?, about_tokens })
+    }
+
+    /// The contents of `config.json`.
+    pub fn config(&self) -> &Value {
+        &self.config
+    }
+
+    /// The contents of `tokenizer_config.json`; null if there is none.
+    pub fn about_tokens(&self) -> &Value {
+        &self.about_tokens
     }
 
     /// Returns the shape.
@@ -112,25 +123,47 @@ impl Folder {
     pub fn tensors(&self, shape: &Shape) -> Result<Tensors, String> {
         let mut tensors = Tensors::new();
         for file in self.shards()? {
-            let bytes = read(&self.path, &file)?;
-            let views = SafeTensors::deserialize(&bytes).map_err(|error| format!("{file}: {error}"))?;
-            for (name, view) in views.tensors() {
-                let numbers =
-                    numbers(view.dtype(), view.data()).map_err(|got| format!("{file}: {name}: expected F32, F16 or BF16, got {got}"))?;
-                let tensor = Tensor::f32(view.shape(), numbers);
-                match shape.family {
-                    Family::Gpt2 => of_gpt2(&name, tensor, &mut tensors),
-                    // the rotary frequencies of old folders follow from the settings
-                    _ if name.ends_with("rotary_emb.inv_freq") => {}
-                    _ => _ = tensors.insert(name, tensor),
-                }
-            }
+            read_tensors(&self.path, &file, &mut |name, tensor| match shape.family {
+                Family::Gpt2 => of_gpt2(&name, tensor, &mut tensors),
+                // the rotary frequencies of old folders follow from the settings
+                _ if name.ends_with("rotary_emb.inv_freq") => {}
+                _ => _ = tensors.insert(name, tensor),
+            })?;
         }
         if shape.tied {
             tensors.remove("lm_head.weight");
         }
         Ok(tensors)
     }
+}
+
+/// Passes the tensors of a file, in f32, to `each`.
+pub(crate) fn read_tensors(folder: &Path, file: &str, each: &mut dyn FnMut(String, Tensor)) -> Result<(), String> {
+    let bytes = read(folder, file)?;
+    let views = SafeTensors::deserialize(&bytes).map_err(|error| format!("{file}: {error}"))?;
+    for (name, view) in views.tensors() {
+        let numbers = numbers(view.dtype(), view.data()).map_err(|got| format!("{file}: {name}: expected F32, F16 or BF16, got {got}"))?;
+        each(name, Tensor::f32(view.shape(), numbers));
+    }
+    Ok(())
+}
+
+/// Writes tensors of f32 numbers, as `transformers` and peft expect them.
+pub(crate) fn write_tensors(folder: &Path, file: &str, tensors: &Tensors) -> Result<(), String> {
+    let bytes = |tensor: &Tensor| match &tensor.data {
+        Data::F32(numbers) => numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        _ => Vec::new(),
+    };
+    let all: Vec<(&String, &Tensor, Vec<u8>)> = tensors.iter().map(|(name, tensor)| (name, tensor, bytes(tensor))).collect();
+    let views: Result<Vec<_>, _> =
+        all.iter().map(|(name, tensor, bytes)| Ok((name.as_str(), TensorView::new(Dtype::F32, tensor.shape.clone(), bytes)?))).collect();
+    let about = [("format".to_owned(), "pt".to_owned())].into_iter().collect();
+    let whole = views.and_then(|views| serialize(views, Some(about))).map_err(|error| format!("{file}: {error}"))?;
+    write(folder, file, &whole)
+}
+
+pub(crate) fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), String> {
+    fs::write(folder.join(name), bytes).map_err(|error| format!("cannot write {name}: {error}"))
 }
 
 fn numbers(kind: Dtype, bytes: &[u8]) -> Result<Vec<f32>, String> {
@@ -167,7 +200,7 @@ fn of_gpt2(name: &str, tensor: Tensor, tensors: &mut Tensors) {
         // masks, which are no parameters
         _ => return,
     };
-    let gradus_base::tensors::Data::F32(data) = &tensor.data else { return };
+    let Data::F32(data) = &tensor.data else { return };
     let (inputs, all) = if let [inputs, outputs] = tensor.shape[..] { (inputs, outputs) } else { (1, data.len()) };
     let outputs = all / parts.len();
     for (i, part) in parts.iter().enumerate() {

@@ -17,9 +17,11 @@
 
 mod folder;
 mod gguf;
+mod peft;
 mod shape;
 mod template;
 mod tokens;
+mod write;
 
 use std::path::{Path, PathBuf};
 
@@ -27,6 +29,7 @@ use gradus_base::tensors::Tensors;
 
 use folder::Folder;
 use gguf::Gguf;
+pub use peft::Adapter;
 pub use shape::{Family, Shape};
 use template::Template;
 use tokens::Tokens;

@@ -7,9 +7,9 @@ use crate::Message;
 
 /// The template of a model, with its special tokens; empty if the model has none.
 pub(crate) struct Template {
-    text: String,
-    bos: String,
-    eos: String,
+    pub text: String,
+    pub bos: String,
+    pub eos: String,
 }
 
 impl Template {

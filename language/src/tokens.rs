@@ -39,6 +39,11 @@ impl Tokens {
         tokenizer.encode_fast(text, false).map(|encoding| encoding.get_ids().to_vec()).map_err(|error| format!("tokeniser: {error}"))
     }
 
+    /// Returns the contents of a `tokenizer.json`.
+    pub fn json(&self) -> Result<String, String> {
+        self.tokenizer.to_string(false).map_err(|error| format!("tokeniser: {error}"))
+    }
+
     pub fn decode(&self, tokens: &[u32]) -> String {
         self.tokenizer.decode(tokens, false).unwrap_or_default()
     }

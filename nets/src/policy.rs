@@ -200,10 +200,15 @@ pub trait Behaviour: Any + Send + Sync {
     fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError>;
 
     /// Replaces the parameters of a transformer by those of a pretrained model, other than those of adapters and of the value head, which the model does not
-    /// have. On an error, nothing changes.
+    /// have. A critic with layers of its own begins as a copy. On an error, nothing changes.
     fn load_pretrained(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let _ = tensors;
         Err(TensorsError::State("expected a transformer of the engine cpu, got another network".into()))
+    }
+
+    /// Returns the parameters of a transformer as those of a model without adapters, whose products are added to its matrices. Returns `None` for other networks.
+    fn merged(&self) -> Option<Tensors> {
+        None
     }
 
     /// Returns a one-line description of the device's first error, if there was one. After an error, all results are 0 or NaN. Call this

@@ -66,6 +66,10 @@ impl<L: Listener> Behaviour for Wrapped<L> {
         self.policy.load_pretrained(tensors)
     }
 
+    fn merged(&self) -> Option<Tensors> {
+        self.policy.merged()
+    }
+
     fn fault(&self) -> Option<String> {
         self.policy.fault()
     }

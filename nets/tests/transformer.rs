@@ -372,10 +372,31 @@ fn adapters_add_a_product_of_two_small_matrices() {
                 }
             }
         }
+        for (name, tensor) in adapted.merged().unwrap() {
+            let (Data::F32(ours), Data::F32(expected)) = (&tensor.data, &merged[&name].data) else { panic!("{name}") };
+            assert!(ours.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-5), "{name}");
+        }
         let mut whole = Transformer::new(&plain, &observations, &actions, 1).unwrap();
         whole.load_pretrained(&merged).unwrap();
         let worst = of(&mut adapted).iter().zip(of(&mut whole)).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(worst < 1e-4, "{worst}");
         assert!(of(&mut adapted) != of(&mut alone));
+    }
+}
+
+/// A critic with layers of its own begins as a copy of the model, too.
+#[test]
+fn a_separate_critic_begins_as_the_model() {
+    let (observations, actions) = spaces();
+    for config in configs().into_iter().filter(|config| config.critic == Critic::Separate) {
+        let mut model = pretrained(&config);
+        model.retain(|name, _| !name.starts_with("critic."));
+        let mut policy = Transformer::new(&config, &observations, &actions, 1).unwrap();
+        policy.load_pretrained(&model).unwrap();
+        let saved = policy.save();
+        for (name, tensor) in saved.iter().filter(|(name, _)| !name.ends_with("value_head.weight")) {
+            assert_eq!(tensor, &model[&name.replace("critic.", "model.")], "{name}");
+        }
+        assert!(saved.keys().any(|name| name.starts_with("critic.layers.0")));
     }
 }

@@ -16,6 +16,7 @@ use toml::{Table, Value};
 use super::{Config, RewardConfig};
 use crate::Error;
 use crate::files::folder::{CONFIG, EXAMPLES_FILE, METRICS, policy_path};
+use crate::saved::is_of_peft;
 use crate::files::{create_parents, exists, hexadecimal, read_named, replace};
 
 /// What the names of environments from files begin with.
@@ -28,7 +29,7 @@ const COPIES: &str = "inputs";
 /// The key of the environment's file. A text task has its own hash, `text.fingerprint`.
 pub const ENVIRONMENT: &str = "environment";
 /// The key of the pretrained model of an environment.
-pub(super) const MODEL: &str = "model";
+pub(crate) const MODEL: &str = "model";
 const INIT: &str = "init";
 pub(crate) const FOLDER: &str = "reward_model.folder";
 
@@ -347,6 +348,9 @@ pub fn files(key: &str, path: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     if ![INIT, FOLDER].contains(&key) && !path.is_dir() {
         return Ok(vec![path.to_path_buf()]);
+    }
+    if key == INIT && is_of_peft(path) {
+        return Ok(vec![path.join("adapter_config.json"), path.join("adapter_model.safetensors")]);
     }
     let policy = policy_path(path)?;
     let examples = policy.with_file_name(EXAMPLES_FILE);

@@ -1,8 +1,12 @@
 //! The network of a pretrained model: its shape, and its parameters.
 
+use std::path::Path;
+
+use gradus_base::tensors::Tensors;
 use gradus_envs::EnvSpec;
 use gradus_nets::{Behaviour, TransformerConfig};
 
+use super::Config;
 use crate::Error;
 
 /// Returns the transformer of the pretrained model whose language the text task `world` is in; `None` for other environments.
@@ -17,21 +21,46 @@ pub(crate) fn load_pretrained(_: &EnvSpec, _: &mut dyn Behaviour) -> Result<(), 
     Ok(())
 }
 
+/// Whether the folder `path` has adapters in peft's layout.
+#[cfg(not(feature = "language"))]
+pub(crate) fn has_adapters(_: &Path) -> bool {
+    false
+}
+
+/// Writes the adapters of a policy into the folder `to`, in peft's layout.
+#[cfg(not(feature = "language"))]
+pub(crate) fn write_adapters(_: &Path, _: &Config, _: &EnvSpec, _: &dyn Behaviour) -> Result<(), Error> {
+    Ok(())
+}
+
+/// Writes a policy as a whole model into the folder `to`, in Hugging Face's layout.
+#[cfg(not(feature = "language"))]
+pub(crate) fn write_whole(to: &Path, _: &EnvSpec, _: &dyn Behaviour) -> Result<(), Error> {
+    Err(Error::folder(to, "expected a program built with the feature language, got one without"))
+}
+
+/// Returns the adapters in the folder `path` for a policy with these tensors.
+#[cfg(not(feature = "language"))]
+pub(crate) fn adapters(path: &Path, _: &Config, _: Tensors) -> Result<Tensors, Error> {
+    Err(Error::folder(path, "expected a program built with the feature language, got one without"))
+}
+
 #[cfg(feature = "language")]
 pub(super) use with_models::transformer;
 
 #[cfg(feature = "language")]
-pub(crate) use with_models::load_pretrained;
+pub(crate) use with_models::{adapters, has_adapters, load_pretrained, write_adapters, write_whole};
 
 #[cfg(feature = "language")]
 mod with_models {
     use gradus_base::tensors::Data;
     use gradus_envs::Space;
     use gradus_envs::text::language::Pretrained;
-    use gradus_language::{Family, Model};
+    use gradus_language::{Adapter, Family, LanguageError, Model};
     use gradus_nets::{Biases, FeedForward, Norm, Positions};
 
-    use super::{Behaviour, EnvSpec, Error, TransformerConfig};
+    use super::super::Network;
+    use super::{Behaviour, Config, EnvSpec, Error, Path, Tensors, TransformerConfig};
 
     fn model(world: &EnvSpec) -> Option<&Model> {
         let language = world.text.as_ref()?.task.vocabulary().language()?;
@@ -79,5 +108,63 @@ mod with_models {
             numbers.truncate(context * *width);
         }
         policy.load_pretrained(&tensors).map_err(|source| Error::Tensors { path: model.path().into(), source })
+    }
+
+    fn failed(error: LanguageError) -> Error {
+        Error::folder(&error.path, error.problem)
+    }
+
+    pub fn has_adapters(path: &Path) -> bool {
+        Adapter::is_in(path)
+    }
+
+    /// Matrices that the folder does not adapt keep the adapters of `own`, which change nothing before their training.
+    pub fn adapters(path: &Path, config: &Config, own: Tensors) -> Result<Tensors, Error> {
+        let adapter = Adapter::open(path).map_err(failed)?;
+        let Network::Transformer(TransformerConfig { lora_rank, lora_alpha, .. }) = config.network else {
+            return Err(Error::folder(path, "expected a policy of a transformer, got the adapters of one"));
+        };
+        let wrong = |key: &str, ours: String, theirs: String| {
+            let problem = format!("expected adapters with transformer.{key} = {ours}, got {theirs}; change it with --set transformer.{key}={theirs}");
+            Err(Error::folder(path, problem))
+        };
+        if adapter.rank != lora_rank {
+            return wrong("lora_rank", lora_rank.to_string(), adapter.rank.to_string());
+        }
+        if adapter.alpha != lora_alpha {
+            return wrong("lora_alpha", lora_alpha.to_string(), adapter.alpha.to_string());
+        }
+        let mut tensors = own;
+        for (name, tensor) in adapter.tensors {
+            match tensors.get_mut(&name) {
+                Some(own) if own.shape == tensor.shape => *own = tensor,
+                Some(own) => {
+                    let problem = format!("expected adapters of this model, with {:?} numbers in {name}, got {:?}", own.shape, tensor.shape);
+                    return Err(Error::folder(path, problem));
+                }
+                None => return Err(Error::folder(path, format!("expected adapters of this model's matrices, got {name}"))),
+            }
+        }
+        Ok(tensors)
+    }
+
+    pub fn write_adapters(to: &Path, config: &Config, world: &EnvSpec, policy: &dyn Behaviour) -> Result<(), Error> {
+        let (Some(model), Network::Transformer(network)) = (model(world), &config.network) else { return Ok(()) };
+        // the queries, keys and values of GPT-2 are one matrix, and have one adapter
+        if network.lora_rank == 0 || model.shape().family == Family::Gpt2 {
+            return Ok(());
+        }
+        let mut tensors = policy.save();
+        tensors.retain(|name, _| name.contains(".lora_"));
+        let adapter = Adapter { rank: network.lora_rank, alpha: network.lora_alpha, tensors };
+        adapter.write(to, &model.path().display().to_string()).map_err(failed)
+    }
+
+    /// Writes a policy as a whole model into the folder `to`, in Hugging Face's layout.
+    pub fn write_whole(to: &Path, world: &EnvSpec, policy: &dyn Behaviour) -> Result<(), Error> {
+        match (model(world), policy.merged()) {
+            (Some(model), Some(tensors)) => model.write(to, &tensors).map_err(failed),
+            _ => Err(Error::folder(to, format!("expected a run of a pretrained model (chat:), got one of {}", world.name))),
+        }
     }
 }

@@ -27,7 +27,7 @@ use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::cpu::footprint::Footprint;
 use crate::{ActionRows, Actor, Batch, Behaviour, NetworkError, Objective, Policy, Store, Sums, TransformerConfig};
 use gradus_base::simd::Level;
-use gradus_base::tensors::{Tensors, TensorsError};
+use gradus_base::tensors::{Tensors, TensorsError, with_prefix, without_prefix};
 use gradus_base::threads;
 
 /// A transformer on the CPU.
@@ -223,7 +223,10 @@ impl Behaviour for Transformer {
         let Self { layout, weights, frozen, .. } = self;
         let model = OfModel(layout);
         if layout.frozen == 0 {
-            let mut values = model.flat_from(layout.parameters, tensors, "")?;
+            let of_critic = if layout.critic.is_some() { without_prefix(tensors, "model.") } else { Tensors::new() };
+            let mut all = with_prefix(of_critic, "critic.");
+            all.extend(tensors.iter().map(|(name, tensor)| (name.clone(), tensor.clone())));
+            let mut values = model.flat_from(layout.parameters, &all, "")?;
             let own = layout.value_head..layout.value_head + layout.width;
             values[own.clone()].copy_from_slice(&weights.values[own]);
             weights.values = values;
@@ -235,6 +238,24 @@ impl Behaviour for Transformer {
         }
         self.parameters_changed();
         Ok(())
+    }
+
+    fn merged(&self) -> Option<Tensors> {
+        let Self { layout, weights, frozen, .. } = self;
+        let mut all = if layout.frozen == 0 { weights.values.clone() } else { frozen[0].clone() };
+        for linear in layout.linears() {
+            for lora in linear.lora.into_iter().flatten() {
+                let rank = layout.padded_rank;
+                let a = &weights.values[lora.a - layout.frozen..][..linear.inputs * rank];
+                let b = &weights.values[lora.b - layout.frozen..][..rank * lora.outputs];
+                for (row, a) in all[linear.at..][..linear.len()].chunks_exact_mut(linear.outputs).zip(a.chunks_exact(rank)) {
+                    for (a, b) in a.iter().zip(b.chunks_exact(lora.outputs)) {
+                        row[lora.column..].iter_mut().zip(b).for_each(|(w, b)| *w += layout.scale * a * b);
+                    }
+                }
+            }
+        }
+        Some(OfModel(layout).to_tensors(&all, ""))
     }
 
     behaviour_by_weights!();
