@@ -154,3 +154,166 @@ fn gradient_of(family: &str, expected: &Tensors) -> Tensors {
     std::fs::write(folder.path().join("model.safetensors"), gradus_base::tensors::encode(&gradient, "")).unwrap();
     Model::open(folder.path()).unwrap().tensors().unwrap()
 }
+
+/// Returns the settings of a run that starts from `init`.
+fn starting_from(init: &Path, world: &str, others: &[&str]) -> Config {
+    small("grpo", world, &[&["grpo.group_size=4"], others].concat()).with_setting(&format!("init={}", init.display())).unwrap()
+}
+
+fn error(result: Result<Trainer, gradus::Error>) -> String {
+    let Err(error) = result else { panic!("it is accepted") };
+    assert!(!error.to_string().contains('\n'), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn adapters_of_peft_are_written_and_read() {
+    let folder = gradus_testing::tempdir().unwrap();
+    let dir = folder.path();
+    let world = world(dir, &golden("llama"));
+    let mut trained = Trainer::new(small("grpo", &world, &["grpo.group_size=4"])).unwrap();
+    (0..3).for_each(|_| _ = trained.iterate().unwrap());
+    let ours = trained.policy().save();
+    trained.into_policy().save(dir.join("run")).unwrap();
+
+    // peft's two files alone
+    let peft = dir.join("peft");
+    std::fs::create_dir(&peft).unwrap();
+    for name in ["adapter_config.json", "adapter_model.safetensors"] {
+        std::fs::copy(dir.join("run").join(name), peft.join(name)).unwrap();
+    }
+    let (tensors, _) = decode(&std::fs::read(peft.join("adapter_model.safetensors")).unwrap()).unwrap();
+    assert!(tensors.contains_key("base_model.model.model.layers.1.mlp.down_proj.lora_B.weight"));
+    let read = Trainer::new(starting_from(&peft, &world, &[])).unwrap().policy().save();
+    for (name, tensor) in ours.iter().filter(|(name, _)| name.contains(".lora_")) {
+        assert_eq!(&read[name], tensor, "{name}");
+    }
+    // matrices that the folder does not adapt keep adapters that change nothing
+    let some: Tensors = tensors.iter().filter(|(name, _)| name.contains("q_proj")).map(|(name, t)| (name.clone(), t.clone())).collect();
+    let write = |tensors: &Tensors| {
+        std::fs::write(peft.join("adapter_model.safetensors"), gradus_base::tensors::encode(tensors, "")).unwrap();
+    };
+    write(&some);
+    let read = Trainer::new(starting_from(&peft, &world, &[])).unwrap().policy().save();
+    for (name, tensor) in read.iter().filter(|(name, _)| name.contains(".lora_B.")) {
+        if name.contains("q_proj") {
+            assert_eq!(tensor, &ours[name]);
+        } else {
+            assert!(numbers(&read, name).iter().all(|x| *x == 0.0), "{name}");
+        }
+    }
+
+    let wrong = error(Trainer::new(starting_from(&peft, &world, &["transformer.lora_rank=8"])));
+    assert!(wrong.ends_with("peft: expected adapters with transformer.lora_rank = 8, got 16; change it with --set transformer.lora_rank=16"), "{wrong}");
+    let other = self::world(dir, &golden("qwen3"));
+    let wrong = error(Trainer::new(starting_from(&peft, &other, &[])));
+    assert!(wrong.contains("expected adapters of this model, with [64, 16] numbers in model.layers.0.self_attn.q_proj.lora_B.weight, got [32, 16]"), "{wrong}");
+    let wrong = error(Trainer::new(starting_from(&dir.join("run"), &other, &[])));
+    assert!(wrong.contains("expected a policy with the vocabulary of"), "{wrong}");
+    let unknown = some.iter().map(|(name, tensor)| (name.replace("q_proj", "qkv"), tensor.clone())).collect();
+    write(&unknown);
+    let wrong = error(Trainer::new(starting_from(&peft, &world, &[])));
+    assert!(wrong.contains("expected adapters of this model's matrices, got model.layers.0.self_attn.qkv.lora_A.weight"), "{wrong}");
+    let settings = std::fs::read_to_string(peft.join("adapter_config.json")).unwrap();
+    for (from, to, problem) in [
+        ("\"LORA\"", "\"IA3\"", "adapter_config.json: peft_type: expected \"LORA\", got \"IA3\""),
+        ("\"fan_in_fan_out\": false", "\"use_dora\": true", "adapter_config.json: use_dora: expected none, got true"),
+        ("\"r\": 16", "\"r\": 0", "adapter_config.json: r: expected a number above 0, got 0"),
+    ] {
+        std::fs::write(peft.join("adapter_config.json"), settings.replace(from, to)).unwrap();
+        let wrong = error(Trainer::new(starting_from(&peft, &world, &[])));
+        assert!(wrong.ends_with(problem), "{wrong}");
+    }
+}
+
+/// A whole model that is written has the same shape, tokens, template and parameters when it is read.
+#[test]
+fn whole_models_are_written_and_read() {
+    for family in ["llama", "llama3", "qwen2", "qwen3", "gpt2"] {
+        let folder = gradus_testing::tempdir().unwrap();
+        let (dir, model) = (folder.path(), Model::open(&golden(family)).unwrap());
+        let mut changed = model.tensors().unwrap();
+        for tensor in changed.values_mut() {
+            let Data::F32(numbers) = &mut tensor.data else { panic!() };
+            numbers.iter_mut().enumerate().for_each(|(i, x)| *x += i as f32);
+        }
+        model.write(dir, &changed).unwrap();
+        let read = Model::open(dir).unwrap();
+        assert_eq!(read.shape(), model.shape(), "{family}");
+        assert!(read.tensors().unwrap() == changed, "{family}");
+        let text = [gradus_language::Message::user("Abc 1")];
+        assert_eq!(read.conversation(&text).unwrap(), model.conversation(&text).unwrap());
+        assert_eq!(read.ends(), model.ends());
+    }
+}
+
+/// What is wrong with a model's files is said in one line.
+#[test]
+fn models_that_cannot_be_used_are_refused() {
+    let folder = gradus_testing::tempdir().unwrap();
+    let dir = folder.path().join("model");
+    let fresh = || {
+        _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir(&dir).unwrap();
+        for name in ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"] {
+            std::fs::copy(golden("llama").join(name), dir.join(name)).unwrap();
+        }
+    };
+    let problem = || match Model::open(&dir).and_then(|model| model.conversation(&[gradus_language::Message::user("Hi")]).and(model.tensors())) {
+        Ok(_) => panic!("it is accepted"),
+        Err(error) => {
+            assert!(!error.to_string().contains('\n'), "{error}");
+            error.problem
+        }
+    };
+    let replace = |name: &str, from: &str, to: &str| {
+        let path = dir.join(name);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{name}: {text}");
+        std::fs::write(path, text.replace(from, to)).unwrap();
+    };
+    fresh();
+    let index = r#"{"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}"#;
+    std::fs::write(dir.join("model.safetensors.index.json"), index).unwrap();
+    std::fs::rename(dir.join("model.safetensors"), dir.join("model-1.safetensors")).unwrap();
+    assert_eq!(problem(), "model.safetensors.index.json: expected 2 files in the folder, got none called model-2.safetensors");
+    fresh();
+    let bytes = std::fs::read(dir.join("model.safetensors")).unwrap();
+    std::fs::write(dir.join("model.safetensors"), &bytes[..bytes.len() / 2]).unwrap();
+    assert!(problem().starts_with("model.safetensors: "), "{}", problem());
+    for (name, from, to, expected) in [
+        ("config.json", "\"model_type\": \"llama\"", "\"model_type\": \"mamba\"", "family: expected llama, qwen2, qwen3 or gpt2, got mamba"),
+        ("config.json", "\"vocab_size\": 80", "\"vocab_size\": 70", "tokeniser: expected at most the 70 tokens of the model, got 80"),
+        ("config.json", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu\"", "config.json: hidden_act: expected silu, got \"relu\""),
+        ("tokenizer.json", "\"BPE\"", "\"XYZ\"", "tokeniser: "),
+        ("tokenizer_config.json", "{% endfor %}", "", "chat template (line 1): "),
+        ("tokenizer_config.json", "{% endfor %}", "{% endfor %}{{ raise_exception('no system') }}", "chat template (line 1): invalid operation: no system"),
+        ("tokenizer_config.json", "{% for", "{{ 1 / 0 }}{% for", "chat template (line 1): "),
+    ] {
+        fresh();
+        replace(name, from, to);
+        assert!(problem().starts_with(expected), "{}", problem());
+    }
+    for missing in ["config.json", "tokenizer.json", "model.safetensors"] {
+        fresh();
+        std::fs::remove_file(dir.join(missing)).unwrap();
+        assert!(problem().starts_with(&format!("cannot read {missing}: ")), "{}", problem());
+    }
+    // no template: said when a conversation is needed
+    fresh();
+    std::fs::remove_file(dir.join("tokenizer_config.json")).unwrap();
+    assert_eq!(problem(), "expected a model with a chat template, got none");
+
+    // tensors that the shape does not have are noticed when they are loaded into the network
+    fresh();
+    replace("config.json", "\"intermediate_size\": 48", "\"intermediate_size\": 64");
+    let wrong = error(Trainer::new(small("grpo", &world(folder.path(), &dir), &["grpo.group_size=4"])));
+    assert!(wrong.contains("model.layers.0.mlp.gate_proj.weight") && wrong.contains("[64, 32]"), "{wrong}");
+    // a prompt that does not fit
+    fresh();
+    let problems = folder.path().join("long.jsonl");
+    std::fs::write(&problems, format!("{{\"max_new_tokens\": 5}}\n{{\"prompt\": \"{}\", \"answer\": \"A\"}}\n", "Ha".repeat(40))).unwrap();
+    let name = format!("chat:{}?model={}", problems.display(), dir.display());
+    let wrong = Config::preset("grpo", &name, None).and_then(Trainer::new).err().unwrap().to_string();
+    assert!(wrong.contains("64") && wrong.contains("80"), "{wrong}");
+}
