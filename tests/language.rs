@@ -226,6 +226,69 @@ fn adapters_of_peft_are_written_and_read() {
     }
 }
 
+/// A file with six types of numbers, as the package gguf and transformers read it (`scripts/language/gguf_file.py`).
+#[test]
+fn gguf_files_are_read() {
+    let folder = gradus_testing::tempdir().unwrap();
+    let path = golden("gguf").join("tiny.gguf");
+    let model = Model::open(&path).unwrap();
+    let (expected, _) = decode(&std::fs::read(golden("gguf").join("expected.safetensors")).unwrap()).unwrap();
+    let ours = model.tensors().unwrap();
+    for (name, own) in [
+        ("token_embd", "model.embed_tokens"),
+        ("output_norm", "model.norm"),
+        ("blk.0.attn_norm", "model.layers.0.input_layernorm"),
+        ("blk.0.attn_v", "model.layers.0.self_attn.v_proj"),
+        ("blk.0.attn_output", "model.layers.0.self_attn.o_proj"),
+        ("blk.0.ffn_norm", "model.layers.0.post_attention_layernorm"),
+        ("blk.0.ffn_gate", "model.layers.0.mlp.gate_proj"),
+        ("blk.0.ffn_up", "model.layers.0.mlp.up_proj"),
+        ("blk.0.ffn_down", "model.layers.0.mlp.down_proj"),
+    ] {
+        assert_eq!(numbers(&ours, &format!("{own}.weight")), numbers(&expected, &format!("{name}.weight")), "{name}");
+    }
+    // Q and K are stored for rotary pairs that are neighbours; Q4_0 and Q4_1 are theirs
+    let tokens: Vec<u32> = numbers(&expected, "text").iter().map(|token| *token as u32).collect();
+    let mut texts = Texts::new(model.shape().context);
+    (1..=tokens.len()).for_each(|length| texts.push(tokens[..length].iter().copied()));
+    let store = Store::of(Observations::Texts(texts), ActionRows::Discrete(vec![0; tokens.len()]));
+    let mut rows = Vec::new();
+    world(folder.path(), &path);
+    transformer(&model, &folder.path().join("letters.jsonl"), 0).distributions(&store, &mut rows);
+    let difference = worst(&rows, numbers(&expected, "log_probs"));
+    assert!(difference < 1e-5, "log-probabilities differ by {difference}");
+
+    assert_eq!(model.render(&[gradus_language::Message::user("ab")]).unwrap(), "<begin>ab<end>");
+    assert_eq!(model.conversation(&[gradus_language::Message::user("ab")]).unwrap(), [0, 79, 1]);
+
+    let bytes = std::fs::read(&path).unwrap();
+    let broken = folder.path().join("broken.gguf");
+    let problem = |bytes: &[u8]| {
+        std::fs::write(&broken, bytes).unwrap();
+        Model::open(&broken).err().unwrap().problem
+    };
+    for length in (0..bytes.len()).step_by(997).skip(1) {
+        let wrong = problem(&bytes[..length]);
+        assert!(wrong.starts_with("expected a whole GGUF file, got one that ends"), "{length}: {wrong}");
+    }
+    let neither = "expected a folder with config.json, or a GGUF file, got neither";
+    assert_eq!(problem(b""), neither);
+    assert_eq!(problem(b"PK"), neither);
+    let changed = |at: usize, byte: u8| {
+        let mut bytes = bytes.clone();
+        bytes[at] = byte;
+        problem(&bytes)
+    };
+    assert_eq!(changed(4, 9), "expected a GGUF file of version 2 or 3, got version 9");
+    let name = b"blk.0.attn_q.weight";
+    let kind = bytes.windows(name.len()).position(|window| window == name).unwrap() + name.len() + 4 + 16;
+    assert_eq!(bytes[kind], 3);
+    assert_eq!(changed(kind, 14), "tensor blk.0.attn_q.weight: expected F32, F16, BF16, Q8_0, Q4_0 or Q4_1, got Q6_K");
+    assert_eq!(changed(kind, 99), "tensor blk.0.attn_q.weight: expected F32, F16, BF16, Q8_0, Q4_0 or Q4_1, got type 99");
+    let pre = bytes.windows(6).position(|window| window == b"smollm").unwrap();
+    assert_eq!(changed(pre, b'x'), "tokeniser: expected the rules smollm, gpt-2, qwen2 or llama-bpe, got xmollm");
+}
+
 /// A whole model that is written has the same shape, tokens, template and parameters when it is read.
 #[test]
 fn whole_models_are_written_and_read() {
