@@ -9,8 +9,8 @@ use gradus_envs::{Action, Actions, EnvSpec, SingleEnv};
 use gradus_nets::Behaviour;
 use gradus_rollouts::{InputError, Inputs, Predictor};
 
-use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::config::language;
+use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::files::{create_folder, replace};
 use crate::run::vacant;
 use crate::saved::{self, CONFIG, POLICY};

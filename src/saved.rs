@@ -105,6 +105,16 @@ pub fn load_policy(dir: impl AsRef<Path>) -> Result<(Config, EnvSpec, Box<dyn Po
     Ok((config, normaliser.frozen(&world), policy))
 }
 
+/// Returns the policy at the beginning of the training of the run folder `dir`; `None` if it began with parameters that are gone or others now.
+pub fn load_first_policy(dir: impl AsRef<Path>) -> Result<Option<Box<dyn Policy>>, Error> {
+    let saved = Saved::read(dir.as_ref(), None)?;
+    let config = Config { device: Device::Cpu, ..saved.config };
+    if config.recorded_inputs().iter().any(|(path, _, problem)| problem.is_some() && *path == Path::new(&config.init)) {
+        return Ok(None);
+    }
+    Ok(first_policy(&config, &saved.world).ok())
+}
+
 /// Loads the policy of a run of a pretrained model, for texts of at most `context` tokens or as many as the model can read, and its text task.
 pub(crate) fn load_talking(dir: &Path, context: usize) -> Result<(TextWorld, Box<dyn Policy>), Error> {
     let mut saved = Saved::read(dir, None)?;
@@ -309,7 +319,10 @@ pub(crate) fn begin_as(
     let of_model = |config: &Config| config.inputs.get(MODEL).cloned();
     if let Some((theirs, ours)) = theirs.as_ref().and_then(of_model).zip(of_model(ours)).filter(|(theirs, ours)| theirs != ours) {
         let [theirs, ours] = [theirs, ours].map(|hash| hash.chars().take(16).collect::<String>());
-        return Err(Error::folder(&path, format!("expected a policy of the model with the SHA-256 {ours}..., got one of another ({theirs}...)")));
+        return Err(Error::folder(
+            &path,
+            format!("expected a policy of the model with the SHA-256 {ours}..., got one of another ({theirs}...)"),
+        ));
     }
     let statistics = Normaliser::take_observations(&mut tensors);
     let loaded = policy.load(&tensors);

@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use gradus::{Config, Trainer};
 use gradus::nets::cpu::Transformer;
 use gradus::nets::{
-    ActionRows, Batch, Behaviour, Evaluation, Network as _, Objective, Observations, Outputs, Policy as _, Store, Texts, TransformerConfig,
+    ActionRows, Batch, Behaviour, Choice, Evaluation, Network as _, Objective, Observations, Outputs, Policy as _, Store, Texts,
+    TransformerConfig,
 };
+use gradus::{Config, Trainer};
 use gradus_base::tensors::{Data, Tensors, decode};
 use gradus_envs::Space;
 use gradus_language::Model;
@@ -34,10 +35,15 @@ impl Objective for Surprise {
 
 /// The transformer of the model in a folder, all of whose parameters are trained, or only adapters of this rank.
 fn transformer(model: &Model, problems: &Path, lora_rank: usize) -> Transformer {
+    transformer_for(model, problems, lora_rank, model.shape().context)
+}
+
+/// As above, for texts of at most `context` tokens.
+fn transformer_for(model: &Model, problems: &Path, lora_rank: usize, context: usize) -> Transformer {
     let name = format!("chat:{}?model={}", problems.display(), model.path().display());
     let config = Config::preset("grpo", &name, None).unwrap();
     let gradus::config::Network::Transformer(shape) = config.network else { panic!("a transformer") };
-    let (context, vocabulary) = (model.shape().context, model.shape().vocabulary as u32);
+    let vocabulary = model.shape().vocabulary as u32;
     let spaces = (Space::Text { vocabulary, context }, Space::Discrete(vocabulary));
     let mut made = Transformer::new(&TransformerConfig { lora_rank, ..shape }, &spaces.0, &spaces.1, 1).unwrap();
     made.load_pretrained(&model.tensors().unwrap()).unwrap();
@@ -204,10 +210,18 @@ fn adapters_of_peft_are_written_and_read() {
     }
 
     let wrong = error(Trainer::new(starting_from(&peft, &world, &["transformer.lora_rank=8"])));
-    assert!(wrong.ends_with("peft: expected adapters with transformer.lora_rank = 8, got 16; change it with --set transformer.lora_rank=16"), "{wrong}");
+    assert!(
+        wrong.ends_with("peft: expected adapters with transformer.lora_rank = 8, got 16; change it with --set transformer.lora_rank=16"),
+        "{wrong}"
+    );
     let other = self::world(dir, &golden("qwen3"));
     let wrong = error(Trainer::new(starting_from(&peft, &other, &[])));
-    assert!(wrong.contains("expected adapters of this model, with [64, 16] numbers in model.layers.0.self_attn.q_proj.lora_B.weight, got [32, 16]"), "{wrong}");
+    assert!(
+        wrong.contains(
+            "expected adapters of this model, with [64, 16] numbers in model.layers.0.self_attn.q_proj.lora_B.weight, got [32, 16]"
+        ),
+        "{wrong}"
+    );
     let wrong = error(Trainer::new(starting_from(&dir.join("run"), &other, &[])));
     assert!(wrong.contains("expected a policy with the vocabulary of"), "{wrong}");
     let unknown = some.iter().map(|(name, tensor)| (name.replace("q_proj", "qkv"), tensor.clone())).collect();
@@ -289,6 +303,59 @@ fn gguf_files_are_read() {
     assert_eq!(changed(pre, b'x'), "tokeniser: expected the rules smollm, gpt-2, qwen2 or llama-bpe, got xmollm");
 }
 
+/// SmolLM2 as transformers reads it (`scripts/language/reference.py`): the tokens of a prompt, log-probabilities, and greedy completions of 256 tokens, of which every token is also the
+/// most probable one when the whole text is read at once. `scripts/models.sh` fetches the model.
+#[test]
+#[ignore = "needs the model, and a minute"]
+fn smollm2_answers_as_in_transformers() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/SmolLM2-135M-Instruct.Q4_1.gguf");
+    let folder = gradus_testing::tempdir().unwrap();
+    let model = Model::open(&path).unwrap();
+    world(folder.path(), &path);
+    let mut policy = transformer_for(&model, &folder.path().join("letters.jsonl"), 0, 512);
+    let golden = std::fs::read_to_string(golden("smollm2.jsonl")).unwrap();
+    assert_eq!(golden.lines().count(), 20);
+    for line in golden.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let list = |key: &str| line[key].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect::<Vec<f64>>();
+        let prompt: Vec<u32> = list("tokens").into_iter().map(|token| token as u32).collect();
+        let greedy: Vec<u32> = list("greedy").into_iter().map(|token| token as u32).collect();
+        let said = line["prompt"].as_str().unwrap();
+        assert_eq!(model.conversation(&[gradus_language::Message::user(said)]).unwrap(), prompt, "{said}");
+
+        // one token after the other, with a cache
+        let mut text = prompt.clone();
+        let (mut actor, mut actions, mut log_prob) = (policy.actor(), ActionRows::Discrete(vec![0]), [0.0]);
+        let mut of_actor = Vec::new();
+        while text.len() < prompt.len() + greedy.len() {
+            let mut row = vec![0.0; 513];
+            gradus_envs::text::write(&text, &mut row);
+            actor.act(&row, None, Choice::Greedy, &mut actions, &mut log_prob);
+            let ActionRows::Discrete(chosen) = &actions else { panic!() };
+            text.push(chosen[0]);
+            of_actor.push(log_prob[0]);
+        }
+        drop(actor);
+        assert_eq!(text[prompt.len()..], greedy, "{said}");
+
+        // all at once
+        let mut texts = Texts::new(512);
+        (prompt.len()..text.len()).for_each(|length| texts.push(text[..length].iter().copied()));
+        texts.end_text();
+        let store = Store::of(Observations::Texts(texts), ActionRows::Discrete(greedy));
+        let (mut rows, mut log_probs) = (Vec::new(), Vec::new());
+        policy.log_probs(&store, &mut log_probs);
+        assert!(worst(&log_probs, &of_actor) < 1e-5, "{said}: {}", worst(&log_probs, &of_actor));
+        let mut first = Texts::new(512);
+        first.push(prompt.iter().copied());
+        policy.distributions(&Store::of(Observations::Texts(first), ActionRows::Discrete(vec![0])), &mut rows);
+        let ours: Vec<f32> = rows.into_iter().step_by(997).collect();
+        let theirs: Vec<f32> = list("log_probs").into_iter().map(|x| x as f32).collect();
+        assert!(worst(&ours, &theirs) < 1e-3, "{said}: {}", worst(&ours, &theirs));
+        println!("{said}: {:.1e} from transformers", worst(&ours, &theirs));
+    }
+}
+
 /// A whole model that is written has the same shape, tokens, template and parameters when it is read.
 #[test]
 fn whole_models_are_written_and_read() {
@@ -322,13 +389,14 @@ fn models_that_cannot_be_used_are_refused() {
             std::fs::copy(golden("llama").join(name), dir.join(name)).unwrap();
         }
     };
-    let problem = || match Model::open(&dir).and_then(|model| model.conversation(&[gradus_language::Message::user("Hi")]).and(model.tensors())) {
-        Ok(_) => panic!("it is accepted"),
-        Err(error) => {
-            assert!(!error.to_string().contains('\n'), "{error}");
-            error.problem
-        }
-    };
+    let problem =
+        || match Model::open(&dir).and_then(|model| model.conversation(&[gradus_language::Message::user("Hi")]).and(model.tensors())) {
+            Ok(_) => panic!("it is accepted"),
+            Err(error) => {
+                assert!(!error.to_string().contains('\n'), "{error}");
+                error.problem
+            }
+        };
     let replace = |name: &str, from: &str, to: &str| {
         let path = dir.join(name);
         let text = std::fs::read_to_string(&path).unwrap();
@@ -345,12 +413,22 @@ fn models_that_cannot_be_used_are_refused() {
     std::fs::write(dir.join("model.safetensors"), &bytes[..bytes.len() / 2]).unwrap();
     assert!(problem().starts_with("model.safetensors: "), "{}", problem());
     for (name, from, to, expected) in [
-        ("config.json", "\"model_type\": \"llama\"", "\"model_type\": \"mamba\"", "family: expected llama, qwen2, qwen3 or gpt2, got mamba"),
+        (
+            "config.json",
+            "\"model_type\": \"llama\"",
+            "\"model_type\": \"mamba\"",
+            "family: expected llama, qwen2, qwen3 or gpt2, got mamba",
+        ),
         ("config.json", "\"vocab_size\": 80", "\"vocab_size\": 70", "tokeniser: expected at most the 70 tokens of the model, got 80"),
         ("config.json", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu\"", "config.json: hidden_act: expected silu, got \"relu\""),
         ("tokenizer.json", "\"BPE\"", "\"XYZ\"", "tokeniser: "),
         ("tokenizer_config.json", "{% endfor %}", "", "chat template (line 1): "),
-        ("tokenizer_config.json", "{% endfor %}", "{% endfor %}{{ raise_exception('no system') }}", "chat template (line 1): invalid operation: no system"),
+        (
+            "tokenizer_config.json",
+            "{% endfor %}",
+            "{% endfor %}{{ raise_exception('no system') }}",
+            "chat template (line 1): invalid operation: no system",
+        ),
         ("tokenizer_config.json", "{% for", "{{ 1 / 0 }}{% for", "chat template (line 1): "),
     ] {
         fresh();

@@ -3,21 +3,21 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use gradus::agents::Advantages;
 use gradus::envs::EnvError;
 use gradus::envs::text::Finish;
 use gradus::evaluate::sample::{Completion, Drawn, Token, sample};
-use gradus::nets::Sampling;
+use gradus::nets::{Policy, Sampling};
 use gradus::numbers::short;
 use gradus::run::{load_reward, load_reward_of};
-use gradus::saved::load_policy;
+use gradus::saved::{load_first_policy, load_policy};
 use gradus::{Error, LearnedReward};
 
 use crate::arguments::{number, number_within};
 use crate::output::say;
 
-/// Complete a prompt and show every token's log-probability, entropy, value, reward and advantage.
+/// Complete a prompt and show every token's log-probability, entropy, KL divergence, value, reward and advantage.
 #[derive(Args)]
 pub(crate) struct Sample {
     /// Run folder.
@@ -36,6 +36,18 @@ pub(crate) struct Sample {
     /// Folder written by `gradus reward-model`, whose model gives the rewards [default: the run's reward model, if it has one]
     #[arg(long, value_name = "DIR")]
     reward_model: Option<PathBuf>,
+    /// What colours the tokens: the advantage (green: above 0; red: below 0; if there is none, yellow and magenta show improbable tokens), the entropy, or the KL divergence from
+    /// the policy at the beginning of the training (both darker for larger numbers).
+    #[arg(long, value_enum, default_value = "advantage")]
+    color_by: ColorBy,
+}
+
+/// What the colours of tokens mean.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ColorBy {
+    Advantage,
+    Entropy,
+    Kl,
 }
 
 /// How tokens are chosen.
@@ -69,9 +81,11 @@ pub(crate) fn run(arguments: &Sample) -> Result<u8, Error> {
     let vocabulary = text.task.vocabulary();
     let prompt = text.task.prompt_of(&arguments.prompt).map_err(EnvError::Text)?;
     let (compared, mut learned) = (config.algorithm.advantages(), reward_of(arguments.reward_model.as_deref(), &arguments.dir)?);
-    let completions = sample(policy.as_mut(), text, &prompt, Drawn { n, sampling, seed }, compared, learned.as_mut())?;
+    let mut first = load_first_policy(&arguments.dir)?;
+    let policies = (policy.as_mut(), first.as_deref_mut().map(|first| first as &mut dyn Policy));
+    let completions = sample(policies, text, &prompt, Drawn { n, sampling, seed }, compared, learned.as_mut())?;
 
-    let paint = Paint::for_stdout();
+    let paint = Paint::for_stdout(arguments.color_by, &completions);
     let (names, prompt) = (text.score_names(), vocabulary.decode(&prompt));
     for completion in &completions {
         let symbols: Vec<(String, &Token)> = completion.tokens.iter().map(|token| (vocabulary.symbol(token.token), token)).collect();
@@ -117,19 +131,28 @@ impl Chosen {
     }
 }
 
-/// Whether to print in colour.
+/// How to print in colour.
 #[derive(Clone, Copy)]
-struct Paint(bool);
+struct Paint {
+    is_on: bool,
+    by: ColorBy,
+    /// The largest number of the tokens, if they are coloured by a number.
+    most: f32,
+}
+
+/// The backgrounds of tokens by their number, from the smallest to the largest, in the palette of 256 colours.
+const HEAT: [u8; 6] = [0, 17, 18, 54, 90, 160];
 
 impl Paint {
     /// Colours the output of a terminal, unless NO_COLOR is set (https://no-color.org).
-    fn for_stdout() -> Self {
+    fn for_stdout(by: ColorBy, completions: &[Completion]) -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self(std::io::stdout().is_terminal() && !refused)
+        let numbers = completions.iter().flat_map(|completion| &completion.tokens).map(|token| by.number(token));
+        Self { is_on: std::io::stdout().is_terminal() && !refused, by, most: numbers.fold(0.0, f32::max) }
     }
 
     fn with(self, code: &str, text: &str) -> String {
-        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
+        if self.is_on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
     }
 
     fn dim(self, text: &str) -> String {
@@ -137,8 +160,13 @@ impl Paint {
     }
 
     /// Colours a token green for a positive advantage and red for a negative one. Without an advantage, a token is yellow below
-    /// probability 0.9 and magenta below 0.5.
+    /// probability 0.9 and magenta below 0.5. By entropy or KL divergence, the background is one of six.
     fn token(self, text: &str, token: &Token) -> String {
+        if self.by != ColorBy::Advantage {
+            let share = self.by.number(token) / self.most.max(f32::MIN_POSITIVE);
+            let step = (share * HEAT.len() as f32).clamp(0.0, HEAT.len() as f32 - 1.0) as usize;
+            return if step == 0 { text.into() } else { self.with(&format!("97;48;5;{}", HEAT[step]), text) };
+        }
         let code = match token.advantage {
             Some(advantage) if advantage > 1e-6 => "32",
             Some(advantage) if advantage < -1e-6 => "31",
@@ -148,6 +176,15 @@ impl Paint {
             None => "35",
         };
         self.with(code, text)
+    }
+}
+
+impl ColorBy {
+    fn number(self, token: &Token) -> f32 {
+        match self {
+            Self::Kl => token.kl.unwrap_or(0.0),
+            _ => token.entropy,
+        }
     }
 }
 
@@ -171,14 +208,16 @@ fn print(prompt: &str, symbols: &[(String, &Token)], completion: &Completion, na
     let width = symbols.iter().map(|(symbol, _)| symbol.chars().count()).max().unwrap_or_default().max(5);
     let is_learned = completion.learned.is_some();
     let names = if is_learned { "  learned      true" } else { "   reward" };
-    say(paint.dim(&format!("  {:<width$}  {:>8}  {:>8}  {:>8}{names}  {:>9}", "token", "log pi", "entropy", "value", "advantage")));
+    say(paint
+        .dim(&format!("  {:<width$}  {:>8}  {:>8}  {:>8}  {:>8}{names}  {:>9}", "token", "log pi", "entropy", "KL", "value", "advantage")));
     let shown = |number: Option<f32>| number.map_or_else(|| "-".into(), |number| format!("{number:.3}"));
     for (symbol, token) in symbols {
         let padded = format!("{symbol:<width$}");
         let advantage = token.advantage.map_or_else(|| "-".into(), |advantage| format!("{advantage:+.3}"));
         let Token { log_prob, entropy, value, reward, true_reward, .. } = token;
         let true_reward = if is_learned { format!("  {:>8}", shown(*true_reward)) } else { String::new() };
-        let numbers = format!("{log_prob:>8.3}  {entropy:>8.3}  {value:>8.3} {:>8}{true_reward}  {advantage:>9}", shown(*reward));
+        let kl = shown(token.kl);
+        let numbers = format!("{log_prob:>8.3}  {entropy:>8.3}  {kl:>8}  {value:>8.3} {:>8}{true_reward}  {advantage:>9}", shown(*reward));
         say(format!("  {}  {numbers}", paint.token(&padded, token)));
     }
 }

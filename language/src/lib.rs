@@ -60,6 +60,19 @@ impl Message {
     }
 }
 
+/// Returns the text of a conversation by a chat template with these tokens for the beginning and the end of a text.
+///
+/// ```
+/// use gradus_language::{Message, render};
+///
+/// let template = "{{ bos_token }}{% for message in messages %}{{ message.role }}: {{ message.content | trim }}\n{% endfor %}";
+/// assert_eq!(render(template, ("<s>", "</s>"), &[Message::user(" Hi ")])?, "<s>user: Hi\n");
+/// # Ok::<(), String>(())
+/// ```
+pub fn render(template: &str, (bos, eos): (&str, &str), messages: &[Message]) -> Result<String, String> {
+    Template::new(template.into(), bos.into(), eos.into())?.render(messages)
+}
+
 /// Where the parameters are.
 enum Source {
     Folder(Folder),

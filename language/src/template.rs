@@ -1,7 +1,8 @@
 //! Chat templates: Jinja, with what Hugging Face's templates expect.
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, Error, ErrorKind, context};
+use minijinja::value::{Kwargs, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, Value, context};
 
 use crate::Message;
 
@@ -34,6 +35,13 @@ impl Template {
         environment.add_function("raise_exception", |text: String| -> Result<String, Error> {
             Err(Error::new(ErrorKind::InvalidOperation, text))
         });
+        environment.add_filter("tojson", |value: Value, options: Kwargs| -> Result<Value, Error> {
+            let indent: Option<usize> = options.get("indent")?;
+            options.assert_all_used()?;
+            let mut text = String::new();
+            write_json(&value, indent, 0, &mut text)?;
+            Ok(Value::from_safe_string(text))
+        });
         environment.add_template("chat", &self.text)?;
         Ok(environment)
     }
@@ -48,4 +56,43 @@ impl Template {
         let rendered = self.environment().and_then(|environment| environment.get_template("chat")?.render(values));
         rendered.map_err(|error| self.problem(&error))
     }
+}
+
+/// Writes a value as Python's `json.dumps(value, ensure_ascii=False, indent=indent)` does, which is the filter `tojson` of transformers.
+fn write_json(value: &Value, indent: Option<usize>, depth: usize, out: &mut String) -> Result<(), Error> {
+    let (first, between, last) = match indent {
+        Some(n) => (format!("\n{:1$}", "", n * (depth + 1)), format!(",\n{:1$}", "", n * (depth + 1)), format!("\n{:1$}", "", n * depth)),
+        None => (String::new(), ", ".into(), String::new()),
+    };
+    let [open, close] = match value.kind() {
+        ValueKind::Map => ["{", "}"],
+        ValueKind::Seq | ValueKind::Iterable => ["[", "]"],
+        _ => {
+            match value.as_str() {
+                Some(text) => out.push_str(&serde_json::Value::from(text).to_string()),
+                None if value.is_none() || value.is_undefined() => out.push_str("null"),
+                None => out.push_str(&value.to_string()),
+            }
+            return Ok(());
+        }
+    };
+    out.push_str(open);
+    let is_map = value.kind() == ValueKind::Map;
+    let mut is_empty = true;
+    for item in value.try_iter()? {
+        out.push_str(if is_empty { &first } else { &between });
+        is_empty = false;
+        if is_map {
+            write_json(&Value::from(item.to_string()), None, 0, out)?;
+            out.push_str(": ");
+            write_json(&value.get_item(&item)?, indent, depth + 1, out)?;
+        } else {
+            write_json(&item, indent, depth + 1, out)?;
+        }
+    }
+    if !is_empty {
+        out.push_str(&last);
+    }
+    out.push_str(close);
+    Ok(())
 }

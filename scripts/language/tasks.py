@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the tasks for pretrained models: python3 scripts/language/tasks.py
 
-language/tasks/one-word.jsonl: questions whose answer must be one word. The nouns of the test questions are in no other question.
+language/tasks/eight-words.jsonl: requests whose answer must have at most eight words. The nouns of the test requests are in no other request.
 """
 
 import json
@@ -15,28 +15,27 @@ painter rabbit saddle tunnel umbrella volcano wizard yellow zebra anchor blanket
 """.split()
 
 QUESTIONS = [
-    "Describe {} {} in one word.",
-    "Say one word about {} {}.",
-    "What do you think of when you hear {}? Answer with one word.",
-    "What colour is {} {}? Answer with one word.",
-    "Where do you find {} {}? Answer with one word.",
-    "What is {} {} used for? Answer with one word.",
-    "Which verb goes with {}? Answer with one word.",
-    "What is the opposite of {} {}? Answer with one word.",
+    "Say something about {}.",
+    "Describe {}.",
+    "Tell me about {}.",
+    "What is {}?",
+    "What do you think of when you hear {}?",
+    "Where do you find {}?",
+    "What is {} used for?",
+    "Write about {}.",
 ]
+WORD = "[A-Za-z',-]+"
 
 
 def main():
     folder = pathlib.Path(__file__).resolve().parents[2] / "language" / "tasks"
-    with open(folder / "one-word.jsonl", "w") as file:
+    with open(folder / "eight-words.jsonl", "w") as file:
         settings = {"system": "You are a helpful assistant.", "max_new_tokens": 16}
         file.write(json.dumps(settings) + "\n")
         for number, noun in enumerate(NOUNS):
             split = "test" if number % 3 == 0 else "validation" if number % 16 == 1 else "train"
             for question in QUESTIONS:
-                article = "an" if noun[0] in "aeiou" else "a"
-                prompt = question.format(article, noun) if question.count("{}") == 2 else question.format(noun)
-                line = {"prompt": prompt, "answer": "^[A-Za-z]+[.!]?$", "verifier": "regex", "split": split}
+                line = {"prompt": f"{question.format(noun)} Use at most eight words.", "answer": f"^{WORD}( {WORD}){{0,7}}[.!]?$", "verifier": "regex", "split": split}
                 file.write(json.dumps(line) + "\n")
 
 

@@ -16,8 +16,8 @@ use toml::{Table, Value};
 use super::{Config, RewardConfig};
 use crate::Error;
 use crate::files::folder::{CONFIG, EXAMPLES_FILE, METRICS, policy_path};
-use crate::saved::is_of_peft;
 use crate::files::{create_parents, exists, hexadecimal, read_named, replace};
+use crate::saved::is_of_peft;
 
 /// What the names of environments from files begin with.
 const FROM_FILES: [&str; 3] = ["grid:", "file:", CHAT];

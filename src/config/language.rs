@@ -125,7 +125,8 @@ mod with_models {
             return Err(Error::folder(path, "expected a policy of a transformer, got the adapters of one"));
         };
         let wrong = |key: &str, ours: String, theirs: String| {
-            let problem = format!("expected adapters with transformer.{key} = {ours}, got {theirs}; change it with --set transformer.{key}={theirs}");
+            let problem =
+                format!("expected adapters with transformer.{key} = {ours}, got {theirs}; change it with --set transformer.{key}={theirs}");
             Err(Error::folder(path, problem))
         };
         if adapter.rank != lora_rank {
@@ -139,7 +140,8 @@ mod with_models {
             match tensors.get_mut(&name) {
                 Some(own) if own.shape == tensor.shape => *own = tensor,
                 Some(own) => {
-                    let problem = format!("expected adapters of this model, with {:?} numbers in {name}, got {:?}", own.shape, tensor.shape);
+                    let problem =
+                        format!("expected adapters of this model, with {:?} numbers in {name}, got {:?}", own.shape, tensor.shape);
                     return Err(Error::folder(path, problem));
                 }
                 None => return Err(Error::folder(path, format!("expected adapters of this model's matrices, got {name}"))),

@@ -21,6 +21,8 @@ pub struct Token {
     pub log_prob: f32,
     /// Entropy H(pi(.|s)).
     pub entropy: f32,
+    /// KL(pi(.|s) || pi_0(.|s)) from the policy at the beginning of the training; `None` if that is unknown.
+    pub kl: Option<f32>,
     /// Value V(s) before the token.
     pub value: f32,
     /// Reward of the token, from which the advantage is computed: of the reward model if there is one, otherwise the environment's. `None`
@@ -57,11 +59,11 @@ pub struct Drawn {
 }
 
 /// Samples completions of `prompt` and computes the log-probability, entropy, value, reward and advantage of each token. Advantages use the
-/// learned reward if there is one, otherwise the environment's reward.
+/// learned reward if there is one, otherwise the environment's reward. `first` is the policy at the beginning of the training.
 ///
 /// Returns an error if the prompt is empty, has a token outside of the vocabulary, or leaves no room for a token in the context.
 pub fn sample(
-    policy: &mut dyn Policy,
+    (policy, first): (&mut dyn Policy, Option<&mut dyn Policy>),
     world: &TextWorld,
     prompt: &[u32],
     drawn: Drawn,
@@ -97,7 +99,16 @@ pub fn sample(
     policy.values(&store, &mut values);
     policy.distributions(&store, &mut distributions);
     let entropy = |row: &[f32]| -row.iter().filter(|l| l.is_finite()).map(|l| exp(*l) * l).sum::<f32>();
-    let entropies: Vec<f32> = distributions.chunks_exact(vocabulary as usize).map(entropy).collect();
+    let rows = || distributions.chunks_exact(vocabulary as usize);
+    let entropies: Vec<f32> = rows().map(entropy).collect();
+    let kl = |(row, before): (&[f32], &[f32])| -> f32 {
+        row.iter().zip(before).filter(|(l, _)| l.is_finite()).map(|(l, before)| exp(*l) * (l - before)).sum()
+    };
+    let kls: Option<Vec<f32>> = first.map(|first| {
+        let mut before = Vec::new();
+        first.distributions(&store, &mut before);
+        rows().zip(before.chunks_exact(vocabulary as usize)).map(kl).collect()
+    });
 
     let mut completions = Vec::new();
     let mut first = 0;
@@ -106,6 +117,7 @@ pub fn sample(
             token: *token,
             log_prob: log_probs[first + i],
             entropy: entropies[first + i],
+            kl: kls.as_ref().map(|kls| kls[first + i]),
             value: values[first + i],
             reward: None,
             true_reward: None,

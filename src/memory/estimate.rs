@@ -209,8 +209,8 @@ pub(crate) fn of_completion(world: &TextWorld) -> f64 {
 /// Returns the bytes of a completion of `gradus sample`, with the numbers that describe each token.
 pub(crate) fn of_sample(world: &TextWorld) -> f64 {
     let (_, new) = of_text(world);
-    // the distribution and the description of each token
-    of_completion(world) + new * (4 * world.task.vocabulary().len() + size_of::<Token>()) as f64
+    // two distributions and the description of each token
+    of_completion(world) + new * (8 * world.task.vocabulary().len() + size_of::<Token>()) as f64
 }
 
 /// Returns the mean number of tokens in a text and in its completion if a fresh policy writes it. Such a policy chooses EOS about as often

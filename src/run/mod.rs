@@ -280,7 +280,7 @@ impl Run {
 
     /// Trains until at least `steps` environment steps are done, or to the end; exports nothing.
     pub fn train_until(&mut self, steps: u64, show: Show, on_update: OnUpdate<'_>) -> Result<(), Error> {
-        let progress = Progress::new(show, self.trainer.steps(), self.trainer.total_steps());
+        let progress = Progress::new(show, self.trainer.is_text(), self.trainer.steps(), self.trainer.total_steps());
         let (mut shown, mut shown_steps, mut rate) = (Instant::now(), self.trainer.steps(), 0.0);
         progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
         while !self.trainer.is_finished() && self.trainer.steps() < steps {

@@ -238,7 +238,7 @@ fn completions_are_explained() {
     policy.set_parameters(&parameters);
     let prompt = text.task.vocabulary().encode("4>").unwrap();
     let drawn = Drawn { n: 9, sampling: Sampling::default(), seed: 5 };
-    let mut of = |drawn, compared| sample(policy.as_mut(), &text, &prompt, drawn, compared, None).unwrap();
+    let mut of = |drawn, compared| sample((policy.as_mut(), None), &text, &prompt, drawn, compared, None).unwrap();
 
     let by_group = of(drawn, Advantages::OfGroup(GroupStd::Population, Supervision::Outcome));
     let rewards: Vec<f64> = by_group.iter().map(|it| it.verdict.as_ref().unwrap().0).collect();
@@ -258,6 +258,21 @@ fn completions_are_explained() {
         let completion: Vec<u32> = a.tokens.iter().map(|token| token.token).collect();
         assert_eq!(text.verify(&prompt, &completion).unwrap().0, reward);
     }
+    // from a policy that takes every token as often, the KL divergence is what the entropy lacks
+    let mut even = gradus::config::Network::from(TransformerConfig::default()).policy(&world, 3).unwrap();
+    even.set_parameters(&vec![0.0; even.parameters().len()]);
+    let mut again = even.snapshot();
+    again.set_parameters(policy.parameters());
+    let compared = Advantages::OfReturns { gamma: 1.0 };
+    for completion in sample((policy.as_mut(), Some(even.as_mut())), &text, &prompt, drawn, compared, None).unwrap() {
+        for token in completion.tokens {
+            let expected = (text.task.vocabulary().len() as f32).ln() - token.entropy;
+            assert!((token.kl.unwrap() - expected).abs() < 1e-5, "{:?} {expected}", token.kl);
+        }
+    }
+    let same = sample((policy.as_mut(), Some(again.as_mut())), &text, &prompt, drawn, compared, None).unwrap();
+    assert!(same.iter().flat_map(|completion| &completion.tokens).all(|token| token.kl == Some(0.0)));
+    let mut of = |drawn, compared| sample((policy.as_mut(), None), &text, &prompt, drawn, compared, None).unwrap();
     // leave-one-out: the advantage is G/(G-1) times the reward's distance from the mean
     for (completion, reward) in of(drawn, Advantages::AgainstOthers { gamma: 1.0 }).iter().zip(&rewards) {
         let expected = (reward - mean) * 9.0 / 8.0;
@@ -336,7 +351,7 @@ fn sample_and_inspect_use_the_learned_reward() {
     let prompt = text.task.vocabulary().encode("4>").unwrap();
     let drawn = Drawn { n: 9, sampling: Sampling::default(), seed: 5 };
     let mut shown = |learned: Option<&mut LearnedReward>| {
-        sample(policy.as_mut(), &text, &prompt, drawn, Advantages::OfReturns { gamma: 1.0 }, learned).unwrap()
+        sample((policy.as_mut(), None), &text, &prompt, drawn, Advantages::OfReturns { gamma: 1.0 }, learned).unwrap()
     };
     let (plain, scored) = (shown(None), shown(Some(&mut learned)));
     // evaluate the reward model in the checkpoint without our scoring code

@@ -15,29 +15,33 @@ const NARROW: u16 = 90;
 /// A progress bar with the return, the speed and the time left. Hidden if standard error is not a terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
+    /// What the numbers count.
+    unit: &'static str,
 }
 
 impl Progress {
-    pub fn new(show: Show, done: u64, total: u64) -> Self {
+    pub fn new(show: Show, is_text: bool, done: u64, total: u64) -> Self {
         let bar = if show == Show::Progress { ProgressBar::new(total) } else { ProgressBar::hidden() };
         let is_narrow = console::Term::stderr().size().1 < NARROW;
         let template = if is_narrow {
             "{percent} % | {wide_msg}"
         } else {
-            "{wide_bar:.cyan/dim} {human_pos} of {human_len} steps | {msg} | {eta} left"
+            "{wide_bar:.cyan/dim} {human_pos} of {human_len} {prefix} | {msg} | {eta} left"
         };
+        let unit = if is_text { "tokens" } else { "steps" };
+        bar.set_prefix(unit);
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("━╸─"));
         }
         bar.set_position(done);
         bar.reset_eta();
-        Self { bar }
+        Self { bar, unit }
     }
 
     /// Updates the bar. `recent_return` is the mean return of the latest episodes, or `None` if no episode has ended.
     pub fn update(&self, steps: u64, recent_return: Option<String>, rate: f64) {
         if !self.bar.is_hidden() {
-            self.bar.set_message(message(recent_return, rate));
+            self.bar.set_message(message(recent_return, rate, self.unit));
             self.bar.set_position(steps);
         }
     }
@@ -47,9 +51,9 @@ impl Progress {
     }
 }
 
-fn message(recent_return: Option<String>, rate: f64) -> String {
+fn message(recent_return: Option<String>, rate: f64, unit: &str) -> String {
     let about = recent_return.map_or_else(|| "no episode has ended yet".into(), |mean| format!("return {mean}"));
-    format!("{about} | {} steps/s", numbers::rate(rate))
+    format!("{about} | {} {unit}/s", numbers::rate(rate))
 }
 
 /// How long a piece of work lasts before its steps are shown.
@@ -94,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_bar_says_when_there_is_no_return_yet() {
-        assert_eq!(message(None, 512_345.6), "no episode has ended yet | 512.3k steps/s");
-        assert_eq!(message(Some("0.74".into()), 900.0), "return 0.74 | 900 steps/s");
+        assert_eq!(message(None, 512_345.6, "steps"), "no episode has ended yet | 512.3k steps/s");
+        assert_eq!(message(Some("0.74".into()), 900.0, "tokens"), "return 0.74 | 900 tokens/s");
     }
 }

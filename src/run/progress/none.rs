@@ -5,7 +5,7 @@ use super::Show;
 pub(crate) struct Progress;
 
 impl Progress {
-    pub fn new(_: Show, _: u64, _: u64) -> Self {
+    pub fn new(_: Show, _: bool, _: u64, _: u64) -> Self {
         Self
     }
 
