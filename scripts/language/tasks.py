@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the tasks for pretrained models: python3 scripts/language/tasks.py
 
-language/tasks/eight-words.jsonl: requests whose answer must have at most eight words. The nouns of the test requests are in no other request.
+language/tasks/ten-words.jsonl: requests whose answer must have at most ten words. The nouns of the test requests are in no other request.
 """
 
 import json
@@ -29,13 +29,13 @@ WORD = "[A-Za-z',-]+"
 
 def main():
     folder = pathlib.Path(__file__).resolve().parents[2] / "language" / "tasks"
-    with open(folder / "eight-words.jsonl", "w") as file:
+    with open(folder / "ten-words.jsonl", "w") as file:
         settings = {"system": "You are a helpful assistant.", "max_new_tokens": 16}
         file.write(json.dumps(settings) + "\n")
         for number, noun in enumerate(NOUNS):
             split = "test" if number % 3 == 0 else "validation" if number % 16 == 1 else "train"
             for question in QUESTIONS:
-                line = {"prompt": f"{question.format(noun)} Use at most eight words.", "answer": f"^{WORD}( {WORD}){{0,7}}[.!]?$", "verifier": "regex", "split": split}
+                line = {"prompt": f"{question.format(noun)} Use at most ten words.", "answer": f"^{WORD}( {WORD}){{0,9}}[.!]?$", "verifier": "regex", "split": split}
                 file.write(json.dumps(line) + "\n")
 
 
