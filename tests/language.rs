@@ -306,7 +306,7 @@ fn gguf_files_are_read() {
 /// SmolLM2 as transformers reads it (`scripts/language/reference.py`): the tokens of a prompt, log-probabilities, and greedy completions of 256 tokens, of which every token is also the
 /// most probable one when the whole text is read at once. `scripts/models.sh` fetches the model.
 #[test]
-#[ignore = "needs the model, and a minute"]
+#[ignore = "needs the model, and six minutes"]
 fn smollm2_answers_as_in_transformers() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/SmolLM2-135M-Instruct.Q4_1.gguf");
     let folder = gradus_testing::tempdir().unwrap();

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the tasks for pretrained models: python3 scripts/language/tasks.py
 
-language/tasks/ten-words.jsonl: requests whose answer must have at most ten words. The nouns of the test requests are in no other request.
+language/tasks/ten-words.jsonl: requests whose answer must have four to ten words. The nouns of the test requests are in no other request.
 """
 
 import json
@@ -35,7 +35,7 @@ def main():
         for number, noun in enumerate(NOUNS):
             split = "test" if number % 3 == 0 else "validation" if number % 16 == 1 else "train"
             for question in QUESTIONS:
-                line = {"prompt": f"{question.format(noun)} Use at most ten words.", "answer": f"^{WORD}( {WORD}){{0,9}}[.!]?$", "verifier": "regex", "split": split}
+                line = {"prompt": f"{question.format(noun)} Use four to ten words.", "answer": f"^{WORD}( {WORD}){{3,9}}[.!]?$", "verifier": "regex", "split": split}
                 file.write(json.dumps(line) + "\n")
 
 

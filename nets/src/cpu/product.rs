@@ -1,6 +1,7 @@
 //! The matrix product that all passes use, and the dot products of layers that are too narrow for it.
 #![allow(unsafe_code)]
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use crate::Activation;
@@ -294,32 +295,127 @@ fn blocks<S: Simd, T: At, const R: usize, const V: usize>(left: Left<'_, T>, p: 
         assert!((p.m - 1) * p.c_stride + p.n <= h.len(), "product: the activations are too short");
     }
     let c = p.c.as_mut_ptr();
-    let vectors = p.n / S::LANES;
-    let mut first = 0;
-    while first < vectors {
-        let width = V.min(vectors - first);
-        // SAFETY: the assertions above cover every element that these columns touch.
-        unsafe {
-            match width {
-                4 if const { V >= 4 } => columns::<S, T, R, 4>(left, &p, finish, c, first * S::LANES),
-                3 if const { V >= 3 } => columns::<S, T, R, 3>(left, &p, finish, c, first * S::LANES),
-                2 if const { V >= 2 } => columns::<S, T, R, 2>(left, &p, finish, c, first * S::LANES),
-                // n is a multiple of 16: of vectors of eight numbers, their number is even
-                _ if const { V == 1 || S::LANES == 16 } => columns::<S, T, R, 1>(left, &p, finish, c, first * S::LANES),
-                _ => unreachable!("a multiple of sixteen numbers"),
+    // SAFETY: the assertions above cover every element.
+    unsafe {
+        if p.m < PACKED_ROWS || p.b_stride < PACKED_STRIDE || p.k == 0 {
+            let whole = Part { first: 0, k: p.k, b: p.b.as_ptr(), b_stride: p.b_stride, start: p.start, finish };
+            let mut column = 0;
+            while column < p.n {
+                columns::<S, T, R, V>(left, &p, &whole, c, column);
+                column += V * S::LANES;
             }
+        } else {
+            packed::<S, T, R, V>(left, &p, finish, c);
         }
-        first += width.min(4);
     }
 }
 
+/// Columns of B are copied, so that they lie behind each other, if at least this many rows of A read them, and if their rows are at least this many numbers apart: rows that
+/// are a page apart, or a multiple, need an entry of the page table each, and share a few places of the cache.
+const PACKED_ROWS: usize = 4;
+const PACKED_STRIDE: usize = 512;
+/// Most rows and columns of a copy. What a kernel reads of it fills half of the first-level cache.
+const PACK: (usize, usize) = (320, 64);
+
+/// A copy of some rows and columns of B.
+#[repr(align(64))]
+struct Aligned(MaybeUninit<[f32; PACK.0 * PACK.1]>);
+
+/// Consecutive rows of B, and of C the value before them and the function behind them.
+struct Part<'a> {
+    first: usize,
+    k: usize,
+    b: *const f32,
+    b_stride: usize,
+    start: Start<'a>,
+    finish: Finish<'a>,
+}
+
 /// # Safety
-/// `c` points to the beginning of C, the matrices are as long as [`blocks`] asserts, and columns `column .. column + V * LANES` exist.
+/// `c` points to the beginning of C, and the matrices are as long as [`blocks`] asserts.
+#[inline(always)]
+unsafe fn packed<S: Simd, T: At, const R: usize, const V: usize>(left: Left<'_, T>, p: &Rest<'_>, finish: Finish<'_>, c: *mut f32) {
+    let mut copy = Aligned(MaybeUninit::uninit());
+    let copy = copy.0.as_mut_ptr().cast::<f32>();
+    let most = if S::LANES == 16 { PACK.0 / 2 } else { PACK.0 };
+    let most = p.k.div_ceil(p.k.div_ceil(most));
+    let mut column = 0;
+    while column < p.n {
+        let width = PACK.1.min(p.n - column);
+        let mut first = 0;
+        while first < p.k {
+            let k = most.min(p.k - first);
+            // the vectors that a kernel reads together lie behind each other
+            let together = V * S::LANES;
+            let from = p.b.as_ptr().wrapping_add(first * p.b_stride + column);
+            if width == PACK.1 {
+                for row in 0..k {
+                    for v in 0..PACK.1 / S::LANES {
+                        let (i, at) = (v * S::LANES / together * together, v * S::LANES);
+                        // SAFETY: the numbers are inside of B, and k rows of `width` numbers are inside of the copy.
+                        unsafe { S::store(copy.add(i * k + row * together + at - i), S::load(from.add(row * p.b_stride + at))) };
+                    }
+                }
+            } else {
+                for row in 0..k {
+                    for v in 0..width / S::LANES {
+                        let at = v * S::LANES;
+                        let i = at / together * together;
+                        // SAFETY: as above.
+                        unsafe {
+                            S::store(copy.add(i * k + row * together.min(width - i) + at - i), S::load(from.add(row * p.b_stride + at)))
+                        };
+                    }
+                }
+            }
+            let start = if first == 0 { p.start } else { Start::Sum };
+            let finish = if first + k == p.k { finish } else { Finish::Same };
+            let mut i = 0;
+            while i < width {
+                let n = together.min(width - i);
+                let part = Part { first, k, b: copy.wrapping_add(i * k).wrapping_sub(column + i), b_stride: n, start, finish };
+                // SAFETY: as the caller promises; the copy has k rows.
+                unsafe { columns::<S, T, R, V>(left, p, &part, c, column + i) };
+                i += n;
+            }
+            first += k;
+        }
+        column += width;
+    }
+}
+
+/// Computes `V` vectors of each row of C, or those that are left of them.
+///
+/// # Safety
+/// `c` points to the beginning of C, the matrices are as long as [`blocks`] asserts, and the part is one of B.
 #[inline(always)]
 unsafe fn columns<S: Simd, T: At, const R: usize, const V: usize>(
     left: Left<'_, T>,
     p: &Rest<'_>,
-    finish: Finish<'_>,
+    part: &Part<'_>,
+    c: *mut f32,
+    column: usize,
+) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match V.min((p.n - column) / S::LANES) {
+            4 if const { V >= 4 } => rows::<S, T, R, 4>(left, p, part, c, column),
+            3 if const { V >= 3 } => rows::<S, T, R, 3>(left, p, part, c, column),
+            2 if const { V >= 2 } => rows::<S, T, R, 2>(left, p, part, c, column),
+            // n is a multiple of 16: of vectors of eight numbers, their number is even
+            _ if const { V == 1 || S::LANES == 16 } => rows::<S, T, R, 1>(left, p, part, c, column),
+            _ => unreachable!("a multiple of sixteen numbers"),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`columns`], and columns `column .. column + V * LANES` exist.
+#[inline(always)]
+unsafe fn rows<S: Simd, T: At, const R: usize, const V: usize>(
+    left: Left<'_, T>,
+    p: &Rest<'_>,
+    part: &Part<'_>,
     c: *mut f32,
     column: usize,
 ) {
@@ -329,32 +425,32 @@ unsafe fn columns<S: Simd, T: At, const R: usize, const V: usize>(
         // SAFETY: each call stays within rows `row .. row + rows`.
         unsafe {
             match rows {
-                6 if const { R >= 6 } => block::<S, T, 6, V>(left, p, finish, c, row, column),
-                5 if const { R >= 5 } => block::<S, T, 5, V>(left, p, finish, c, row, column),
-                4 => block::<S, T, 4, V>(left, p, finish, c, row, column),
-                3 => block::<S, T, 3, V>(left, p, finish, c, row, column),
-                2 => block::<S, T, 2, V>(left, p, finish, c, row, column),
-                _ => block::<S, T, 1, V>(left, p, finish, c, row, column),
+                6 if const { R >= 6 } => block::<S, T, 6, V>(left, p, part, c, row, column),
+                5 if const { R >= 5 } => block::<S, T, 5, V>(left, p, part, c, row, column),
+                4 => block::<S, T, 4, V>(left, p, part, c, row, column),
+                3 => block::<S, T, 3, V>(left, p, part, c, row, column),
+                2 => block::<S, T, 2, V>(left, p, part, c, row, column),
+                _ => block::<S, T, 1, V>(left, p, part, c, row, column),
             }
         }
         // tanh needs too many registers to be computed with the product; the first-level cache still holds the block
-        if let Finish::Activation(Activation::Tanh) = finish {
+        if let Finish::Activation(Activation::Tanh) = part.finish {
             let (at, width) = (row * p.c_stride + column, V * S::LANES);
             // SAFETY: the columns exist in every row, and no other reference to C is in use.
             let block = unsafe { std::slice::from_raw_parts_mut(c.add(at), (rows - 1) * p.c_stride + width) };
-            finish.apply::<S>(block, at, (p.c_stride, width));
+            part.finish.apply::<S>(block, at, (p.c_stride, width));
         }
         row += rows;
     }
 }
 
 /// # Safety
-/// As for [`columns`], and rows `row .. row + R` exist.
+/// As for [`rows`], and rows `row .. row + R` exist.
 #[inline(always)]
 unsafe fn block<S: Simd, T: At, const R: usize, const V: usize>(
     Left { a, at }: Left<'_, T>,
     p: &Rest<'_>,
-    finish: Finish<'_>,
+    part: &Part<'_>,
     c: *mut f32,
     row: usize,
     column: usize,
@@ -363,7 +459,7 @@ unsafe fn block<S: Simd, T: At, const R: usize, const V: usize>(
     // SAFETY: all offsets are inside the matrices, as the caller promises.
     unsafe {
         let c = c.add(row * p.c_stride + column);
-        match p.start {
+        match part.start {
             Start::Zero => {}
             Start::Row(start) => {
                 for v in 0..V {
@@ -382,8 +478,8 @@ unsafe fn block<S: Simd, T: At, const R: usize, const V: usize>(
             }
         }
         let rows: [*const f32; R] = std::array::from_fn(|r| a.as_ptr().wrapping_add(at.row(row + r)));
-        let mut b = p.b.as_ptr().wrapping_add(column);
-        for k in 0..p.k {
+        let mut b = part.b.wrapping_add(column);
+        for k in part.first..part.first + part.k {
             let distance = at.column(k);
             let mut vectors = [S::splat(0.0); V];
             for (v, vector) in vectors.iter_mut().enumerate() {
@@ -395,9 +491,9 @@ unsafe fn block<S: Simd, T: At, const R: usize, const V: usize>(
                     sum[v] = S::fma(x, vectors[v], sum[v]);
                 }
             }
-            b = b.wrapping_add(p.b_stride);
+            b = b.wrapping_add(part.b_stride);
         }
-        match finish {
+        match part.finish {
             Finish::Same | Finish::Activation(Activation::Tanh) => {}
             Finish::Activation(Activation::Relu) => sums.as_flattened_mut().iter_mut().for_each(|sum| *sum = S::relu(*sum)),
             Finish::Derivative(activation, h) => {
@@ -490,6 +586,65 @@ impl Dots<'_> {
                 }
             }
             left -= n;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus_base::random::{Purpose, Stream};
+    use gradus_base::simd::dispatch;
+
+    struct Of<'a>(Product<'a>, Finish<'a>);
+
+    impl Kernel for Of<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) {
+            product_then(simd, self.0, self.1);
+        }
+    }
+
+    /// Every element is the sum of its products in order, by fused multiply-add, whether or not columns of B are copied, with every instruction set.
+    #[test]
+    fn every_element_adds_its_products_in_order() {
+        let mut stream = Stream::new(3, Purpose::Initialisation, 0);
+        let mut numbers = |n: usize| (0..n).map(|_| stream.uniform(-1.0, 1.0) as f32).collect::<Vec<f32>>();
+        for (m, n, k, b_stride) in
+            [(1, 16, 3, 16), (3, 80, 700, 600), (4, 80, 700, 600), (7, 64, 320, 512), (25, 144, 321, 512), (6, 48, 0, 512), (13, 32, 9, 48)]
+        {
+            let (a, b, c, row) = (numbers(m * k), numbers(k.max(1) * b_stride), numbers(m * n), numbers(n));
+            for start in [Start::Zero, Start::Row(&row), Start::Sum] {
+                for finish in [Finish::Same, Finish::Activation(Activation::Relu), Finish::Activation(Activation::Tanh)] {
+                    let mut expected = c.clone();
+                    for (i, x) in expected.iter_mut().enumerate() {
+                        let begin = match start {
+                            Start::Zero => 0.0,
+                            Start::Row(row) => row[i % n],
+                            Start::Sum => *x,
+                        };
+                        *x = (0..k).fold(begin, |sum, j| a[i / n * k + j].mul_add(b[j * b_stride + i % n], sum));
+                    }
+                    finish.apply_plainly(&mut expected);
+                    for level in Level::available() {
+                        let mut found = c.clone();
+                        let whole = Product { m, n, k, a: &a, a_strides: (k, 1), b: &b, b_stride, c: &mut found, c_stride: n, start };
+                        dispatch(level, Of(whole, finish));
+                        assert_eq!(found, expected, "{m} x {n} x {k}, {level:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    impl Finish<'_> {
+        fn apply_plainly(self, numbers: &mut [f32]) {
+            match self {
+                Finish::Activation(Activation::Tanh) => numbers.iter_mut().for_each(|x| *x = tanh_inline(*x)),
+                Finish::Activation(Activation::Relu) => numbers.iter_mut().for_each(|x| *x = x.max(0.0)),
+                _ => {}
+            }
         }
     }
 }
