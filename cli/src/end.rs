@@ -75,7 +75,11 @@ pub(crate) fn in_words(evaluation: &Evaluation) -> String {
 /// Says whether the environment is solved, and whether the policy is better than random actions.
 pub(crate) fn verdict(last: &Evaluation, levels: &Levels) -> String {
     let error = last.error();
-    let who = if last.problems.is_some() { "an untrained policy has" } else { "random actions have" };
+    let who = match last.problems {
+        Some(_) if levels.is_pretrained => "before the training the model has",
+        Some(_) => "an untrained policy has",
+        None => "random actions have",
+    };
     let about = if levels.random.1 > 0.0 { "about " } else { "" };
     let random = format!("{who} {about}{}", with_error(levels.random.0, levels.random.1));
     let is_random = levels.is_random(last.mean, error);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the tasks for pretrained models: python3 scripts/language/tasks.py
 
-language/tasks/ten-words.jsonl: requests whose answer must have four to ten words. The nouns of the test requests are in no other request.
+language/tasks/four-to-ten-words.jsonl: requests whose answer must have four to ten words. The nouns of the test requests are in no other request.
 """
 
 import json
@@ -29,7 +29,7 @@ WORD = "[A-Za-z',-]+"
 
 def main():
     folder = pathlib.Path(__file__).resolve().parents[2] / "language" / "tasks"
-    with open(folder / "ten-words.jsonl", "w") as file:
+    with open(folder / "four-to-ten-words.jsonl", "w") as file:
         settings = {"system": "You are a helpful assistant.", "max_new_tokens": 16}
         file.write(json.dumps(settings) + "\n")
         for number, noun in enumerate(NOUNS):

@@ -17,6 +17,8 @@ const EPISODES: usize = 100;
 pub struct Levels {
     /// Mean return of uniformly random allowed actions, or of a text task's untrained network, which is greedy, in 100 episodes, and its standard error; of a transition table it is exact, without an error.
     pub random: (f64, f64),
+    /// Whether the text task's network is that of a pretrained model.
+    pub is_pretrained: bool,
     /// Mean return at which the environment counts as solved, if it says so.
     pub solved: Option<f64>,
     /// The highest mean return that is possible within the time limit, if a transition table tells it.
@@ -37,7 +39,14 @@ impl Levels {
             Some((uniform, _)) => (uniform, 0.0),
             None => evaluation().map(|random| (random.mean, random.error()))?,
         };
-        Ok(Self { random, solved: world.solved_at, optimum: exact.map(|(_, best)| best), best: gradus_agents::best_known(&world.name) })
+        let is_pretrained = world.text.as_ref().is_some_and(|text| text.task.vocabulary().language().is_some());
+        Ok(Self {
+            random,
+            is_pretrained,
+            solved: world.solved_at,
+            optimum: exact.map(|(_, best)| best),
+            best: gradus_agents::best_known(&world.name),
+        })
     }
 
     /// Whether the mean of some returns does not differ from that of random actions by three standard errors, or is below it.

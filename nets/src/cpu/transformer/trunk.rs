@@ -106,68 +106,31 @@ impl Memory {
 }
 
 /// The products of rows with the matrices of a layout. `low` has room for two rows of the adapters' rank for each row.
-pub(super) struct Multiply<'a, S> {
-    pub simd: S,
-    pub layout: &'a Layout,
-    pub parameters: Numbers<'a>,
-    pub rows: usize,
-    pub low: &'a mut [f32],
-}
-
-impl<S: Simd> Multiply<'_, S> {
-    /// Computes y = x W + b; with `sum`, y += x W + b.
-    #[inline(always)]
-    fn forward(&mut self, linear: Linear, x: &[f32], y: &mut [f32], sum: bool) {
-        let Self { simd, layout, parameters, rows, low } = self;
-        simd.call(Applied { layout, parameters: *parameters, rows: *rows, low, linear, x, y, sum });
-    }
-
-    /// Computes dx = dy W', and adds x' dy to dW and the rows of dy to db, if they are trained.
-    #[inline(always)]
-    fn backward(
-        &mut self,
-        linear: Linear,
-        transposed: Numbers<'_>,
-        (x, dy): (&[f32], &[f32]),
-        dx: &mut [f32],
-        gradient: &mut Gradient<'_>,
-    ) {
-        let Self { simd, layout, parameters, rows, low } = self;
-        let gradient = Gradient { frozen: gradient.frozen, numbers: gradient.numbers };
-        simd.call(Returned { layout, parameters: *parameters, transposed, rows: *rows, low, linear, x, dy, dx, gradient });
-    }
-}
-
-/// A product with a matrix, which all matrices share: fewer copies take less time to compile.
-struct Applied<'a> {
+struct Multiply<'a> {
     layout: &'a Layout,
     parameters: Numbers<'a>,
     rows: usize,
     low: &'a mut [f32],
-    linear: Linear,
-    x: &'a [f32],
-    y: &'a mut [f32],
-    sum: bool,
 }
 
-impl Kernel for Applied<'_> {
+/// A product with a matrix, which all matrices share: fewer copies take less time to compile.
+struct Forth<'a>(Multiply<'a>, Linear, &'a [f32], &'a mut [f32], bool);
+
+impl Kernel for Forth<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { layout, parameters, rows, low, linear, x, y, sum } = self;
-        Products { simd, layout, parameters, rows, low }.forward(linear, x, y, sum);
+        let Self(mut multiply, linear, x, y, sum) = self;
+        multiply.forth(simd, linear, x, y, sum);
     }
 }
 
 /// The backward pass of a product with a matrix, likewise.
 struct Returned<'a> {
-    layout: &'a Layout,
-    parameters: Numbers<'a>,
-    transposed: Numbers<'a>,
-    rows: usize,
-    low: &'a mut [f32],
+    multiply: Multiply<'a>,
     linear: Linear,
+    transposed: Numbers<'a>,
     x: &'a [f32],
     dy: &'a [f32],
     dx: &'a mut [f32],
@@ -179,24 +142,39 @@ impl Kernel for Returned<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { layout, parameters, transposed, rows, low, linear, x, dy, dx, mut gradient } = self;
-        Products { simd, layout, parameters, rows, low }.backward(linear, transposed, (x, dy), dx, &mut gradient);
+        let Self { mut multiply, linear, transposed, x, dy, dx, mut gradient } = self;
+        multiply.back(simd, linear, transposed, (x, dy), dx, &mut gradient);
     }
 }
 
-/// The same as [`Multiply`], within a shared function.
-struct Products<'a, S> {
-    simd: S,
-    layout: &'a Layout,
-    parameters: Numbers<'a>,
-    rows: usize,
-    low: &'a mut [f32],
-}
+impl Multiply<'_> {
+    fn reborrow(&mut self) -> Multiply<'_> {
+        Multiply { layout: self.layout, parameters: self.parameters, rows: self.rows, low: self.low }
+    }
 
-impl<S: Simd> Products<'_, S> {
     /// Computes y = x W + b; with `sum`, y += x W + b.
     #[inline(always)]
-    fn forward(&mut self, linear: Linear, x: &[f32], y: &mut [f32], sum: bool) {
+    fn forward<S: Simd>(&mut self, simd: S, linear: Linear, x: &[f32], y: &mut [f32], sum: bool) {
+        simd.call(Forth(self.reborrow(), linear, x, y, sum));
+    }
+
+    /// Computes dx = dy W', and adds x' dy to dW and the rows of dy to db, if they are trained.
+    #[inline(always)]
+    fn backward<S: Simd>(
+        &mut self,
+        simd: S,
+        linear: Linear,
+        transposed: Numbers<'_>,
+        (x, dy): (&[f32], &[f32]),
+        dx: &mut [f32],
+        gradient: &mut Gradient<'_>,
+    ) {
+        let gradient = Gradient { frozen: gradient.frozen, numbers: gradient.numbers };
+        simd.call(Returned { multiply: self.reborrow(), linear, transposed, x, dy, dx, gradient });
+    }
+
+    #[inline(always)]
+    fn forth<S: Simd>(&mut self, simd: S, linear: Linear, x: &[f32], y: &mut [f32], sum: bool) {
         let bias = linear.bias.map(|bias| self.parameters.get(bias, linear.outputs));
         let start = match bias {
             Some(bias) if !sum => Start::Row(bias),
@@ -208,7 +186,8 @@ impl<S: Simd> Products<'_, S> {
             None => Start::Zero,
         };
         let weights = self.parameters.get(linear.at, linear.len());
-        self.product(
+        product_of(
+            simd,
             (self.rows, linear.outputs, linear.inputs),
             (x, (linear.inputs, 1)),
             (weights, linear.outputs),
@@ -216,30 +195,30 @@ impl<S: Simd> Products<'_, S> {
             start,
         );
         for lora in linear.lora.into_iter().flatten() {
-            self.inner(linear, lora, x);
+            self.inner(simd, linear, lora, x);
             let rank = self.layout.padded_rank;
             let b = self.parameters.get(lora.b, rank * lora.outputs);
             let inner = &self.low[..self.rows * rank];
             let y = &mut y[lora.column..];
-            self.product((self.rows, lora.outputs, rank), (inner, (rank, 1)), (b, lora.outputs), (y, linear.outputs), Start::Sum);
+            product_of(simd, (self.rows, lora.outputs, rank), (inner, (rank, 1)), (b, lora.outputs), (y, linear.outputs), Start::Sum);
         }
     }
 
     /// Writes scale x A, with the padded rank of numbers for each row, to the beginning of `low`.
     #[inline(always)]
-    fn inner(&mut self, linear: Linear, lora: Lora, x: &[f32]) {
+    fn inner<S: Simd>(&mut self, simd: S, linear: Linear, lora: Lora, x: &[f32]) {
         let rank = self.layout.padded_rank;
         let a = self.parameters.get(lora.a, linear.inputs * rank);
         let low = std::mem::take(&mut self.low);
-        self.product((self.rows, rank, linear.inputs), (x, (linear.inputs, 1)), (a, rank), (&mut *low, rank), Start::Zero);
+        product_of(simd, (self.rows, rank, linear.inputs), (x, (linear.inputs, 1)), (a, rank), (&mut *low, rank), Start::Zero);
         low[..self.rows * rank].iter_mut().for_each(|x| *x *= self.layout.scale);
         self.low = low;
     }
 
-    /// Computes dx = dy W', and adds x' dy to dW and the rows of dy to db, if they are trained.
     #[inline(always)]
-    fn backward(
+    fn back<S: Simd>(
         &mut self,
+        simd: S,
         linear: Linear,
         transposed: Numbers<'_>,
         (x, dy): (&[f32], &[f32]),
@@ -251,44 +230,44 @@ impl<S: Simd> Products<'_, S> {
             dy[..self.rows * outputs].chunks_exact(outputs).for_each(|row| add(d_bias, row));
         }
         if let Some(d_weights) = gradient.get(linear.at, linear.len()) {
-            self.product((inputs, outputs, self.rows), (x, (1, inputs)), (dy, outputs), (d_weights, outputs), Start::Sum);
+            product_of(simd, (inputs, outputs, self.rows), (x, (1, inputs)), (dy, outputs), (d_weights, outputs), Start::Sum);
         }
         let back = transposed.get(linear.transposed, linear.len());
-        self.product((self.rows, inputs, outputs), (dy, (outputs, 1)), (back, inputs), (dx, inputs), Start::Zero);
+        product_of(simd, (self.rows, inputs, outputs), (dy, (outputs, 1)), (back, inputs), (dx, inputs), Start::Zero);
         for lora in linear.lora.into_iter().flatten() {
             // with t = scale x A and u = scale dy B': dB = t' dy, dA = x' u, dx += u A'
-            self.inner(linear, lora, x);
+            self.inner(simd, linear, lora, x);
             let rank = self.layout.padded_rank;
             let dy = &dy[lora.column..];
             let low = std::mem::take(&mut self.low);
             let (t, u) = low.split_at_mut(self.rows * rank);
             if let Some(d_b) = gradient.get(lora.b, rank * lora.outputs) {
-                self.product((rank, lora.outputs, self.rows), (t, (1, rank)), (dy, outputs), (d_b, lora.outputs), Start::Sum);
+                product_of(simd, (rank, lora.outputs, self.rows), (t, (1, rank)), (dy, outputs), (d_b, lora.outputs), Start::Sum);
             }
             let back = transposed.get(lora.b_transposed, lora.outputs * rank);
-            self.product((self.rows, rank, lora.outputs), (dy, (outputs, 1)), (back, rank), (&mut *u, rank), Start::Zero);
+            product_of(simd, (self.rows, rank, lora.outputs), (dy, (outputs, 1)), (back, rank), (&mut *u, rank), Start::Zero);
             u[..self.rows * rank].iter_mut().for_each(|u| *u *= self.layout.scale);
             if let Some(d_a) = gradient.get(lora.a, inputs * rank) {
-                self.product((inputs, rank, self.rows), (x, (1, inputs)), (u, rank), (d_a, rank), Start::Sum);
+                product_of(simd, (inputs, rank, self.rows), (x, (1, inputs)), (u, rank), (d_a, rank), Start::Sum);
             }
             let back = transposed.get(lora.a_transposed, rank * inputs);
-            self.product((self.rows, inputs, rank), (u, (rank, 1)), (back, inputs), (&mut *dx, inputs), Start::Sum);
+            product_of(simd, (self.rows, inputs, rank), (u, (rank, 1)), (back, inputs), (&mut *dx, inputs), Start::Sum);
             self.low = low;
         }
     }
+}
 
-    /// Computes C = start + A B, with m rows, n columns and k terms in each sum.
-    #[inline(always)]
-    fn product(
-        &self,
-        (m, n, k): (usize, usize, usize),
-        (a, a_strides): (&[f32], (usize, usize)),
-        (b, b_stride): (&[f32], usize),
-        (c, c_stride): (&mut [f32], usize),
-        start: Start<'_>,
-    ) {
-        product(self.simd, Product { m, n, k, a, a_strides, b, b_stride, c, c_stride, start });
-    }
+/// Computes C = start + A B, with m rows, n columns and k terms in each sum.
+#[inline(always)]
+fn product_of<S: Simd>(
+    simd: S,
+    (m, n, k): (usize, usize, usize),
+    (a, a_strides): (&[f32], (usize, usize)),
+    (b, b_stride): (&[f32], usize),
+    (c, c_stride): (&mut [f32], usize),
+    start: Start<'_>,
+) {
+    product(simd, Product { m, n, k, a, a_strides, b, b_stride, c, c_stride, start });
 }
 
 /// The forward pass: computes the final stream of every token into `space.stream`.
@@ -312,7 +291,7 @@ impl Kernel for Forward<'_> {
         let (w, rows) = (layout.width, tokens.len());
         let (queries, keys_width, qkv_width) = (layout.query_width(), layout.kv_width(), layout.qkv_width());
         let TrunkSpace { layers, stream, scratch, low, .. } = space;
-        let mut multiply = Multiply { simd, layout, parameters, rows, low };
+        let mut multiply = Multiply { layout, parameters, rows, low };
         let stream = &mut stream[..rows * w];
         for (row, token) in stream.chunks_exact_mut(w).zip(tokens) {
             row.copy_from_slice(parameters.get(trunk.embeddings + *token as usize * w, w));
@@ -331,7 +310,7 @@ impl Kernel for Forward<'_> {
             let s = &mut layers[own];
             s.x[..rows * w].copy_from_slice(stream);
             Norm::new(layout, at.attention_norm, parameters).forward(stream, &mut s.f1, &mut s.n1);
-            multiply.forward(at.qkv, &s.n1, &mut s.qkv, false);
+            multiply.forward(simd, at.qkv, &s.n1, &mut s.qkv, false);
             if let Some(gains) = at.qk_norm {
                 let heads = QkNorms { layout, gains, parameters };
                 heads.forward(rows, &mut s.qkv, &mut s.plain, &mut s.qk_factors);
@@ -360,13 +339,13 @@ impl Kernel for Forward<'_> {
                     }
                 }
             }
-            multiply.forward(at.out, &s.attended, stream, true);
+            multiply.forward(simd, at.out, &s.attended, stream, true);
 
             s.mid[..rows * w].copy_from_slice(stream);
             Norm::new(layout, at.norm, parameters).forward(stream, &mut s.f2, &mut s.n2);
-            multiply.forward(at.up, &s.n2, &mut s.up, false);
+            multiply.forward(simd, at.up, &s.n2, &mut s.up, false);
             activate(layout, &s.up[..rows * layout.ups()], &mut s.hidden);
-            multiply.forward(at.down, &s.hidden, stream, true);
+            multiply.forward(simd, at.down, &s.hidden, stream, true);
         }
     }
 }
@@ -392,16 +371,16 @@ impl Kernel for Backward<'_> {
         let Self { layout, trunk, parameters, transposed, tokens, spans, space, d_stream, mut gradient } = self;
         let (w, rows) = (layout.width, tokens.len());
         let TrunkSpace { layers, scratch, low, delta: [d_narrow, d_wide, d_hidden], .. } = space;
-        let mut multiply = Multiply { simd, layout, parameters, rows, low };
+        let mut multiply = Multiply { layout, parameters, rows, low };
         let gradient = &mut gradient;
         for (LayerAt { attention_norm, qkv, qk_norm, out, norm, up, down }, s) in trunk.layers.iter().zip(layers).rev() {
             // the backward pass of the feed-forward part
-            multiply.backward(*down, transposed, (&s.hidden, d_stream), d_hidden, gradient);
+            multiply.backward(simd, *down, transposed, (&s.hidden, d_stream), d_hidden, gradient);
             activate_backward(layout, &mut s.up[..rows * layout.ups()], &d_hidden[..rows * layout.hidden]);
-            multiply.backward(*up, transposed, (&s.n2, &s.up), d_narrow, gradient);
+            multiply.backward(simd, *up, transposed, (&s.n2, &s.up), d_narrow, gradient);
             Norm::new(layout, *norm, parameters).backward((&s.mid[..rows * w], &s.f2), d_narrow, d_stream, *norm, gradient);
             // the backward pass of the attention
-            multiply.backward(*out, transposed, (&s.attended, d_stream), d_hidden, gradient);
+            multiply.backward(simd, *out, transposed, (&s.attended, d_stream), d_hidden, gradient);
             let attention = Attention { simd, layout, qkv: &s.qkv };
             for span in spans {
                 attention.backward(*span, &s.probabilities, d_hidden, d_wide, scratch);
@@ -410,7 +389,7 @@ impl Kernel for Backward<'_> {
             if let Some(gains) = *qk_norm {
                 QkNorms { layout, gains, parameters }.backward(rows, (&s.plain, &s.qk_factors), d_wide, gradient);
             }
-            multiply.backward(*qkv, transposed, (&s.n1, d_wide), d_narrow, gradient);
+            multiply.backward(simd, *qkv, transposed, (&s.n1, d_wide), d_narrow, gradient);
             let norm = Norm::new(layout, *attention_norm, parameters);
             norm.backward((&s.x[..rows * w], &s.f1), d_narrow, d_stream, *attention_norm, gradient);
         }
