@@ -119,6 +119,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         }
         'gradus;export' {
             [CompletionResult]::new('--hub', '--hub', [CompletionResultType]::ParameterName, 'Folder to write, which must be new or empty: README.md (the model card), the policy, its settings, its evaluation, an animation and the learning curve. Nothing is uploaded')
+            [CompletionResult]::new('--transformers', '--transformers', [CompletionResultType]::ParameterName, 'Folder to write, which must be new or empty: a fine-tuned language model as a whole, with the adapters added to its matrices, as `transformers` opens it')
             [CompletionResult]::new('--episodes', '--episodes', [CompletionResultType]::ParameterName, 'Number of episodes of the evaluation; on a text task, of problems')
             [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'Name of the model [default: AGENT-ENVIRONMENT]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
@@ -180,6 +181,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--min-p', '--min-p', [CompletionResultType]::ParameterName, 'Sample only from tokens with at least this fraction of the highest probability; 0: all tokens')
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the completions')
             [CompletionResult]::new('--reward-model', '--reward-model', [CompletionResultType]::ParameterName, 'Folder written by `gradus reward-model`, whose model gives the rewards [default: the run''s reward model, if it has one]')
+            [CompletionResult]::new('--color-by', '--color-by', [CompletionResultType]::ParameterName, 'What colours the tokens: the advantage (green: above 0; red: below 0; if there is none, yellow and magenta show improbable tokens), the entropy, or the KL divergence from the policy at the beginning of the training (both darker for larger numbers)')
             [CompletionResult]::new('--greedy', '--greedy', [CompletionResultType]::ParameterName, 'Always take the most probable token')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')

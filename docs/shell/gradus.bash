@@ -915,13 +915,17 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__export)
-            opts="-h --hub --episodes --name --help"
+            opts="-h --hub --transformers --episodes --name --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --hub)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --transformers)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1255,7 +1259,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__sample)
-            opts="-n -h --prompt --n --temperature --top-k --top-p --min-p --greedy --seed --reward-model --help"
+            opts="-n -h --prompt --n --temperature --top-k --top-p --min-p --greedy --seed --reward-model --color-by --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1295,6 +1299,10 @@ _gradus() {
                     ;;
                 --reward-model)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color-by)
+                    COMPREPLY=($(compgen -W "advantage entropy kl" -- "${cur}"))
                     return 0
                     ;;
                 *)

@@ -93,6 +93,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand values" -l gif -d 'Instead
 complete -c gradus -n "__fish_gradus_using_subcommand values" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand explain" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand export" -l hub -d 'Folder to write, which must be new or empty: README.md (the model card), the policy, its settings, its evaluation, an animation and the learning curve. Nothing is uploaded' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand export" -l transformers -d 'Folder to write, which must be new or empty: a fine-tuned language model as a whole, with the adapters added to its matrices, as `transformers` opens it' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand export" -l episodes -d 'Number of episodes of the evaluation; on a text task, of problems' -r
 complete -c gradus -n "__fish_gradus_using_subcommand export" -l name -d 'Name of the model [default: AGENT-ENVIRONMENT]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand export" -s h -l help -d 'Print help'
@@ -137,6 +138,9 @@ complete -c gradus -n "__fish_gradus_using_subcommand sample" -l top-p -d 'Sampl
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l min-p -d 'Sample only from tokens with at least this fraction of the highest probability; 0: all tokens' -r
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l seed -d 'Random seed of the completions' -r
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l reward-model -d 'Folder written by `gradus reward-model`, whose model gives the rewards [default: the run\'s reward model, if it has one]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand sample" -l color-by -d 'What colours the tokens: the advantage (green: above 0; red: below 0; if there is none, yellow and magenta show improbable tokens), the entropy, or the KL divergence from the policy at the beginning of the training (both darker for larger numbers)' -r -f -a "advantage\t''
+entropy\t''
+kl\t''"
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l greedy -d 'Always take the most probable token'
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand chat" -l temperature -d 'Sampling temperature, by which the logits are divided; 0: always the most probable token' -r
