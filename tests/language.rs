@@ -45,7 +45,7 @@ fn transformer_for(model: &Model, problems: &Path, lora_rank: usize, context: us
     let gradus::config::Network::Transformer(shape) = config.network else { panic!("a transformer") };
     let vocabulary = model.shape().vocabulary as u32;
     let spaces = (Space::Text { vocabulary, context }, Space::Discrete(vocabulary));
-    let mut made = Transformer::new(&TransformerConfig { lora_rank, ..shape }, &spaces.0, &spaces.1, 1).unwrap();
+    let mut made = Transformer::new(&TransformerConfig { lora_rank, temperature: 1.0, ..shape }, &spaces.0, &spaces.1, 1).unwrap();
     made.load_pretrained(&model.tensors().unwrap()).unwrap();
     made
 }
