@@ -112,7 +112,7 @@ pub fn load_first_policy(dir: impl AsRef<Path>) -> Result<Option<Box<dyn Policy>
     if config.recorded_inputs().iter().any(|(path, _, problem)| problem.is_some() && *path == Path::new(&config.init)) {
         return Ok(None);
     }
-    Ok(first_policy(&config, &saved.world).ok())
+    first_policy(&config, &saved.world).map(Some)
 }
 
 /// Loads the policy of a run of a pretrained model, for texts of at most `context` tokens or as many as the model can read, and its text task.

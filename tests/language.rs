@@ -130,7 +130,7 @@ fn worst(ours: &[f32], theirs: &[f32]) -> f32 {
 fn every_family_has_the_log_probabilities_and_gradients_of_transformers() {
     let folder = gradus_testing::tempdir().unwrap();
     let problems = folder.path().join("one.jsonl");
-    std::fs::write(&problems, "{\"prompt\": \"Hi\", \"answer\": \"a\"}\n{\"prompt\": \"Ho\", \"answer\": \"b\"}\n").unwrap();
+    std::fs::write(&problems, "{\"prompt\": \"Hi\", \"answer\": \"a\"}\n{\"prompt\": \"Hb\", \"answer\": \"b\"}\n").unwrap();
     for family in ["llama", "llama3", "qwen2", "qwen3", "gpt2"] {
         let model = Model::open(&golden(family)).unwrap();
         let (expected, _) = decode(&std::fs::read(golden(family).join("expected.safetensors")).unwrap()).unwrap();
@@ -256,7 +256,7 @@ fn adapters_of_peft_are_written_and_read() {
     for (from, to, problem) in [
         ("\"LORA\"", "\"IA3\"", "adapter_config.json: peft_type: expected \"LORA\", got \"IA3\""),
         ("\"fan_in_fan_out\": false", "\"use_dora\": true", "adapter_config.json: use_dora: expected none, got true"),
-        ("\"r\": 16", "\"r\": 0", "adapter_config.json: r: expected a number above 0, got 0"),
+        ("\"r\": 16", "\"r\": 0", "adapter_config.json: r: expected a whole number above 0, got 0"),
     ] {
         std::fs::write(peft.join("adapter_config.json"), settings.replace(from, to)).unwrap();
         let wrong = error(Trainer::new(starting_from(&peft, &world, &[])));
@@ -323,6 +323,10 @@ fn gguf_files_are_read() {
     assert_eq!(bytes[kind], 3);
     assert_eq!(changed(kind, 14), "tensor blk.0.attn_q.weight: expected F32, F16, BF16, Q8_0, Q4_0 or Q4_1, got Q6_K");
     assert_eq!(changed(kind, 99), "tensor blk.0.attn_q.weight: expected F32, F16, BF16, Q8_0, Q4_0 or Q4_1, got type 99");
+    // characters without tokens are not left out
+    let wrong = model.encode("a\nb").err().unwrap().problem;
+    assert_eq!(wrong, "tokeniser: expected a text of characters with tokens, got '\\n', which has none");
+    assert_eq!(model.conversation(&[gradus_language::Message::user("a\nb")]).err().unwrap().problem, wrong);
     let pre = bytes.windows(6).position(|window| window == b"smollm").unwrap();
     assert_eq!(changed(pre, b'x'), "tokeniser: expected the rules smollm, gpt-2, qwen2 or llama-bpe, got xmollm");
 }
@@ -395,7 +399,7 @@ fn whole_models_are_written_and_read() {
         let read = Model::open(dir).unwrap();
         assert_eq!(read.shape(), model.shape(), "{family}");
         assert!(read.tensors().unwrap() == changed, "{family}");
-        let text = [gradus_language::Message::user("Abc 1")];
+        let text = [gradus_language::Message::user("Abc1")];
         assert_eq!(read.conversation(&text).unwrap(), model.conversation(&text).unwrap());
         assert_eq!(read.ends(), model.ends());
     }
@@ -444,6 +448,8 @@ fn models_that_cannot_be_used_are_refused() {
             "family: expected llama, qwen2, qwen3 or gpt2, got mamba",
         ),
         ("config.json", "\"vocab_size\": 80", "\"vocab_size\": 70", "tokeniser: expected at most the 70 tokens of the model, got 80"),
+        ("config.json", "\"vocab_size\": 80", "\"vocab_size\": 80, \"layer_types\": [\"sliding_attention\"]", "config.json: layer_types: "),
+        ("config.json", "\"vocab_size\": 80", "\"vocab_size\": 4294967376", "config.json: expected `vocab_size`, a number from 1 to"),
         ("config.json", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu\"", "config.json: hidden_act: expected silu, got \"relu\""),
         ("tokenizer.json", "\"BPE\"", "\"XYZ\"", "tokeniser: "),
         ("tokenizer_config.json", "{% endfor %}", "", "chat template (line 1): "),
@@ -468,6 +474,19 @@ fn models_that_cannot_be_used_are_refused() {
     fresh();
     std::fs::remove_file(dir.join("tokenizer_config.json")).unwrap();
     assert_eq!(problem(), "expected a model with a chat template, got none");
+
+    // of two tokens that end an answer, neither is part of it
+    fresh();
+    std::fs::write(dir.join("generation_config.json"), "{\"eos_token_id\": [1, 7]}").unwrap();
+    let two = gradus_envs::registry::find(&world(folder.path(), &dir)).unwrap().text.unwrap();
+    let prompt = two.task.prompt_of("Ha").unwrap();
+    let a = two.task.vocabulary().encode("A").unwrap();
+    assert_eq!(two.task.vocabulary().language().unwrap().ends(), [1, 7]);
+    for end in [1, 7] {
+        assert_eq!(two.task.vocabulary().decode(&[a[0], end]), "A");
+        assert_eq!(two.verify(&prompt, &[a[0], end]).unwrap().0, 1.0, "{end}");
+    }
+    assert_eq!(two.verify(&prompt, &[a[0], a[0]]).unwrap().0, 0.0, "cut");
 
     // tensors that the shape does not have are noticed when they are loaded into the network
     fresh();

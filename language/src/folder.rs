@@ -183,6 +183,7 @@ fn of_gpt2(name: &str, tensor: Tensor, tensors: &mut Tensors) {
         ("wpe.weight", "model.embed_positions.weight"),
         ("ln_f.weight", "model.norm.weight"),
         ("ln_f.bias", "model.norm.bias"),
+        ("lm_head.weight", "lm_head.weight"),
     ]);
     if let Some(known) = whole.get(name) {
         tensors.insert((*known).into(), tensor);

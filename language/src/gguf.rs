@@ -216,9 +216,10 @@ impl Gguf {
     pub fn shape(&self) -> Result<Shape, String> {
         let name = self.text("general.architecture").unwrap_or("none");
         let family = Family::of(name)?;
-        let optional = |key: &str| self.int(&format!("{name}.{key}")).map(|number| number as usize);
-        let needed =
-            |key: &str| optional(key).filter(|n| *n > 0).ok_or_else(|| format!("expected `{name}.{key}`, a number above 0, got none"));
+        let optional = |key: &str| {
+            self.int(&format!("{name}.{key}")).and_then(|number| usize::try_from(number).ok()).filter(|n| (1..1 << 24).contains(n))
+        };
+        let needed = |key: &str| optional(key).ok_or_else(|| format!("expected `{name}.{key}`, a number above 0, got none"));
         if self.tensors.contains_key("rope_freqs.weight") {
             return Err("rotary angles: expected none or one base, got factors of their own (rope_freqs.weight); a folder of the same model has them as settings".into());
         }
@@ -227,6 +228,17 @@ impl Gguf {
             Some(other) => return Err(format!("{name}.rope.scaling.type: expected none, got {other}")),
         }
         let (width, heads) = (needed("embedding_length")?, needed("attention.head_count")?);
+        let head_width = optional("attention.key_length").unwrap_or(width / heads).max(1);
+        for (key, expected) in [("rope.dimension_count", head_width), ("attention.value_length", head_width)] {
+            if let Some(got) = optional(key).filter(|got| *got != expected && family != Family::Gpt2) {
+                return Err(format!("{name}.{key}: expected {expected}, the numbers of a head, got {got}"));
+            }
+        }
+        for key in ["attention.sliding_window", "rope.scale_linear"] {
+            if let Some(got) = self.float(&format!("{name}.{key}")).filter(|got| *got != 0.0 && *got != 1.0) {
+                return Err(format!("{name}.{key}: expected none, got {got}"));
+            }
+        }
         let vocabulary = self.tensors.get("token_embd.weight").and_then(|at| at.dimensions.get(1).copied());
         let epsilon = ["attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"];
         Ok(Shape {
@@ -235,7 +247,7 @@ impl Gguf {
             width,
             heads,
             kv_heads: optional("attention.head_count_kv").unwrap_or(heads),
-            head_width: optional("attention.key_length").unwrap_or(width / heads),
+            head_width,
             feed_forward_width: needed("feed_forward_length")?,
             vocabulary: vocabulary.ok_or("expected the tensor token_embd.weight, got none")?,
             context: needed("context_length")?,
@@ -256,12 +268,17 @@ impl Gguf {
         let kinds = self.list("tokenizer.ggml.token_type").unwrap_or(&[]);
         let kinds = kinds.iter().map(|kind| if let Value::Int(kind) = kind { *kind } else { 1 }).collect();
         let parts = OfGguf {
-            pre: self.text("tokenizer.ggml.pre").unwrap_or("default"),
+            // files of GPT-2 are older than the key
+            pre: match self.text("tokenizer.ggml.pre") {
+                None | Some("default") if self.text("general.architecture") == Some("gpt2") => "gpt-2",
+                named => named.unwrap_or("none"),
+            },
             tokens,
             merges: self.texts("tokenizer.ggml.merges")?,
             kinds,
         };
-        let ends = ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"];
+        // the end of a turn, if there is one apart from the end of a text
+        let ends = ["tokenizer.ggml.eot_token_id", "tokenizer.ggml.eos_token_id"];
         let mut ends: Vec<u32> = ends.iter().filter_map(|key| self.int(key)).map(|token| token as u32).collect();
         ends.dedup();
         Tokens::new(&parts.json()?, ends)
@@ -287,7 +304,12 @@ impl Gguf {
             let dimensions: Vec<usize> = at.dimensions.iter().rev().copied().collect();
             let is_matrix = dimensions.len() == 2;
             let known = named(name).ok_or_else(|| format!("tensor {name}: expected one of the known names"))?;
+            let rows = dimensions.first().copied().unwrap_or(0);
+            let whole = |parts: usize, what: &str| {
+                if rows.is_multiple_of(parts) { Ok(()) } else { Err(format!("tensor {name}: expected {what}, got {rows} rows")) }
+            };
             if known.ends_with("self_attn.qkv_proj") {
+                whole(3, "queries, keys and values")?;
                 // GPT-2's queries, keys and values are one matrix
                 let part = numbers.len() / 3;
                 for (i, name) in ["q_proj", "k_proj", "v_proj"].into_iter().enumerate() {
@@ -300,6 +322,7 @@ impl Gguf {
                 continue;
             }
             if shape.family == Family::Llama && is_matrix && (known.ends_with("q_proj.weight") || known.ends_with("k_proj.weight")) {
+                whole(shape.head_width, &format!("whole heads of {} numbers", shape.head_width))?;
                 numbers = by_halves(&numbers, shape.head_width, dimensions[1]);
             }
             tensors.insert(known, Tensor::f32(&dimensions, numbers));

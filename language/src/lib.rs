@@ -141,9 +141,9 @@ impl Model {
         self.tokens.ends()
     }
 
-    /// Returns the tokens of a text, without special tokens before or behind it. The names of special tokens in it are text, too.
+    /// Returns the tokens of a text, without special tokens before or behind it. The names of special tokens in it are text, too. A character without tokens is an error.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, LanguageError> {
-        self.tokens.encode(text, false).map_err(|problem| self.error(problem))
+        self.tokens.check_whole(text).and_then(|()| self.tokens.encode(text, false)).map_err(|problem| self.error(problem))
     }
 
     /// Returns the text of tokens. Bytes that are no UTF-8 become the replacement character.
@@ -158,6 +158,7 @@ impl Model {
 
     /// Returns the tokens of [`render`](Model::render).
     pub fn conversation(&self, messages: &[Message]) -> Result<Vec<u32>, LanguageError> {
+        messages.iter().try_for_each(|message| self.tokens.check_whole(&message.content)).map_err(|problem| self.error(problem))?;
         let text = self.render(messages)?;
         self.tokens.encode(&text, true).map_err(|problem| self.error(problem))
     }

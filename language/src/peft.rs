@@ -53,7 +53,9 @@ impl Adapter {
         }
         let number = |key: &str| settings[key].as_f64().filter(|number| *number > 0.0);
         let needed = |key: &str| number(key).ok_or_else(|| format!("{SETTINGS}: {key}: expected a number above 0, got {}", settings[key]));
-        let (rank, alpha) = (needed("r")? as usize, needed("lora_alpha")? as f32);
+        let rank = settings["r"].as_u64().filter(|rank| *rank > 0);
+        let rank = rank.ok_or_else(|| format!("{SETTINGS}: r: expected a whole number above 0, got {}", settings["r"]))?;
+        let (rank, alpha) = (rank as usize, needed("lora_alpha")? as f32);
         let mut tensors = Tensors::new();
         read_tensors(folder, WEIGHTS, &mut |name, tensor| {
             let own = name.strip_prefix(PREFIX).unwrap_or(&name).replace(".default.", ".");

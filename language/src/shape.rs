@@ -62,9 +62,9 @@ pub struct Shape {
 /// Reads `config.json`.
 pub(crate) fn of_config(config: &Value) -> Result<Shape, String> {
     let family = Family::of(config["model_type"].as_str().unwrap_or("none"))?;
-    let number = |keys: &[&str]| keys.iter().find_map(|key| config[*key].as_u64()).map(|number| number as usize);
+    let number = |keys: &[&str]| keys.iter().find_map(|key| config[*key].as_u64()).map(|number| number as usize).filter(|n| *n < 1 << 24);
     let needed = |keys: &[&str]| {
-        number(keys).filter(|n| *n > 0).ok_or_else(|| format!("config.json: expected `{}`, a number above 0, got none", keys[0]))
+        number(keys).filter(|n| *n > 0).ok_or_else(|| format!("config.json: expected `{}`, a number from 1 to 16777215, got none", keys[0]))
     };
     let is_on = |key: &str| config[key].as_bool().unwrap_or(false);
     let plain = |key: &str, expected: &str| match &config[key] {
@@ -72,10 +72,21 @@ pub(crate) fn of_config(config: &Value) -> Result<Shape, String> {
         Value::String(name) if expected.split(" or ").any(|known| known == name) => Ok(()),
         other => Err(format!("config.json: {key}: expected {expected}, got {other}")),
     };
-    for key in ["attention_bias", "mlp_bias", "use_sliding_window"] {
+    for key in ["attention_bias", "mlp_bias", "use_sliding_window", "scale_attn_by_inverse_layer_idx"] {
         if is_on(key) {
             return Err(format!("config.json: {key}: expected false, got true"));
         }
+    }
+    if config["scale_attn_weights"] == false {
+        return Err("config.json: scale_attn_weights: expected true, got false".into());
+    }
+    let parts = [&config["partial_rotary_factor"], &config["rope_parameters"]["partial_rotary_factor"]];
+    if let Some(got) = parts.into_iter().find_map(Value::as_f64).filter(|got| *got != 1.0) {
+        return Err(format!("config.json: partial_rotary_factor: expected 1, got {got}"));
+    }
+    let slides = config["layer_types"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind != "full_attention"));
+    if slides {
+        return Err(format!("config.json: layer_types: expected full_attention alone, got {}", config["layer_types"]));
     }
     if family == Family::Gpt2 {
         plain("activation_function", "gelu_new or gelu_pytorch_tanh")?;

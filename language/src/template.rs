@@ -52,7 +52,7 @@ impl Template {
             return Err("expected a model with a chat template, got none".into());
         }
         let messages: Vec<_> = messages.iter().map(|Message { role, content }| context! { role, content }).collect();
-        let values = context! { messages, add_generation_prompt => true, bos_token => &self.bos, eos_token => &self.eos };
+        let values = context! { messages, add_generation_prompt => true, bos_token => &self.bos, eos_token => &self.eos, tools => (), documents => () };
         let rendered = self.environment().and_then(|environment| environment.get_template("chat")?.render(values));
         rendered.map_err(|error| self.problem(&error))
     }

@@ -1,7 +1,7 @@
 //! Tokens of texts.
 
 use serde_json::{Value, json};
-use tokenizers::Tokenizer;
+use tokenizers::{DecoderWrapper, Tokenizer};
 
 /// A tokeniser, and the tokens that end an answer.
 pub(crate) struct Tokens {
@@ -17,7 +17,8 @@ impl Tokens {
         let tokenizer = Tokenizer::from_bytes(json).map_err(|error| format!("tokeniser: {error}"))?;
         let mut plain = tokenizer.clone();
         plain.set_encode_special_tokens(true);
-        let (count, tokens) = (tokenizer.get_vocab_size(true) as u32, Self { tokenizer, plain, ends });
+        let tokens = Self { tokenizer, plain, ends };
+        let count = tokens.len() as u32;
         match tokens.ends.iter().find(|end| **end >= count) {
             Some(end) => Err(format!("end of an answer: expected a token below {count}, got {end}")),
             None if tokens.ends.is_empty() => Err("expected a token that ends an answer (eos), got none".into()),
@@ -25,8 +26,9 @@ impl Tokens {
         }
     }
 
+    /// The largest token, and one.
     pub fn len(&self) -> usize {
-        self.tokenizer.get_vocab_size(true)
+        self.tokenizer.get_vocab(true).values().max().map_or(0, |largest| *largest as usize + 1)
     }
 
     pub fn ends(&self) -> &[u32] {
@@ -37,6 +39,19 @@ impl Tokens {
     pub fn encode(&self, text: &str, has_special: bool) -> Result<Vec<u32>, String> {
         let tokenizer = if has_special { &self.tokenizer } else { &self.plain };
         tokenizer.encode_fast(text, false).map(|encoding| encoding.get_ids().to_vec()).map_err(|error| format!("tokeniser: {error}"))
+    }
+
+    /// Returns an error if the tokens of a text leave out some of it: a tokeniser of bytes may lack tokens for bytes that are rare.
+    pub fn check_whole(&self, text: &str) -> Result<(), String> {
+        let is_of_bytes = matches!(self.plain.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) && self.plain.get_normalizer().is_none();
+        let spelt = self.decode(&self.encode(text, false)?);
+        if !is_of_bytes || spelt == text {
+            return Ok(());
+        }
+        let lost = text
+            .chars()
+            .find(|letter| self.encode(&letter.to_string(), false).is_ok_and(|tokens| self.decode(&tokens) != letter.to_string()));
+        Err(format!("tokeniser: expected a text of characters with tokens, got {:?}, which has none", lost.unwrap_or(' ')))
     }
 
     /// Returns the contents of a `tokenizer.json`.
@@ -69,11 +84,11 @@ impl OfGguf<'_> {
         let bytes = json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false });
         let gpt2 = json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true });
         let split = |pattern: &str| json!({ "type": "Split", "pattern": { "Regex": pattern }, "behavior": "Isolated", "invert": false });
-        let (pieces, ignore_merges) = match self.pre {
-            "smollm" => (vec![json!({ "type": "Digits", "individual_digits": true }), gpt2], false),
-            "gpt-2" | "gpt2" | "default" => (vec![gpt2], false),
-            "qwen2" => (vec![split(QWEN2), bytes], false),
-            "llama-bpe" | "llama3" => (vec![split(LLAMA3), bytes], true),
+        let (pieces, ignore_merges, normalizer) = match self.pre {
+            "smollm" => (vec![json!({ "type": "Digits", "individual_digits": true }), gpt2], false, Value::Null),
+            "gpt-2" | "gpt2" => (vec![gpt2], false, Value::Null),
+            "qwen2" => (vec![split(QWEN2), bytes], false, json!({ "type": "NFC" })),
+            "llama-bpe" | "llama3" => (vec![split(LLAMA3), bytes], true, Value::Null),
             other => return Err(format!("tokeniser: expected the rules smollm, gpt-2, qwen2 or llama-bpe, got {other}")),
         };
         let vocabulary: serde_json::Map<String, Value> =
@@ -93,7 +108,7 @@ impl OfGguf<'_> {
         let merges: Vec<Value> =
             self.merges.iter().map(|merge| merge.split_once(' ').map_or(Value::Null, |(a, b)| json!([a, b]))).collect();
         let whole = json!({
-            "version": "1.0", "truncation": null, "padding": null, "added_tokens": added, "normalizer": null,
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": added, "normalizer": normalizer,
             "pre_tokenizer": { "type": "Sequence", "pretokenizers": pieces },
             "post_processor": null,
             "decoder": { "type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true },

@@ -28,7 +28,7 @@ for seed in 1 2 3; do
 import resource, subprocess, sys
 
 subprocess.run(sys.argv[1:], check=True, stdout=sys.stderr)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1000)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 // 1000000)
 END
   seconds=$(($(date +%s) - began))
   after=$(right "$work/after" --sampled --seed "$seed"),$(right "$work/after")

@@ -103,6 +103,7 @@ mod with_models {
         if let (Some(positions), Some(text)) = (tensors.get_mut("model.embed_positions.weight"), &world.text)
             && let (Space::Text { context, .. }, [rows, width], Data::F32(numbers)) =
                 (text.space(), &mut positions.shape[..], &mut positions.data)
+            && context <= *rows
         {
             *rows = context;
             numbers.truncate(context * *width);

@@ -154,10 +154,10 @@ impl Vocabulary {
         Ok(tokens)
     }
 
-    /// Decodes tokens to a text, without EOS.
+    /// Decodes tokens to a text, without EOS and, in a pretrained model's language, without any other token that ends an answer.
     pub fn decode(&self, tokens: &[u32]) -> String {
         if let Some(language) = &self.language {
-            let text: Vec<u32> = tokens.iter().copied().filter(|token| *token != self.eos()).collect();
+            let text: Vec<u32> = tokens.iter().copied().filter(|token| !language.ends().contains(token)).collect();
             return language.decode(&text);
         }
         tokens.iter().filter(|token| **token != self.eos()).map(|token| self.symbol(*token)).collect()

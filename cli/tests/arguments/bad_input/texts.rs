@@ -89,7 +89,9 @@ fn sample_shows_the_advantages_of_the_agent() {
     };
     let alone = sampled("leave-one-out", "1");
     assert!(alone.ends_with("reinforce compares completions with each other: -n 8, for example, shows advantages\n"), "{alone}");
-    let advantages = |said: &str| -> Vec<f64> { said.lines().filter_map(|line| line.split_whitespace().nth(6)?.parse().ok()).collect() };
+    let rows = |said: &str| said.lines().filter(|line| line.starts_with("  ")).map(str::to_owned).collect::<Vec<_>>();
+    let advantages =
+        |said: &str| -> Vec<f64> { rows(said).iter().filter_map(|line| line.split_whitespace().nth(6)?.parse().ok()).collect() };
     assert!(advantages(&alone).is_empty() && !advantages(&sampled("leave-one-out", "8")).is_empty());
     // the advantage of each token is half of the next one's
     let plain = sampled("none", "30");

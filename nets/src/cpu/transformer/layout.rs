@@ -304,7 +304,9 @@ impl Layout {
         Footprint {
             parameters: bytes((layout.parameters - layout.frozen) as f64),
             transposed: bytes((layout.frozen + layout.transposed) as f64 + angles),
-            workspace: bytes(layout.trunks().count() as f64 * layers * of_layer),
+            workspace: bytes(
+                layout.trunks().count() as f64 * layers * of_layer + 2.0 * tile.min(layout.chunk as f64) * padded(vocabulary) as f64,
+            ),
             // the last token is never read; keys are stored by dimension, so they use the room for the whole context, except in pages that
             // no key reaches
             decision: 0.0,

@@ -13,6 +13,7 @@ mod plan;
 mod rows;
 mod trunk;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use gradus_envs::Space;
@@ -222,6 +223,11 @@ impl Behaviour for Transformer {
     fn load_pretrained(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let Self { layout, weights, frozen, .. } = self;
         let model = OfModel(layout);
+        let mut known = BTreeSet::new();
+        model.for_each_tensor(&mut |name, _, _| _ = known.insert(name));
+        if let Some(other) = tensors.keys().find(|name| !known.contains(*name)) {
+            return Err(TensorsError::Unexpected(other.clone()));
+        }
         if layout.frozen == 0 {
             let of_critic = if layout.critic.is_some() { without_prefix(tensors, "model.") } else { Tensors::new() };
             let mut all = with_prefix(of_critic, "critic.");
