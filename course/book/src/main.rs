@@ -47,6 +47,7 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
         "Guides",
         &[
             ("gymnasium.md", "Environments of Gymnasium"),
+            ("language-models.md", "Pretrained language models"),
             ("gym-protocol.md", "The protocol of gym: workers"),
             ("your-own-environment.md", "Your own environment"),
             ("your-own-agent.md", "Your own agent"),
@@ -159,7 +160,8 @@ fn reproductions(root: &Path) -> Result<Vec<(String, String)>> {
     let folder = root.join("results/reproductions");
     let mut names: Vec<String> =
         fs::read_dir(&folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect::<Result<_>>()?;
-    names.retain(|name| folder.join(name).is_dir());
+    // a long reproduction that is still being made has no page yet
+    names.retain(|name| folder.join(name).join("README.md").exists());
     names.sort();
     let page = |name: String| {
         let text = fs::read_to_string(folder.join(&name).join("README.md"))?;

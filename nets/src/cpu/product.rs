@@ -160,10 +160,15 @@ struct FinishedGathered<'a>(Gathered<'a>, Finish<'a>);
 impl Kernel for FinishedGathered<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run<S: Simd>(self, simd: S) {
         let Self(Gathered { n, a, rows, columns, b, b_stride, c, c_stride, start }, finish) = self;
         let (m, k) = (rows.places.len(), columns.places.len());
-        run::<S, _>(Left { a, at: Gather { rows, columns } }, Rest { m, n, k, b, b_stride, c, c_stride, start }, finish);
+        run(
+            simd,
+            Left { a, at: Gather { rows, columns } },
+            Rest { m, n, k, b: (b.as_ptr(), b.len()), b_stride, c, c_stride, start },
+            finish,
+        );
     }
 }
 
@@ -173,9 +178,14 @@ struct Finished<'a>(Product<'a>, Finish<'a>);
 impl Kernel for Finished<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run<S: Simd>(self, simd: S) {
         let Self(Product { m, n, k, a, a_strides: (row, column), b, b_stride, c, c_stride, start }, finish) = self;
-        run::<S, _>(Left { a, at: Strides { row, column } }, Rest { m, n, k, b, b_stride, c, c_stride, start }, finish);
+        run(
+            simd,
+            Left { a, at: Strides { row, column } },
+            Rest { m, n, k, b: (b.as_ptr(), b.len()), b_stride, c, c_stride, start },
+            finish,
+        );
     }
 }
 
@@ -189,6 +199,9 @@ trait At: Copy {
 
     /// The distance of column `k` from it.
     fn column(&self, k: usize) -> usize;
+
+    /// A without its first `first` columns, of which there are more.
+    fn skip(left: Left<'_, Self>, first: usize) -> Left<'_, Self>;
 
     /// No position of the first `m` rows and `k` columns, of which there is at least one each, exceeds this one.
     fn last(&self, m: usize, k: usize) -> usize;
@@ -212,6 +225,11 @@ impl At for Strides {
     #[inline(always)]
     fn column(&self, k: usize) -> usize {
         k * self.column
+    }
+
+    #[inline(always)]
+    fn skip(left: Left<'_, Self>, first: usize) -> Left<'_, Self> {
+        Left { a: &left.a[first * left.at.column..], ..left }
     }
 
     #[inline(always)]
@@ -241,6 +259,12 @@ impl At for Gather<'_> {
     }
 
     #[inline(always)]
+    fn skip(left: Left<'_, Self>, first: usize) -> Left<'_, Self> {
+        let Gather { rows, columns } = left.at;
+        Left { at: Gather { rows, columns: columns.part(first..columns.places.len()) }, ..left }
+    }
+
+    #[inline(always)]
     fn last(&self, _: usize, _: usize) -> usize {
         self.rows.largest + self.columns.largest
     }
@@ -258,7 +282,8 @@ struct Rest<'a> {
     m: usize,
     n: usize,
     k: usize,
-    b: &'a [f32],
+    /// The beginning of B, and its length.
+    b: (*const f32, usize),
     b_stride: usize,
     c: &'a mut [f32],
     c_stride: usize,
@@ -267,26 +292,26 @@ struct Rest<'a> {
 
 /// Computes C.
 #[inline(always)]
-fn run<S: Simd, T: At>(left: Left<'_, T>, rest: Rest<'_>, finish: Finish<'_>) {
+fn run<S: Simd, T: At>(simd: S, left: Left<'_, T>, rest: Rest<'_>, finish: Finish<'_>) {
     // as many rows and vectors as the registers hold
     match S::LEVEL {
-        Level::Avx512 if const { T::IS_WIDE } => blocks::<S, T, 6, 4>(left, rest, finish),
-        Level::Avx512 => blocks::<S, T, 6, 2>(left, rest, finish),
-        Level::Avx2 => blocks::<S, T, 6, 2>(left, rest, finish),
-        Level::Portable => blocks::<S, T, 4, 1>(left, rest, finish),
+        Level::Avx512 if const { T::IS_WIDE } => blocks::<S, T, 6, 4>(simd, left, rest, finish),
+        Level::Avx512 => blocks::<S, T, 6, 2>(simd, left, rest, finish),
+        Level::Avx2 => blocks::<S, T, 6, 2>(simd, left, rest, finish),
+        Level::Portable => blocks::<S, T, 4, 1>(simd, left, rest, finish),
     }
 }
 
 /// Computes C in blocks of at most `R` rows and `V` vectors, which stay in registers.
 #[inline(always)]
-fn blocks<S: Simd, T: At, const R: usize, const V: usize>(left: Left<'_, T>, p: Rest<'_>, finish: Finish<'_>) {
+fn blocks<S: Simd, T: At, const R: usize, const V: usize>(simd: S, left: Left<'_, T>, p: Rest<'_>, finish: Finish<'_>) {
     const { assert!(V <= 4 && R <= 6, "kernels exist for at most 4 vectors and 6 rows") };
     if p.m == 0 || p.n == 0 {
         return;
     }
     assert!(p.n.is_multiple_of(16) && p.n <= p.b_stride && p.n <= p.c_stride, "product: n is not a multiple of 16 or exceeds a stride");
     assert!(p.k == 0 || left.at.last(p.m, p.k) < left.a.len(), "product: A is too short");
-    assert!(p.k == 0 || (p.k - 1) * p.b_stride + p.n <= p.b.len(), "product: B is too short");
+    assert!(p.k == 0 || (p.k - 1) * p.b_stride + p.n <= p.b.1, "product: B is too short");
     assert!((p.m - 1) * p.c_stride + p.n <= p.c.len(), "product: C is too short");
     if let Start::Row(start) = p.start {
         assert!(p.n <= start.len(), "product: the initial row is too short");
@@ -294,26 +319,25 @@ fn blocks<S: Simd, T: At, const R: usize, const V: usize>(left: Left<'_, T>, p: 
     if let Finish::Derivative(_, h) = finish {
         assert!((p.m - 1) * p.c_stride + p.n <= h.len(), "product: the activations are too short");
     }
+    if p.m >= PACKED_ROWS && p.b_stride >= PACKED_STRIDE && p.k * p.b_stride >= PACKED_NUMBERS {
+        // a function of its own, because the copy is large
+        simd.call(Packed::<T, R, V>(left, p, finish));
+        return;
+    }
     let c = p.c.as_mut_ptr();
-    // SAFETY: the assertions above cover every element.
-    unsafe {
-        if p.m < PACKED_ROWS || p.b_stride < PACKED_STRIDE || p.k == 0 {
-            let whole = Part { first: 0, k: p.k, b: p.b.as_ptr(), b_stride: p.b_stride, start: p.start, finish };
-            let mut column = 0;
-            while column < p.n {
-                columns::<S, T, R, V>(left, &p, &whole, c, column);
-                column += V * S::LANES;
-            }
-        } else {
-            packed::<S, T, R, V>(left, &p, finish, c);
-        }
+    let mut column = 0;
+    while column < p.n {
+        // SAFETY: the assertions above cover every element.
+        unsafe { columns::<S, T, R, V>(left, &p, finish, c, column) };
+        column += V * S::LANES;
     }
 }
 
-/// Columns of B are copied, so that they lie behind each other, if at least this many rows of A read them, and if their rows are at least this many numbers apart: rows that
-/// are a page apart, or a multiple, need an entry of the page table each, and share a few places of the cache.
-const PACKED_ROWS: usize = 4;
+/// Columns of B are copied, so that they lie behind each other, if at least this many rows of A read them, if their rows are at least this many numbers apart, and if B has at least
+/// this many numbers: rows that are a page apart, or a multiple, need an entry of the page table each, and share a few places of the cache.
+const PACKED_ROWS: usize = 8;
 const PACKED_STRIDE: usize = 512;
+const PACKED_NUMBERS: usize = 1 << 18;
 /// Most rows and columns of a copy. What a kernel reads of it fills half of the first-level cache.
 const PACK: (usize, usize) = (320, 64);
 
@@ -321,14 +345,18 @@ const PACK: (usize, usize) = (320, 64);
 #[repr(align(64))]
 struct Aligned(MaybeUninit<[f32; PACK.0 * PACK.1]>);
 
-/// Consecutive rows of B, and of C the value before them and the function behind them.
-struct Part<'a> {
-    first: usize,
-    k: usize,
-    b: *const f32,
-    b_stride: usize,
-    start: Start<'a>,
-    finish: Finish<'a>,
+/// A product of copies, as long as [`blocks`] asserts.
+struct Packed<'a, T, const R: usize, const V: usize>(Left<'a, T>, Rest<'a>, Finish<'a>);
+
+impl<T: At, const R: usize, const V: usize> Kernel for Packed<'_, T, R, V> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self(left, p, finish) = self;
+        let c = p.c.as_mut_ptr();
+        // SAFETY: the matrices are long enough.
+        unsafe { packed::<S, T, R, V>(left, &p, finish, c) };
+    }
 }
 
 /// # Safety
@@ -347,7 +375,7 @@ unsafe fn packed<S: Simd, T: At, const R: usize, const V: usize>(left: Left<'_, 
             let k = most.min(p.k - first);
             // the vectors that a kernel reads together lie behind each other
             let together = V * S::LANES;
-            let from = p.b.as_ptr().wrapping_add(first * p.b_stride + column);
+            let from = p.b.0.wrapping_add(first * p.b_stride + column);
             if width == PACK.1 {
                 for row in 0..k {
                     for v in 0..PACK.1 / S::LANES {
@@ -373,9 +401,11 @@ unsafe fn packed<S: Simd, T: At, const R: usize, const V: usize>(left: Left<'_, 
             let mut i = 0;
             while i < width {
                 let n = together.min(width - i);
-                let part = Part { first, k, b: copy.wrapping_add(i * k).wrapping_sub(column + i), b_stride: n, start, finish };
+                // the columns of the copy are those from `column + i` on; C is reached by its pointer
+                let b = (copy.wrapping_add(i * k).wrapping_sub(column + i).cast_const(), 0);
+                let part = Rest { m: p.m, n: p.n, k, b, b_stride: n, c: &mut [], c_stride: p.c_stride, start };
                 // SAFETY: as the caller promises; the copy has k rows.
-                unsafe { columns::<S, T, R, V>(left, p, &part, c, column + i) };
+                unsafe { columns::<S, T, R, V>(T::skip(left, first), &part, finish, c, column + i) };
                 i += n;
             }
             first += k;
@@ -387,23 +417,23 @@ unsafe fn packed<S: Simd, T: At, const R: usize, const V: usize>(left: Left<'_, 
 /// Computes `V` vectors of each row of C, or those that are left of them.
 ///
 /// # Safety
-/// `c` points to the beginning of C, the matrices are as long as [`blocks`] asserts, and the part is one of B.
+/// `c` points to the beginning of C, and the matrices are as long as [`blocks`] asserts.
 #[inline(always)]
 unsafe fn columns<S: Simd, T: At, const R: usize, const V: usize>(
     left: Left<'_, T>,
     p: &Rest<'_>,
-    part: &Part<'_>,
+    finish: Finish<'_>,
     c: *mut f32,
     column: usize,
 ) {
     // SAFETY: as the caller promises.
     unsafe {
         match V.min((p.n - column) / S::LANES) {
-            4 if const { V >= 4 } => rows::<S, T, R, 4>(left, p, part, c, column),
-            3 if const { V >= 3 } => rows::<S, T, R, 3>(left, p, part, c, column),
-            2 if const { V >= 2 } => rows::<S, T, R, 2>(left, p, part, c, column),
+            4 if const { V >= 4 } => rows::<S, T, R, 4>(left, p, finish, c, column),
+            3 if const { V >= 3 } => rows::<S, T, R, 3>(left, p, finish, c, column),
+            2 if const { V >= 2 } => rows::<S, T, R, 2>(left, p, finish, c, column),
             // n is a multiple of 16: of vectors of eight numbers, their number is even
-            _ if const { V == 1 || S::LANES == 16 } => rows::<S, T, R, 1>(left, p, part, c, column),
+            _ if const { V == 1 || S::LANES == 16 } => rows::<S, T, R, 1>(left, p, finish, c, column),
             _ => unreachable!("a multiple of sixteen numbers"),
         }
     }
@@ -415,7 +445,7 @@ unsafe fn columns<S: Simd, T: At, const R: usize, const V: usize>(
 unsafe fn rows<S: Simd, T: At, const R: usize, const V: usize>(
     left: Left<'_, T>,
     p: &Rest<'_>,
-    part: &Part<'_>,
+    finish: Finish<'_>,
     c: *mut f32,
     column: usize,
 ) {
@@ -425,20 +455,20 @@ unsafe fn rows<S: Simd, T: At, const R: usize, const V: usize>(
         // SAFETY: each call stays within rows `row .. row + rows`.
         unsafe {
             match rows {
-                6 if const { R >= 6 } => block::<S, T, 6, V>(left, p, part, c, row, column),
-                5 if const { R >= 5 } => block::<S, T, 5, V>(left, p, part, c, row, column),
-                4 => block::<S, T, 4, V>(left, p, part, c, row, column),
-                3 => block::<S, T, 3, V>(left, p, part, c, row, column),
-                2 => block::<S, T, 2, V>(left, p, part, c, row, column),
-                _ => block::<S, T, 1, V>(left, p, part, c, row, column),
+                6 if const { R >= 6 } => block::<S, T, 6, V>(left, p, finish, c, row, column),
+                5 if const { R >= 5 } => block::<S, T, 5, V>(left, p, finish, c, row, column),
+                4 => block::<S, T, 4, V>(left, p, finish, c, row, column),
+                3 => block::<S, T, 3, V>(left, p, finish, c, row, column),
+                2 => block::<S, T, 2, V>(left, p, finish, c, row, column),
+                _ => block::<S, T, 1, V>(left, p, finish, c, row, column),
             }
         }
         // tanh needs too many registers to be computed with the product; the first-level cache still holds the block
-        if let Finish::Activation(Activation::Tanh) = part.finish {
+        if let Finish::Activation(Activation::Tanh) = finish {
             let (at, width) = (row * p.c_stride + column, V * S::LANES);
             // SAFETY: the columns exist in every row, and no other reference to C is in use.
             let block = unsafe { std::slice::from_raw_parts_mut(c.add(at), (rows - 1) * p.c_stride + width) };
-            part.finish.apply::<S>(block, at, (p.c_stride, width));
+            finish.apply::<S>(block, at, (p.c_stride, width));
         }
         row += rows;
     }
@@ -450,7 +480,7 @@ unsafe fn rows<S: Simd, T: At, const R: usize, const V: usize>(
 unsafe fn block<S: Simd, T: At, const R: usize, const V: usize>(
     Left { a, at }: Left<'_, T>,
     p: &Rest<'_>,
-    part: &Part<'_>,
+    finish: Finish<'_>,
     c: *mut f32,
     row: usize,
     column: usize,
@@ -459,7 +489,7 @@ unsafe fn block<S: Simd, T: At, const R: usize, const V: usize>(
     // SAFETY: all offsets are inside the matrices, as the caller promises.
     unsafe {
         let c = c.add(row * p.c_stride + column);
-        match part.start {
+        match p.start {
             Start::Zero => {}
             Start::Row(start) => {
                 for v in 0..V {
@@ -478,8 +508,8 @@ unsafe fn block<S: Simd, T: At, const R: usize, const V: usize>(
             }
         }
         let rows: [*const f32; R] = std::array::from_fn(|r| a.as_ptr().wrapping_add(at.row(row + r)));
-        let mut b = part.b.wrapping_add(column);
-        for k in part.first..part.first + part.k {
+        let mut b = p.b.0.wrapping_add(column);
+        for k in 0..p.k {
             let distance = at.column(k);
             let mut vectors = [S::splat(0.0); V];
             for (v, vector) in vectors.iter_mut().enumerate() {
@@ -491,9 +521,9 @@ unsafe fn block<S: Simd, T: At, const R: usize, const V: usize>(
                     sum[v] = S::fma(x, vectors[v], sum[v]);
                 }
             }
-            b = b.wrapping_add(part.b_stride);
+            b = b.wrapping_add(p.b_stride);
         }
-        match part.finish {
+        match finish {
             Finish::Same | Finish::Activation(Activation::Tanh) => {}
             Finish::Activation(Activation::Relu) => sums.as_flattened_mut().iter_mut().for_each(|sum| *sum = S::relu(*sum)),
             Finish::Derivative(activation, h) => {
@@ -612,7 +642,7 @@ mod tests {
         let mut stream = Stream::new(3, Purpose::Initialisation, 0);
         let mut numbers = |n: usize| (0..n).map(|_| stream.uniform(-1.0, 1.0) as f32).collect::<Vec<f32>>();
         for (m, n, k, b_stride) in
-            [(1, 16, 3, 16), (3, 80, 700, 600), (4, 80, 700, 600), (7, 64, 320, 512), (25, 144, 321, 512), (6, 48, 0, 512), (13, 32, 9, 48)]
+            [(1, 16, 3, 16), (3, 80, 700, 600), (9, 80, 700, 600), (7, 64, 320, 512), (25, 144, 641, 512), (6, 48, 0, 512), (13, 32, 9, 48)]
         {
             let (a, b, c, row) = (numbers(m * k), numbers(k.max(1) * b_stride), numbers(m * n), numbers(n));
             for start in [Start::Zero, Start::Row(&row), Start::Sum] {
