@@ -9,35 +9,20 @@ Tokens behind the end of a completion do not count. As in trl_grpo.py, everythin
 
 import argparse
 import json
-import os
 import pathlib
 import re
 import statistics
 import tempfile
-import time
 
-for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(name, "2")
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+from trl_grpo import Clock  # first, because it sets the number of threads before torch is imported
 
 import torch
 from datasets import Dataset
 from peft import LoraConfig
-from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, TrainerCallback
+from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
 from trl import GRPOConfig, GRPOTrainer
 
 PROMPTS, GROUP, NEW_TOKENS = 8, 8, 16
-
-
-class Clock(TrainerCallback):
-    """Records when each update ends, which is when the generation of the next one begins."""
-
-    def __init__(self):
-        self.ends = []
-
-    def on_step_end(self, *_, **__):
-        self.ends.append(time.perf_counter())
 
 
 def main():

@@ -70,7 +70,7 @@ impl Folder {
         let text = read(&self.path, TOKENIZER)?;
         let ids = |value: &Value| -> Vec<u32> {
             let list = value.as_array().map_or_else(|| vec![value], |list| list.iter().collect());
-            list.into_iter().filter_map(Value::as_u64).map(|id| id as u32).collect()
+            list.into_iter().filter_map(Value::as_u64).map(|id| u32::try_from(id).unwrap_or(u32::MAX)).collect()
         };
         let generation =
             if self.path.join("generation_config.json").exists() { json(&self.path, "generation_config.json")? } else { Value::Null };
