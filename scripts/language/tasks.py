@@ -24,7 +24,6 @@ QUESTIONS = [
     "What is {} used for?",
     "Write about {}.",
 ]
-WORD = "[A-Za-z',-]+"
 
 
 def main():
@@ -35,7 +34,7 @@ def main():
         for number, noun in enumerate(NOUNS):
             split = "test" if number % 3 == 0 else "validation" if number % 16 == 1 else "train"
             for question in QUESTIONS:
-                line = {"prompt": f"{question.format(noun)} Use four to ten words.", "answer": f"^{WORD}( {WORD}){{3,9}}[.!]?$", "verifier": "regex", "split": split}
+                line = {"prompt": f"{question.format(noun)} Use at most ten words, but at least four.", "answer": "^\\S+( \\S+){3,9}$", "verifier": "regex", "split": split}
                 file.write(json.dumps(line) + "\n")
 
 
