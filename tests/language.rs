@@ -104,6 +104,7 @@ fn sampled_tokens_are_learned_from_as_they_were_sampled() {
     let folder = gradus_testing::tempdir().unwrap();
     let model = golden("gguf").join("tiny.gguf");
     let world = world(folder.path(), &model);
+    assert_eq!(gradus_envs::registry::find(&world).unwrap().title(), "letters.jsonl, tiny.gguf");
     let mut trainer = Trainer::new(small("grpo", &world, &["grpo.group_size=4", "transformer.temperature=0.7", "envs=256"])).unwrap();
     let mut texts = Vec::new();
     for _ in 0..3 {
@@ -482,6 +483,9 @@ fn models_that_cannot_be_used_are_refused() {
     let prompt = two.task.prompt_of("Ha").unwrap();
     let a = two.task.vocabulary().encode("A").unwrap();
     assert_eq!(two.task.vocabulary().language().unwrap().ends(), [1, 7]);
+    // an error that names the prompt is one line, too
+    let unknown = two.verify(&two.task.prompt_of("HaHa").unwrap(), &[a[0], 1]).unwrap_err().to_string();
+    assert!(unknown.ends_with("expected a prompt of the file, got another one") && !unknown.contains('\n'), "{unknown}");
     for end in [1, 7] {
         assert_eq!(two.task.vocabulary().decode(&[a[0], end]), "A");
         assert_eq!(two.verify(&prompt, &[a[0], end]).unwrap().0, 1.0, "{end}");

@@ -181,10 +181,10 @@ impl Card<'_> {
              - task:\n      type: reinforcement-learning\n      name: reinforcement-learning\n    dataset:\n      name: {}\n      type: {}\n    metrics:\n    \
              - type: mean_reward\n      value: {score}\n      name: mean_reward\n      verified: false\n---\n\n",
             quote(agent),
-            quote(title),
+            quote(&title),
             quote(self.name),
-            quote(title),
-            quote(title),
+            quote(&title),
+            quote(&title),
         );
         let mut add = |text: &str| card.push_str(text);
         let training = match self.was_trained {
@@ -206,6 +206,9 @@ impl Card<'_> {
         add("## How to use it\n\n");
         if has_own {
             add(&format!("The agent or the environment is one of the program `{program}`.\n\n"));
+        }
+        if let Some((_, model)) = title.split_once(", ").filter(|_| config.environment.starts_with("chat:")) {
+            add(&format!("The policy needs the pretrained model {model}, at the path behind `?model=` in `config.toml`.\n\n"));
         }
         let play = format!("{program} play .");
         add(&format!("```sh\n{play:<29} # shows an episode in the terminal\n{program} eval . --episodes 100\n```\n\n"));

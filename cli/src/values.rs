@@ -314,7 +314,7 @@ const MOST_CELLS: usize = 1 << 14;
 /// Trains the run again and writes the values after each iteration as an animation.
 fn animate(config: Config, path: &Path) -> Result<(), Error> {
     let mut trainer = Trainer::new(config.clone())?;
-    let title = trainer.world().title().to_owned();
+    let title = trainer.world().title();
     let mut stages: Vec<(usize, f64, Vec<Map>)> = Vec::new();
     // of a long training only every second, fourth, ... stage is kept
     let (mut number, mut stride) = (0, 1);

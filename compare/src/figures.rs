@@ -39,7 +39,7 @@ pub(super) fn title(environment: &str) -> String {
     if gym::is_gym(environment) {
         return environment.to_owned();
     }
-    registry::find(environment).map_or_else(|_| environment.to_owned(), |world| world.title().to_owned())
+    registry::find(environment).map_or_else(|_| environment.to_owned(), |world| world.title())
 }
 
 fn threshold(environment: &str) -> Option<Threshold> {

@@ -176,7 +176,7 @@ fn figure(runs: &[Logged], groups: &[usize], labels: &[String], plot: &Plot) -> 
         }
     }
     let title = |environment: &str| {
-        gradus::envs::registry::find(environment).map_or_else(|_| environment.to_owned(), |world| world.title().to_owned())
+        gradus::envs::registry::find(environment).map_or_else(|_| environment.to_owned(), |world| world.title())
     };
     let updates = runs.iter().filter_map(|run| run.table.as_ref()).map(|table| table.rows.len()).max().unwrap_or(0);
     let window = plot.window.unwrap_or(if plot.metrics.is_empty() { figure::WINDOW } else { (updates / WINDOW).max(1) });

@@ -252,10 +252,13 @@ impl EnvSpec {
         Self { many: other.many.clone(), ..self }
     }
 
-    /// The title of a figure: Gymnasium's name if there is one, otherwise ours, or the name of the file that a world comes from.
-    pub fn title(&self) -> &str {
-        let name = self.gymnasium_id.as_deref().unwrap_or(&self.name);
-        if name.starts_with("grid:") || name.starts_with("file:") { name.rsplit(['/', '\\', ':']).next().unwrap_or(name) } else { name }
+    /// The title of a figure: Gymnasium's name if there is one, otherwise ours, or the names of the files that a world comes from.
+    pub fn title(&self) -> String {
+        let name = crate::registry::without_folder(self.gymnasium_id.as_ref().unwrap_or(&self.name));
+        match name.split_once(':') {
+            Some(("grid" | "file" | "chat", files)) => files.replace("?model=", ", "),
+            _ => name,
+        }
     }
 
     /// Makes one environment.

@@ -243,15 +243,21 @@ fn grid(name: &str, path: &str) -> Result<EnvSpec, EnvError> {
     Ok(EnvSpec { about, ..EnvSpec::of_table(name, GRID_LIMIT, move || world.clone()) })
 }
 
-/// Returns the name of a world; of one from a file, without the folder of the file.
+/// Returns the name of a world; of one from files, without their folders.
 ///
 /// ```
 /// use gradus_envs::registry::without_folder;
 /// assert_eq!(["grid:maps/maze.txt", "file:sums.jsonl", "cartpole"].map(without_folder), ["grid:maze.txt", "file:sums.jsonl", "cartpole"]);
+/// assert_eq!(without_folder("chat:tasks/short.jsonl?model=models/small.gguf"), "chat:short.jsonl?model=small.gguf");
 /// ```
 pub fn without_folder(name: &str) -> String {
+    let file = |path: &str| path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(path).to_owned();
     match name.split_once(':') {
-        Some((kind @ ("grid" | "file"), path)) => format!("{kind}:{}", path.rsplit(['/', '\\']).next().unwrap_or(path)),
+        Some((kind @ ("grid" | "file"), path)) => format!("{kind}:{}", file(path)),
+        Some((kind @ "chat", paths)) => match paths.split_once("?model=") {
+            Some((problems, model)) => format!("{kind}:{}?model={}", file(problems), file(model)),
+            None => format!("{kind}:{}", file(paths)),
+        },
         _ => name.into(),
     }
 }

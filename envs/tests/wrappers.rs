@@ -255,7 +255,7 @@ fn reseeding_masks_and_scenes_pass_through_every_wrapper() {
 #[test]
 fn a_wrapped_world_gives_the_same_observations_alone_and_in_a_batch() {
     let world = registry::find("cartpole").unwrap().wrapped(|env| FrameStack::new(TimeAware::new(env, 500), 2));
-    assert_eq!((world.title(), world.solved_at), ("CartPole-v1", Some(475.0)));
+    assert_eq!((world.title().as_str(), world.solved_at), ("CartPole-v1", Some(475.0)));
     let mut many = world.vec_env(0..3, 1).unwrap();
     assert_eq!(many.observations().dim(), (3, 10));
     for _ in 0..300 {

@@ -27,7 +27,7 @@ impl Study {
     /// Returns the title of an environment.
     pub(super) fn title(&self, environment: usize) -> String {
         let name = &self.comparison.environments[environment];
-        registry::find(name).map_or_else(|_| name.clone(), |world| world.title().into())
+        registry::find(name).map_or_else(|_| name.clone(), |world| world.title())
     }
 
     /// Returns a number of every run of an agent in an environment, in the order of the seeds.

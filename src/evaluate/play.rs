@@ -149,7 +149,7 @@ pub fn write_gif(policy: &dyn Behaviour, world: &EnvSpec, seed: u64, path: impl 
 #[cfg(feature = "gif")]
 pub fn write_played(played: &Played, world: &EnvSpec, path: impl AsRef<std::path::Path>) -> Result<(), crate::Error> {
     use crate::draw::{Animation, write_gif};
-    let title = world.title().into();
+    let title = world.title();
     if played.frames.is_empty() {
         let problem = format!("expected an environment with pictures, got {title}, which has none");
         return Err(crate::Error::folder(path.as_ref(), problem));

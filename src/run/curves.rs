@@ -28,7 +28,7 @@ pub fn plot<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], files: &[F]) -> Result<(
         [world] => gradus_envs::registry::find(world).ok().and_then(|world| world.solved_at),
         _ => None,
     };
-    let title = |name: &String| gradus_envs::registry::find(name).map_or(name.clone(), |world| world.title().into());
+    let title = |name: &String| gradus_envs::registry::find(name).map_or(name.clone(), |world| world.title());
     let title = worlds.iter().map(title).collect::<Vec<_>>().join(", ");
     for (dir, curve) in dirs.iter().zip(&mut curves) {
         let gaps = curve.make_gaps();

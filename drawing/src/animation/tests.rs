@@ -97,7 +97,7 @@ fn every_environment_title_fits_next_to_a_long_return() {
     let mut frames = moments(2);
     (frames[1].step, frames[1].return_so_far) = (1000, -1234.5);
     let drawable = gradus_envs::registry::all().into_iter().filter(|world| world.env().render().is_some());
-    let titles: Vec<String> = drawable.map(|world| world.title().into()).collect();
+    let titles: Vec<String> = drawable.map(|world| world.title()).collect();
     assert!(titles.iter().any(|title| title == "MountainCarContinuous-v0"), "{titles:?}");
     for title in titles {
         let painter = Painter::new(&Animation { title: title.clone(), chapters: &[], frames: &frames, frames_per_second: 25 }, 240);

@@ -184,7 +184,7 @@ impl TextWorld {
     pub(super) fn complaint(&self, prompt: &[u32], completion: &[u32], what: &str) -> EnvError {
         let vocabulary = self.task.vocabulary();
         let (prompt, completion) = (vocabulary.decode(prompt), vocabulary.decode(completion));
-        EnvError::Text(format!("prompt `{prompt}`, completion `{completion}`: {}", what.replace('\n', " ")))
+        EnvError::Text(format!("prompt `{prompt}`, completion `{completion}`: {what}").replace('\n', " "))
     }
 
     /// Returns an error unless `prompt` has a valid length and valid tokens.

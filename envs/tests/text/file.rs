@@ -55,7 +55,7 @@ fn verifiers_accept_the_right_completions() {
         assert_eq!(verdict(Finish::Eos).scores, [f64::from(u8::from(reward == 1.0))]);
         assert_eq!(verdict(Finish::Length).reward, 0.0, "{prompt} {completion}, cut");
     }
-    assert_eq!(task.verify(&encode("ab"), &[], Finish::Eos), Err("expected a prompt of the file, got `ab`".into()));
+    assert_eq!(task.verify(&encode("ab"), &[], Finish::Eos), Err("expected a prompt of the file, got another one".into()));
     // the longest answer is `-1.50`; regular expressions and programs have no example
     assert_eq!((task.max_new_tokens(), task.longest_prompt()), (6, 1));
 }
