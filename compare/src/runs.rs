@@ -175,9 +175,8 @@ fn figure(runs: &[Logged], groups: &[usize], labels: &[String], plot: &Plot) -> 
             environments.push(&run.config.environment);
         }
     }
-    let title = |environment: &str| {
-        gradus::envs::registry::find(environment).map_or_else(|_| environment.to_owned(), |world| world.title())
-    };
+    let title =
+        |environment: &str| gradus::envs::registry::find(environment).map_or_else(|_| environment.to_owned(), |world| world.title());
     let updates = runs.iter().filter_map(|run| run.table.as_ref()).map(|table| table.rows.len()).max().unwrap_or(0);
     let window = plot.window.unwrap_or(if plot.metrics.is_empty() { figure::WINDOW } else { (updates / WINDOW).max(1) });
     let metrics: Vec<Option<&str>> = match &plot.metrics[..] {
