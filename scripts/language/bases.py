@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the questions of the second table of results/language/README.md, a file for each kind: python3 scripts/language/bases.py FOLDER
+"""Writes the questions of the second table of results/language/README.md but for its first two rows, a file for each kind: python3 scripts/language/bases.py FOLDER
 
 For each of them and each temperature T:
 
