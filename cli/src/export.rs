@@ -207,7 +207,8 @@ impl Card<'_> {
         if has_own {
             add(&format!("The agent or the environment is one of the program `{program}`.\n\n"));
         }
-        if let Some((_, model)) = title.split_once(", ").filter(|_| config.environment.starts_with("chat:")) {
+        if let Some((_, model)) = config.environment.split_once("?model=").filter(|(problems, _)| problems.starts_with("chat:")) {
+            let model = Path::new(model).file_name().unwrap_or_default().display();
             add(&format!("The policy needs the pretrained model {model}, at the path behind `?model=` in `config.toml`.\n\n"));
         }
         let play = format!("{program} play .");
