@@ -115,6 +115,6 @@ pub fn dispatch<K: Kernel>(level: Level, kernel: K) -> K::Output {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Level::Avx2 => unsafe { x86::with_avx2(kernel) },
-        _ => kernel.run(Portable),
+        _ => Portable.call(kernel), // a function that calls of parts share
     }
 }

@@ -139,7 +139,7 @@ fn backward_shared<S: Simd>(
     let n = w.tile.rows() * layout.perceptron.layers[last].row();
     if layout.perceptron.layers[last].is_hidden {
         let (h, delta) = w.tile.outputs_and_derivatives(last);
-        Finish::Derivative(layout.perceptron.activation, h).apply::<S>(&mut delta[..n], 0, (n, n));
+        Finish::Derivative(layout.perceptron.activation, h).apply(simd, &mut delta[..n], 0, (n, n));
     }
     backward(simd, (layout, parameters), &layout.trunk, transposed, w, gradient, start);
 }

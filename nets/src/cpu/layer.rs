@@ -258,7 +258,7 @@ impl Layer {
         );
         transpose(simd, (dx_columns, lanes), (self.inputs, rows), (dx, x_stride));
         let n = rows * x_stride;
-        finish.apply::<S>(&mut dx[..n], 0, (n, n));
+        finish.apply(simd, &mut dx[..n], 0, (n, n));
     }
 
     /// Numbers that [`backward_input_by_columns`](Layer::backward_input_by_columns) needs for this number of rows.
@@ -346,6 +346,6 @@ impl Kernel for Multiply<'_> {
                 };
         });
         let n = rows * y_stride;
-        finish.apply::<S>(&mut y[..n], 0, (n, n));
+        finish.apply(simd, &mut y[..n], 0, (n, n));
     }
 }

@@ -34,12 +34,29 @@ impl Finish<'_> {
     /// Applies the function to rows of C: to the first `width` of every `stride` numbers, `width` a multiple of 16. `c` begins at index `at`
     /// of C.
     #[inline(always)]
-    pub fn apply<S: Simd>(self, c: &mut [f32], at: usize, (stride, width): (usize, usize)) {
-        if c.is_empty() {
-            return;
+    pub fn apply<S: Simd>(self, simd: S, c: &mut [f32], at: usize, (stride, width): (usize, usize)) {
+        if !c.is_empty() && !matches!(self, Finish::Same) {
+            simd.call(Applied { finish: self, c, at, stride, width });
         }
+    }
+}
+
+/// What [`Finish::apply`] does. All kernels share it.
+struct Applied<'a> {
+    finish: Finish<'a>,
+    c: &'a mut [f32],
+    at: usize,
+    stride: usize,
+    width: usize,
+}
+
+impl Kernel for Applied<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { finish, c, at, stride, width } = self;
         // the function is chosen once, not once per row
-        match self {
+        match finish {
             Finish::Same => {}
             Finish::Activation(Activation::Tanh) => {
                 for row in c.chunks_mut(stride) {
@@ -166,7 +183,7 @@ impl Kernel for FinishedGathered<'_> {
         run(
             simd,
             Left { a, at: Gather { rows, columns } },
-            Rest { m, n, k, b: (b.as_ptr(), b.len()), b_stride, c, c_stride, start },
+            Rest { m, n, k, b: (b.as_ptr(), b.len()), b_stride, c: (c.as_mut_ptr(), c.len()), c_stride, start },
             finish,
         );
     }
@@ -183,7 +200,7 @@ impl Kernel for Finished<'_> {
         run(
             simd,
             Left { a, at: Strides { row, column } },
-            Rest { m, n, k, b: (b.as_ptr(), b.len()), b_stride, c, c_stride, start },
+            Rest { m, n, k, b: (b.as_ptr(), b.len()), b_stride, c: (c.as_mut_ptr(), c.len()), c_stride, start },
             finish,
         );
     }
@@ -198,7 +215,10 @@ trait At: Copy {
     fn row(&self, row: usize) -> usize;
 
     /// The distance of column `k` from it.
-    fn column(&self, k: usize) -> usize;
+    ///
+    /// # Safety
+    /// A has more than `k` columns.
+    unsafe fn column(&self, k: usize) -> usize;
 
     /// A without its first `first` columns, of which there are more.
     fn skip(left: Left<'_, Self>, first: usize) -> Left<'_, Self>;
@@ -223,7 +243,7 @@ impl At for Strides {
     }
 
     #[inline(always)]
-    fn column(&self, k: usize) -> usize {
+    unsafe fn column(&self, k: usize) -> usize {
         k * self.column
     }
 
@@ -254,8 +274,9 @@ impl At for Gather<'_> {
     }
 
     #[inline(always)]
-    fn column(&self, k: usize) -> usize {
-        self.columns.places[k] as usize
+    unsafe fn column(&self, k: usize) -> usize {
+        // SAFETY: as the caller promises; an inner loop asks for every column.
+        unsafe { *self.columns.places.get_unchecked(k) as usize }
     }
 
     #[inline(always)]
@@ -278,6 +299,7 @@ struct Left<'a, T> {
 }
 
 /// Everything but A.
+#[derive(Clone, Copy)]
 struct Rest<'a> {
     m: usize,
     n: usize,
@@ -285,7 +307,8 @@ struct Rest<'a> {
     /// The beginning of B, and its length.
     b: (*const f32, usize),
     b_stride: usize,
-    c: &'a mut [f32],
+    /// The beginning of C, and its length.
+    c: (*mut f32, usize),
     c_stride: usize,
     start: Start<'a>,
 }
@@ -293,12 +316,13 @@ struct Rest<'a> {
 /// Computes C.
 #[inline(always)]
 fn run<S: Simd, T: At>(simd: S, left: Left<'_, T>, rest: Rest<'_>, finish: Finish<'_>) {
-    // as many rows and vectors as the registers hold
-    match S::LEVEL {
-        Level::Avx512 if const { T::IS_WIDE } => blocks::<S, T, 6, 4>(simd, left, rest, finish),
-        Level::Avx512 => blocks::<S, T, 6, 2>(simd, left, rest, finish),
-        Level::Avx2 => blocks::<S, T, 6, 2>(simd, left, rest, finish),
-        Level::Portable => blocks::<S, T, 4, 1>(simd, left, rest, finish),
+    // as many rows and vectors as the registers hold; conditions that are constants, so that no instruction set gets another's kernels
+    if const { matches!(S::LEVEL, Level::Portable) } {
+        blocks::<S, T, 4, 1>(simd, left, rest, finish)
+    } else if const { matches!(S::LEVEL, Level::Avx512) && T::IS_WIDE } {
+        blocks::<S, T, 6, 4>(simd, left, rest, finish)
+    } else {
+        blocks::<S, T, 6, 2>(simd, left, rest, finish)
     }
 }
 
@@ -312,7 +336,7 @@ fn blocks<S: Simd, T: At, const R: usize, const V: usize>(simd: S, left: Left<'_
     assert!(p.n.is_multiple_of(16) && p.n <= p.b_stride && p.n <= p.c_stride, "product: n is not a multiple of 16 or exceeds a stride");
     assert!(p.k == 0 || left.at.last(p.m, p.k) < left.a.len(), "product: A is too short");
     assert!(p.k == 0 || (p.k - 1) * p.b_stride + p.n <= p.b.1, "product: B is too short");
-    assert!((p.m - 1) * p.c_stride + p.n <= p.c.len(), "product: C is too short");
+    assert!((p.m - 1) * p.c_stride + p.n <= p.c.1, "product: C is too short");
     if let Start::Row(start) = p.start {
         assert!(p.n <= start.len(), "product: the initial row is too short");
     }
@@ -324,13 +348,8 @@ fn blocks<S: Simd, T: At, const R: usize, const V: usize>(simd: S, left: Left<'_
         simd.call(Packed::<T, R, V>(left, p, finish));
         return;
     }
-    let c = p.c.as_mut_ptr();
-    let mut column = 0;
-    while column < p.n {
-        // SAFETY: the assertions above cover every element.
-        unsafe { columns::<S, T, R, V>(left, &p, finish, c, column) };
-        column += V * S::LANES;
-    }
+    // SAFETY: the assertions above cover every element.
+    simd.call(unsafe { Columns::<T, R, V>::new(left, &p, finish, 0..p.n) });
 }
 
 /// Columns of B are copied, so that they lie behind each other, if at least this many rows of A read them, if their rows are at least this many numbers apart, and if B has at least
@@ -351,18 +370,17 @@ struct Packed<'a, T, const R: usize, const V: usize>(Left<'a, T>, Rest<'a>, Fini
 impl<T: At, const R: usize, const V: usize> Kernel for Packed<'_, T, R, V> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run<S: Simd>(self, simd: S) {
         let Self(left, p, finish) = self;
-        let c = p.c.as_mut_ptr();
         // SAFETY: the matrices are long enough.
-        unsafe { packed::<S, T, R, V>(left, &p, finish, c) };
+        unsafe { packed::<S, T, R, V>(simd, left, p, finish) };
     }
 }
 
 /// # Safety
-/// `c` points to the beginning of C, and the matrices are as long as [`blocks`] asserts.
+/// The matrices are as long as [`blocks`] asserts.
 #[inline(always)]
-unsafe fn packed<S: Simd, T: At, const R: usize, const V: usize>(left: Left<'_, T>, p: &Rest<'_>, finish: Finish<'_>, c: *mut f32) {
+unsafe fn packed<S: Simd, T: At, const R: usize, const V: usize>(simd: S, left: Left<'_, T>, p: Rest<'_>, finish: Finish<'_>) {
     let mut copy = Aligned(MaybeUninit::uninit());
     let copy = copy.0.as_mut_ptr().cast::<f32>();
     let most = if S::LANES == 16 { PACK.0 / 2 } else { PACK.0 };
@@ -403,9 +421,9 @@ unsafe fn packed<S: Simd, T: At, const R: usize, const V: usize>(left: Left<'_, 
                 let n = together.min(width - i);
                 // the columns of the copy are those from `column + i` on; C is reached by its pointer
                 let b = (copy.wrapping_add(i * k).wrapping_sub(column + i).cast_const(), 0);
-                let part = Rest { m: p.m, n: p.n, k, b, b_stride: n, c: &mut [], c_stride: p.c_stride, start };
+                let part = Rest { k, b, b_stride: n, start, ..p };
                 // SAFETY: as the caller promises; the copy has k rows.
-                unsafe { columns::<S, T, R, V>(T::skip(left, first), &part, finish, c, column + i) };
+                simd.call(unsafe { Columns::<T, R, V>::new(T::skip(left, first), &part, finish, column + i..column + i + n) });
                 i += n;
             }
             first += k;
@@ -414,26 +432,57 @@ unsafe fn packed<S: Simd, T: At, const R: usize, const V: usize>(left: Left<'_, 
     }
 }
 
+/// Columns of C. Products with a copy of B and without one share its kernels, which take most of this crate's time to compile.
+struct Columns<'a, T, const R: usize, const V: usize> {
+    left: Left<'a, T>,
+    rest: &'a Rest<'a>,
+    finish: Finish<'a>,
+    columns: Range<usize>,
+}
+
+impl<'a, T: At, const R: usize, const V: usize> Columns<'a, T, R, V> {
+    /// # Safety
+    /// The matrices are as long as [`blocks`] asserts.
+    #[inline(always)]
+    unsafe fn new(left: Left<'a, T>, rest: &'a Rest<'a>, finish: Finish<'a>, columns: Range<usize>) -> Self {
+        Self { left, rest, finish, columns }
+    }
+}
+
+impl<T: At, const R: usize, const V: usize> Kernel for Columns<'_, T, R, V> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { left, rest, finish, columns: Range { start: mut column, end } } = self;
+        let rest = *rest; // in registers
+        while column < end {
+            // SAFETY: as `new` asks.
+            unsafe { columns::<S, T, R, V>(simd, left, rest, finish, column) };
+            column += V * S::LANES;
+        }
+    }
+}
+
 /// Computes `V` vectors of each row of C, or those that are left of them.
 ///
 /// # Safety
-/// `c` points to the beginning of C, and the matrices are as long as [`blocks`] asserts.
+/// As for [`Columns::new`].
 #[inline(always)]
 unsafe fn columns<S: Simd, T: At, const R: usize, const V: usize>(
+    simd: S,
     left: Left<'_, T>,
-    p: &Rest<'_>,
+    p: Rest<'_>,
     finish: Finish<'_>,
-    c: *mut f32,
     column: usize,
 ) {
     // SAFETY: as the caller promises.
     unsafe {
         match V.min((p.n - column) / S::LANES) {
-            4 if const { V >= 4 } => rows::<S, T, R, 4>(left, p, finish, c, column),
-            3 if const { V >= 3 } => rows::<S, T, R, 3>(left, p, finish, c, column),
-            2 if const { V >= 2 } => rows::<S, T, R, 2>(left, p, finish, c, column),
+            4 if const { V >= 4 } => rows::<S, T, R, 4>(simd, left, p, finish, column),
+            3 if const { V >= 3 } => rows::<S, T, R, 3>(simd, left, p, finish, column),
+            2 if const { V >= 2 } => rows::<S, T, R, 2>(simd, left, p, finish, column),
             // n is a multiple of 16: of vectors of eight numbers, their number is even
-            _ if const { V == 1 || S::LANES == 16 } => rows::<S, T, R, 1>(left, p, finish, c, column),
+            _ if const { V == 1 || S::LANES == 16 } => rows::<S, T, R, 1>(simd, left, p, finish, column),
             _ => unreachable!("a multiple of sixteen numbers"),
         }
     }
@@ -442,33 +491,27 @@ unsafe fn columns<S: Simd, T: At, const R: usize, const V: usize>(
 /// # Safety
 /// As for [`columns`], and columns `column .. column + V * LANES` exist.
 #[inline(always)]
-unsafe fn rows<S: Simd, T: At, const R: usize, const V: usize>(
-    left: Left<'_, T>,
-    p: &Rest<'_>,
-    finish: Finish<'_>,
-    c: *mut f32,
-    column: usize,
-) {
+unsafe fn rows<S: Simd, T: At, const R: usize, const V: usize>(simd: S, left: Left<'_, T>, p: Rest<'_>, finish: Finish<'_>, column: usize) {
     let mut row = 0;
     while row < p.m {
         let rows = R.min(p.m - row);
         // SAFETY: each call stays within rows `row .. row + rows`.
         unsafe {
             match rows {
-                6 if const { R >= 6 } => block::<S, T, 6, V>(left, p, finish, c, row, column),
-                5 if const { R >= 5 } => block::<S, T, 5, V>(left, p, finish, c, row, column),
-                4 => block::<S, T, 4, V>(left, p, finish, c, row, column),
-                3 => block::<S, T, 3, V>(left, p, finish, c, row, column),
-                2 => block::<S, T, 2, V>(left, p, finish, c, row, column),
-                _ => block::<S, T, 1, V>(left, p, finish, c, row, column),
+                6 if const { R >= 6 } => block::<S, T, 6, V>(left, p, finish, row, column),
+                5 if const { R >= 5 } => block::<S, T, 5, V>(left, p, finish, row, column),
+                4 => block::<S, T, 4, V>(left, p, finish, row, column),
+                3 => block::<S, T, 3, V>(left, p, finish, row, column),
+                2 => block::<S, T, 2, V>(left, p, finish, row, column),
+                _ => block::<S, T, 1, V>(left, p, finish, row, column),
             }
         }
         // tanh needs too many registers to be computed with the product; the first-level cache still holds the block
         if let Finish::Activation(Activation::Tanh) = finish {
             let (at, width) = (row * p.c_stride + column, V * S::LANES);
             // SAFETY: the columns exist in every row, and no other reference to C is in use.
-            let block = unsafe { std::slice::from_raw_parts_mut(c.add(at), (rows - 1) * p.c_stride + width) };
-            finish.apply::<S>(block, at, (p.c_stride, width));
+            let block = unsafe { std::slice::from_raw_parts_mut(p.c.0.add(at), (rows - 1) * p.c_stride + width) };
+            Applied { finish, c: block, at, stride: p.c_stride, width }.run(simd); // inlined, because the width is a constant
         }
         row += rows;
     }
@@ -479,16 +522,15 @@ unsafe fn rows<S: Simd, T: At, const R: usize, const V: usize>(
 #[inline(always)]
 unsafe fn block<S: Simd, T: At, const R: usize, const V: usize>(
     Left { a, at }: Left<'_, T>,
-    p: &Rest<'_>,
+    p: Rest<'_>,
     finish: Finish<'_>,
-    c: *mut f32,
     row: usize,
     column: usize,
 ) {
     let mut sums = [[S::splat(0.0); V]; R];
     // SAFETY: all offsets are inside the matrices, as the caller promises.
     unsafe {
-        let c = c.add(row * p.c_stride + column);
+        let c = p.c.0.add(row * p.c_stride + column);
         match p.start {
             Start::Zero => {}
             Start::Row(start) => {

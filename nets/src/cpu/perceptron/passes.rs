@@ -102,26 +102,26 @@ impl Kernel for Forward<'_> {
                 }
                 Kind::Pool(view) => {
                     view.largest(&x[..rows * view.from.len()], y);
-                    activation.apply::<S>(y, 0, (n, n));
+                    activation.apply(simd, y, 0, (n, n));
                 }
                 Kind::Cell(_) => {}
                 Kind::Same => {
                     // the pixels of the observation have no padding
                     let (from, width) = (dense.reads.map_or(dense.layer.inputs, |_| stride), dense.layer.inputs);
                     y.chunks_exact_mut(stride).zip(x.chunks_exact(from)).for_each(|(y, x)| y[..width].copy_from_slice(&x[..width]));
-                    activation.apply::<S>(y, 0, (n, n));
+                    activation.apply(simd, y, 0, (n, n));
                 }
             }
             if let Some(other) = dense.adds {
                 y.iter_mut().zip(&*before[other].y).for_each(|(y, x)| *y += x);
-                activation.apply::<S>(y, 0, (n, n));
+                activation.apply(simd, y, 0, (n, n));
             }
             let Some(norm) = dense.norm else { continue };
             let (gains, shifts) = (&parameters[dense.gains(norm)], &parameters[dense.shifts(norm)]);
             if stride == 16 {
                 let blocks = y.chunks_mut(256).zip(normal.chunks_mut(256)).zip(scales.chunks_mut(16));
                 blocks.for_each(|((y, normal), scales)| normalise_narrow(simd, y, normal, (gains, shifts), scales, dense.layer.outputs));
-                activation.apply::<S>(y, 0, (n, n));
+                activation.apply(simd, y, 0, (n, n));
                 continue;
             }
             let rows = y.chunks_exact_mut(stride).zip(normal.chunks_exact_mut(stride)).zip(&mut *scales);
@@ -131,7 +131,7 @@ impl Kernel for Forward<'_> {
                     *y = normal.mul_add(*gain, *shift);
                 }
             }
-            activation.apply::<S>(y, 0, (n, n));
+            activation.apply(simd, y, 0, (n, n));
         }
     }
 }
@@ -352,7 +352,7 @@ impl Kernel for Backward<'_, '_> {
                 let (start, is_last) = place(added);
                 let Activations { y, delta, .. } = &mut before[added];
                 let finish = if is_last { Finish::Derivative(perceptron.activation, y) } else { Finish::Same };
-                pass_on::<S>(&dy[..rows * dense.row()], delta, (start, finish));
+                pass_on(simd, &dy[..rows * dense.row()], delta, (start, finish));
             }
             let (x, dx, start, finish) = match dense.reads {
                 None if !to_input => continue,
@@ -373,7 +373,7 @@ impl Kernel for Backward<'_, '_> {
                 }
                 Kind::Dense => dense.layer.backward_input_by_columns(simd, (parameters, columns), rows, dy, dx, (start, finish)),
                 Kind::Cell(_) => {}
-                Kind::Same => pass_on::<S>(&dy[..rows * dense.row()], dx, (start, finish)),
+                Kind::Same => pass_on(simd, &dy[..rows * dense.row()], dx, (start, finish)),
                 Kind::Convolution(view) | Kind::Pool(view) => {
                     let n = rows * view.from.len();
                     let (dx, dy) = (&mut dx[..n], &dy[..rows * dense.row()]);
@@ -387,7 +387,7 @@ impl Kernel for Backward<'_, '_> {
                         dense.layer.transpose_to(simd, parameters, kernel);
                         view.backward_input(simd, &dense.layer, (kernel, room), dy, dx);
                     }
-                    finish.apply::<S>(dx, 0, (n, n));
+                    finish.apply(simd, dx, 0, (n, n));
                 }
             }
         }
@@ -396,14 +396,14 @@ impl Kernel for Backward<'_, '_> {
 
 /// Writes derivatives to `dx`, or adds them, and applies `finish`.
 #[inline(always)]
-fn pass_on<S: Simd>(dy: &[f32], dx: &mut [f32], (start, finish): (Start<'_>, Finish<'_>)) {
+fn pass_on<S: Simd>(simd: S, dy: &[f32], dx: &mut [f32], (start, finish): (Start<'_>, Finish<'_>)) {
     let n = dy.len();
     let dx = &mut dx[..n];
     match start {
         Start::Sum => dx.iter_mut().zip(dy).for_each(|(dx, dy)| *dx += dy),
         _ => dx.copy_from_slice(dy),
     }
-    finish.apply::<S>(dx, 0, (n, n));
+    finish.apply(simd, dx, 0, (n, n));
 }
 
 /// The tangent pass, after a forward pass: computes the change of each layer's outputs if the parameters change by `change`. The changes
@@ -453,7 +453,7 @@ impl Kernel for Tangent<'_> {
                     dy.fill(0.0);
                     let dx = dx.unwrap_or_default();
                     view.for_each_largest((x, &y[..n]), &mut |output, pixel| dy[output] = dx[pixel]);
-                    finish.apply::<S>(dy, 0, (n, n));
+                    finish.apply(simd, dy, 0, (n, n));
                 }
                 Kind::Cell(_) => panic!("the tangent pass: expected a network without a recurrent cell"),
                 Kind::Same => {
@@ -461,12 +461,12 @@ impl Kernel for Tangent<'_> {
                         Some(dx) => dy.copy_from_slice(&dx[..n]),
                         None => dy.fill(0.0),
                     }
-                    finish.apply::<S>(dy, 0, (n, n));
+                    finish.apply(simd, dy, 0, (n, n));
                 }
             }
             if let Some(other) = dense.adds {
                 dy.iter_mut().zip(&*before[other].delta).for_each(|(dy, dx)| *dy += dx);
-                derivative.apply::<S>(dy, 0, (n, n));
+                derivative.apply(simd, dy, 0, (n, n));
             }
         }
     }
