@@ -42,6 +42,7 @@ pub mod gym;
 #[cfg(feature = "gym-rs")]
 pub mod gym_rs;
 mod lockstep;
+mod python;
 pub mod registry;
 mod scene;
 mod single;

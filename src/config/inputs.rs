@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use gradus_agents::registry as agents;
 use gradus_envs::gym;
+use gradus_envs::text::rewards;
 use hmac_sha256::Hash;
 use toml::{Table, Value};
 
@@ -32,6 +33,8 @@ pub const ENVIRONMENT: &str = "environment";
 pub(crate) const MODEL: &str = "model";
 const INIT: &str = "init";
 pub(crate) const FOLDER: &str = "reward_model.folder";
+/// Functions that give rewards: the setting has more than the path of their file.
+const REWARDS: &str = "text.rewards";
 
 /// An input file, or a folder whose files are read: the setting that names it, and its path.
 pub(crate) type Input = (String, PathBuf);
@@ -51,7 +54,8 @@ impl Config {
         let of_agent = agents::find(&self.agent).map_or(&[][..], |entry| entry.files).iter();
         let of_agent = of_agent.map(|name| (format!("{}.{name}", self.agent), settings.get(*name).and_then(Value::as_str).unwrap_or("")));
         let of_environment = Place::of(&self.environment).into_iter().flat_map(Place::paths);
-        let all = of_environment.into_iter().chain(of_agent).map(|(key, path)| (key, PathBuf::from(path)));
+        let of_rewards = self.text.as_ref().and_then(|text| rewards::path_of(&text.rewards)).map(|path| (REWARDS.to_string(), path));
+        let all = of_environment.into_iter().chain(of_rewards).chain(of_agent).map(|(key, path)| (key, PathBuf::from(path)));
         all.filter(|(_, path)| !path.as_os_str().is_empty()).collect()
     }
 
@@ -126,6 +130,8 @@ impl Config {
                 (MODEL, Some(place)) => Ok(Config { environment: Place { model: Some(&changed), ..place }.name(), ..config }),
                 _ => {
                     let inputs = config.inputs.clone();
+                    let of_rewards = config.text.as_ref().filter(|_| key == REWARDS);
+                    let changed = of_rewards.map(|text| rewards::with_path(&text.rewards, &changed)).unwrap_or(changed);
                     Ok(Config { inputs, ..config.with_value(&key, Value::String(changed))? })
                 }
             }

@@ -97,8 +97,7 @@ fn pools(
     // what a policy trained on this judge would maximise: its worth less the penalties
     let charges = all.iter().map(|(_, completion)| text.charges(completion).iter().sum::<f64>());
     let worth: Vec<f64> = judge.worth(&all)?.into_iter().zip(charges).map(|(worth, charges)| worth - charges).collect();
-    let rewards = all.iter().map(|(prompt, completion)| text.verify(prompt, completion).map(|(reward, _)| reward));
-    let rewards: Vec<f64> = rewards.collect::<Result<_, _>>()?;
+    let rewards = text.verify_all(&all)?.into_iter().map(|(reward, _)| reward);
     let both: Vec<(f64, f64)> = worth.into_iter().zip(rewards).collect();
     let sorted = |pool: &[(f64, f64)]| {
         let mut pool = pool.to_vec();

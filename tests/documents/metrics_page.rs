@@ -77,6 +77,7 @@ fn logged() -> BTreeSet<String> {
     logged.extend(columns("grpo", "cartpole", &["grpo.sampling_rounds=2"]).unwrap());
     logged.extend(columns("grpo", "target-sum", &["grpo.sampling_rounds=2", "grpo.mask_truncated_completions=true"]).unwrap());
     logged.extend(columns("grpo", "chain-sum", &["reward_model.pairs=20", "reward_model.supervision=process"]).unwrap());
+    logged.insert("scores/rewards/errors".into()); // of functions in Python, see tests/texts/rewards.rs
     for world in registry::all() {
         if let Some(text) = &world.text {
             // the score of a cut completion is reported as completions/clipped_ratio

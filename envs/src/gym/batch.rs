@@ -8,8 +8,9 @@ use gradus_base::panics;
 
 use super::description::Description;
 use super::frame::Frame;
-use super::worker::{Failure, HINT, Offsets, Worker};
+use super::worker::{HINT, Offsets, Worker};
 use super::{DRAWS_NOTHING, SEED_BITS, World};
+use crate::python::Failure;
 use crate::{Action, Actions, Batch, Ending, Env, EnvError, Picture, Scene, Space, Step, choices};
 
 /// A started worker with its environments.

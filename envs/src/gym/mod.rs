@@ -21,10 +21,12 @@ mod worker;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 
+use crate::python::lock;
 use crate::{Batch, Env, EnvError, EnvSpec};
 
+pub use crate::python::{python, set_python, suggest_python};
 pub use atari::AtariEpisodes;
 pub use description::Description;
 
@@ -35,9 +37,6 @@ use worker::Worker;
 /// What the names of these environments begin with.
 pub const PREFIX: &str = "gym:";
 
-/// The interpreter that [`set_python`] chose.
-static PYTHON: Mutex<Option<PathBuf>> = Mutex::new(None);
-
 /// Whether environments make no pictures.
 static DRAWS_NOTHING: AtomicBool = AtomicBool::new(false);
 
@@ -46,40 +45,10 @@ pub fn draw_nothing() {
     DRAWS_NOTHING.store(true, Ordering::Relaxed);
 }
 
-/// The interpreter that [`suggest_python`] chose.
-static SUGGESTED: Mutex<Option<PathBuf>> = Mutex::new(None);
-
 /// What is known of environments, by the interpreter and the name; of preprocessed games, with what an episode is.
 static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 
 type Known = HashMap<(PathBuf, String), Arc<World>>;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Chooses the Python interpreter of the environments that are made from now on. Without this call it is the variable `GRADUS_PYTHON`, or the
-/// `python` of the active virtual environment, or `python3`.
-pub fn set_python(path: impl Into<PathBuf>) {
-    *lock(&PYTHON) = Some(path.into());
-}
-
-/// Chooses the Python interpreter that is used if nothing else is chosen, before `python3`.
-pub fn suggest_python(path: impl Into<PathBuf>) {
-    *lock(&SUGGESTED) = Some(path.into());
-}
-
-/// Returns the Python interpreter that environments are made with.
-pub fn python() -> PathBuf {
-    if let Some(path) = &*lock(&PYTHON) {
-        return path.clone();
-    }
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let of_venv = |dir: PathBuf| if cfg!(windows) { dir.join("Scripts/python.exe") } else { dir.join("bin/python") };
-    let default = if cfg!(windows) { "python" } else { "python3" };
-    let chosen = set("GRADUS_PYTHON").or_else(|| set("VIRTUAL_ENV").map(of_venv));
-    chosen.or_else(|| lock(&SUGGESTED).clone()).unwrap_or_else(|| default.into())
-}
 
 /// One environment of Gymnasium as it was asked for, and what is known of it.
 struct World {

@@ -47,7 +47,9 @@ impl TextEnv {
     fn reward(&mut self, finish: Option<Finish>) -> Result<f64, EnvError> {
         let (prompt, completion) = self.text();
         if finish.is_some() {
-            let (reward, scores) = self.parts().verify(prompt, completion)?;
+            let parts = self.parts();
+            let (reward, scores) =
+                if parts.defers { (0.0, vec![0.0; parts.score_names().len()]) } else { parts.verify(prompt, completion)? };
             (self.ends_step, self.scores) = (true, scores);
             return Ok(reward - self.given);
         }

@@ -6,6 +6,7 @@
 //! - Tasks, easiest first: [`TargetSum`], [`Sequence`], [`Addition`], [`ChainSum`], [`Countdown`], [`Program`], [`Preference`].
 //! - [`FileTask`]: problems, answers and verifiers from a file. The world is called `file:PATH`.
 //! - [`Rules`]: rewards composed of rules, such as a format and an equality, for custom tasks.
+//! - [`rewards`]: functions of one's own, in Python, that add to a task's rewards.
 //!
 //! The path of a token through training:
 //!
@@ -33,6 +34,7 @@ mod env;
 pub mod json_lines;
 pub mod language;
 mod listed;
+pub mod rewards;
 mod rules;
 mod task;
 mod tasks;

@@ -196,6 +196,13 @@ pub trait Task: Send + Sync {
         lengths.max().unwrap_or_default()
     }
 
+    /// Returns the text of the problem with this prompt, and what its source says of the right answer, for [rewards of one's own](super::rewards). Default:
+    /// none.
+    fn question(&self, prompt: &[u32]) -> Option<(&str, &serde_json::Value)> {
+        let _ = prompt;
+        None
+    }
+
     /// The names of a verdict's scores. Components of the reward are named like `reward/format`.
     fn score_names(&self) -> Vec<String> {
         vec!["exact".into()]

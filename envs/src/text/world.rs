@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::listed::{Lists, ProblemList};
+use super::rewards::{Completed, Rewards};
 use super::{Division, Finish, Split, Task, TextEnv, Verdict};
-use crate::{EnvError, EnvSpec, Space};
+use crate::{EnvError, EnvSpec, Space, TensorEnvSpec};
 use gradus_base::panics;
 use gradus_base::random::{Purpose, Stream, episode_seed};
 
@@ -47,6 +48,10 @@ pub struct TextWorld {
     pub split: Split,
     /// A fixed prompt for every episode. `None` means that prompts are drawn.
     pub prompt: Option<Vec<u32>>,
+    /// Rewards beside the task's own.
+    pub rewards: Option<Rewards>,
+    /// Whether a [`TextEnv`] leaves it to others to verify its completions: they get the reward 0.
+    pub(super) defers: bool,
     longest_prompt: usize,
     lists: Lists,
 }
@@ -54,7 +59,16 @@ pub struct TextWorld {
 impl TextWorld {
     fn new(task: Arc<dyn Task>) -> Self {
         let longest_prompt = task.longest_prompt();
-        Self { task, options: TextOptions::default(), split: Split::Train, prompt: None, longest_prompt, lists: Lists::default() }
+        Self {
+            task,
+            options: TextOptions::default(),
+            split: Split::Train,
+            prompt: None,
+            rewards: None,
+            defers: false,
+            longest_prompt,
+            lists: Lists::default(),
+        }
     }
 
     /// The length of the longest prompt.
@@ -82,9 +96,17 @@ impl TextWorld {
         }
     }
 
-    /// The names of the scores of a completion: the task's scores, whether it was cut, and the penalties that are not 0 in the options.
-    pub fn score_names(&self) -> Vec<String> {
+    /// The names of the scores of a verdict: the task's scores, and those of the rewards beside its own.
+    fn verdict_names(&self) -> Vec<String> {
         let mut names = self.task.score_names();
+        names.extend(self.rewards.iter().flat_map(Rewards::score_names));
+        names
+    }
+
+    /// The names of the scores of a completion: the task's scores, those of the rewards beside its own, whether it was cut, and the penalties that are
+    /// not 0 in the options.
+    pub fn score_names(&self) -> Vec<String> {
+        let mut names = self.verdict_names();
         names.push("finish/length".into());
         if self.options.missing_eos_penalty != 0.0 {
             names.push("penalty/missing-eos".into());
@@ -100,7 +122,7 @@ impl TextWorld {
 
     /// The indices of the scores that are penalties, which are subtracted from the reward.
     pub fn penalties(&self) -> std::ops::Range<usize> {
-        let first = self.task.score_names().len() + 1;
+        let first = self.verdict_names().len() + 1;
         first..self.score_names().len()
     }
 
@@ -130,18 +152,58 @@ impl TextWorld {
     /// Verifies a whole completion, EOS included. Returns its reward minus penalties, and its scores. A completion that has not ended
     /// counts as cut.
     pub fn verify(&self, prompt: &[u32], completion: &[u32]) -> Result<(f64, Vec<f64>), EnvError> {
-        let verdict = self.verdict(prompt, completion)?;
-        let is_cut = self.finish(completion).is_none_or(|finish| finish == Finish::Length);
-        let scores = self.scores(verdict.scores, is_cut, completion.len());
-        let reward = self.charges(completion).iter().fold(verdict.reward, |reward, charge| reward - charge);
-        self.unless_finite(prompt, completion, std::iter::once(&reward).chain(&scores))?;
-        Ok((reward, scores))
+        Ok(self.verify_all(&[(prompt, completion)])?.remove(0))
     }
 
-    /// Returns the verifier's result for a whole completion, EOS included, without penalties.
-    fn verdict(&self, prompt: &[u32], completion: &[u32]) -> Result<Verdict, EnvError> {
+    /// As [`verify`](TextWorld::verify), for several completions, each with its prompt. Every function of [`rewards`](TextWorld::rewards) is called once.
+    pub fn verify_all(&self, completions: &[(&[u32], &[u32])]) -> Result<Vec<(f64, Vec<f64>)>, EnvError> {
+        let whole = |((prompt, completion), verdict): (&(&[u32], &[u32]), Verdict)| {
+            let is_cut = self.finish(completion).is_none_or(|finish| finish == Finish::Length);
+            let scores = self.scores(verdict.scores, is_cut, completion.len());
+            let reward = self.charges(completion).iter().fold(verdict.reward, |reward, charge| reward - charge);
+            self.unless_finite(prompt, completion, std::iter::once(&reward).chain(&scores))?;
+            Ok((reward, scores))
+        };
+        completions.iter().zip(self.verdicts(completions)?).map(whole).collect()
+    }
+
+    /// Returns the verifier's results for whole completions, EOS included, without penalties.
+    fn verdicts(&self, completions: &[(&[u32], &[u32])]) -> Result<Vec<Verdict>, EnvError> {
+        let mut verdicts = completions.iter().map(|text| self.own_verdict(*text)).collect::<Result<Vec<_>, _>>()?;
+        let Some(rewards) = self.rewards.as_ref().filter(|_| !completions.is_empty()) else { return Ok(verdicts) };
+        let vocabulary = self.task.vocabulary();
+        let completed = |(prompt, tokens): &(&[u32], &'_ [u32])| {
+            let (prompt, answer) = match self.task.question(prompt) {
+                Some((prompt, answer)) => (prompt.to_owned(), answer.clone()),
+                None => (vocabulary.decode(prompt), serde_json::Value::Null),
+            };
+            let finish = self.finish(tokens).unwrap_or(Finish::Length);
+            (prompt, vocabulary.decode(tokens), answer, finish)
+        };
+        let completed: Vec<Completed<'_>> = completions
+            .iter()
+            .map(|text| {
+                let (prompt, completion, answer, finish) = completed(text);
+                Completed { prompt, completion, tokens: text.1, answer, finish }
+            })
+            .collect();
+        for ((verdict, reward), (prompt, completion)) in verdicts.iter_mut().zip(rewards.of(&completed)).zip(completions) {
+            let (reward, scores) = reward.map_err(|problem| self.complaint(prompt, self.answer(completion), &problem))?;
+            verdict.reward = rewards.task_weight * verdict.reward + reward;
+            verdict.scores.extend(scores);
+        }
+        Ok(verdicts)
+    }
+
+    /// Returns a completion without EOS.
+    fn answer<'a>(&self, completion: &'a [u32]) -> &'a [u32] {
+        completion.strip_suffix(&[self.task.vocabulary().eos()]).unwrap_or(completion)
+    }
+
+    /// Returns the result of the task's own verifier.
+    fn own_verdict(&self, (prompt, completion): (&[u32], &[u32])) -> Result<Verdict, EnvError> {
         let finish = self.finish(completion).unwrap_or(Finish::Length);
-        let answer = completion.strip_suffix(&[self.task.vocabulary().eos()]).unwrap_or(completion);
+        let answer = self.answer(completion);
         let verdict = self.guarded(prompt, answer, "the verifier", || self.task.verify(prompt, answer, finish))?;
         let verdict = verdict.map_err(|error| self.complaint(prompt, answer, &error))?;
         let names = self.task.score_names();
@@ -154,15 +216,15 @@ impl TextWorld {
     }
 
     fn unless_finite<'a>(&self, prompt: &[u32], completion: &[u32], mut numbers: impl Iterator<Item = &'a f64>) -> Result<(), EnvError> {
-        let answer = completion.strip_suffix(&[self.task.vocabulary().eos()]).unwrap_or(completion);
-        let complain = |number| self.complaint(prompt, answer, &format!("expected a finite reward and finite scores, got {number}"));
+        let complain =
+            |number| self.complaint(prompt, self.answer(completion), &format!("expected a finite reward and finite scores, got {number}"));
         numbers.find(|number| !number.is_finite()).map_or(Ok(()), |number| Err(complain(number)))
     }
 
     /// Returns the steps of a whole completion, EOS included, with their rewards before penalties. The last step ends with the last token,
     /// and its reward is the verifier's reward minus the rewards of the earlier steps.
     pub fn steps(&self, prompt: &[u32], completion: &[u32]) -> Result<Vec<SolutionStep>, EnvError> {
-        let (mut steps, mut left) = (Vec::new(), self.verdict(prompt, completion)?.reward);
+        let (mut steps, mut left) = (Vec::new(), self.verdicts(&[(prompt, completion)])?.remove(0).reward);
         for tokens in 1..completion.len() {
             let so_far = &completion[..tokens];
             let step = self.guarded(prompt, so_far, "the reward of the step", || self.task.step_reward(prompt, so_far))?;
@@ -287,7 +349,8 @@ impl EnvSpec {
         let shared = Arc::new((name.to_string(), text.clone()));
         Ok(Self {
             max_episode_steps,
-            tensor_spec: Some(text.task.tensor_spec()),
+            // a device cannot call functions
+            tensor_spec: Some(if text.rewards.is_some() { TensorEnvSpec::Text } else { text.task.tensor_spec() }),
             text: Some(text),
             ..EnvSpec::new(name, move || TextEnv::new(shared.clone()))
         })
@@ -327,6 +390,35 @@ impl EnvSpec {
         text.check_prompt(prompt)?;
         text.verify(prompt, &[text.task.vocabulary().eos()])?; // rejects a prompt that the verifier cannot read
         self.with_text(TextWorld { prompt: Some(prompt.to_vec()), ..text })
+    }
+
+    /// Adds rewards to those of a text environment's task.
+    ///
+    /// # Errors
+    /// If this is not a text environment, or if there is not one finite weight for each function.
+    pub fn with_rewards(self, rewards: Rewards) -> Result<Self, EnvError> {
+        let text = self.parts("rewards")?.clone();
+        let (names, weights) = (rewards.functions.names(), &rewards.weights);
+        let fits = weights.len() == names.len() && weights.iter().all(|weight| weight.is_finite());
+        if !fits {
+            let expected = format!("{} finite weights, for {}", names.len(), names.join(", "));
+            return Err(EnvError::Text(format!("text.reward_weights: expected {expected}, got {weights:?}")));
+        }
+        if !rewards.task_weight.is_finite() {
+            return Err(EnvError::Text(format!("text.task_weight: expected a finite number, got {}", rewards.task_weight)));
+        }
+        self.with_text(TextWorld { rewards: Some(rewards), ..text })
+    }
+
+    /// Lets the environments of a text world with [rewards beside the task's own](EnvSpec::with_rewards) leave it to others to verify their completions:
+    /// all those of a rollout together. Their rewards and scores are 0. Other worlds are returned unchanged.
+    pub fn deferred(&self) -> Self {
+        match &self.text {
+            Some(text) if text.rewards.is_some() => {
+                self.clone().with_text(TextWorld { defers: true, ..text.clone() }).expect("options that were checked")
+            }
+            _ => self.clone(),
+        }
     }
 
     /// Changes the options of a text environment.

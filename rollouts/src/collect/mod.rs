@@ -9,6 +9,7 @@ mod observer;
 mod on_device;
 mod plan;
 mod recording;
+mod rewards;
 mod shard;
 mod trajectory;
 
@@ -28,6 +29,7 @@ pub use observer::Observer;
 use on_device::{OnDevice, Writer};
 use plan::RolloutPlan;
 use recording::record;
+use rewards::reward_together;
 use shard::Shard;
 use trajectory::Trajectory;
 
@@ -148,7 +150,8 @@ impl Collector {
             Collection::Steps(_) => (Starts::from(seed), Autoreset::SameStep),
             Collection::Episodes { group, .. } => (Starts { seed, group }, Autoreset::Disabled),
         };
-        let shard = |ids| Shard::new(world, ids, starts, autoreset);
+        let of_shards = world.deferred();
+        let shard = |ids| Shard::new(&of_shards, ids, starts, autoreset);
         let shards: Vec<Shard> = split(envs, threads::count()).map(shard).collect::<Result<_, EnvError>>()?;
         let width = shards[0].envs.observation_space().width();
         let normaliser = Normaliser::new(wrappers, envs, width);
@@ -185,7 +188,8 @@ impl Collector {
             assert!(envs.is_multiple_of(workers), "workers: expected a number that divides {envs}, got {workers}");
             let first = self.shards.first().expect("environments on the host");
             let (starts, autoreset) = (first.envs.starts(), first.envs.autoreset());
-            self.shards = split(envs, workers).map(|ids| Shard::new(&self.world, ids, starts, autoreset)).collect::<Result<_, _>>()?;
+            let of_shards = self.world.deferred();
+            self.shards = split(envs, workers).map(|ids| Shard::new(&of_shards, ids, starts, autoreset)).collect::<Result<_, _>>()?;
         }
         Ok(Self { workers, ..self })
     }
@@ -301,6 +305,7 @@ impl Collector {
         let plan = plan.of(policy, shards.iter().map(|shard| shard.ids.len()).sum());
         let results = threads::map(shards, |_, shard| record(shard, policy, &plan, normaliser));
         results.into_iter().collect::<Result<Vec<()>, _>>()?;
+        reward_together(&self.world, shards)?;
 
         // plays the greedy episodes before `assemble` updates the statistics that the rollout was collected with
         self.greedy = match plan.collection {

@@ -28,7 +28,7 @@ impl Verifier {
 
 impl Judge for Verifier {
     fn worth(&mut self, completions: &[(&[u32], &[u32])]) -> Result<Vec<f64>, EnvError> {
-        completions.iter().map(|(prompt, completion)| self.0.verify(prompt, completion).map(|(reward, _)| reward)).collect()
+        Ok(self.0.verify_all(completions)?.into_iter().map(|(reward, _)| reward).collect())
     }
 }
 

@@ -14,6 +14,7 @@
 //! | `number` | a number, or a text that is one | 1 if the completion is the same whole number or, with a fraction, a decimal number that differs by at most 1e-9 times the larger of 1 and the number |
 //! | `regex` | a regular expression | 1 if it matches; without anchors it may match any part |
 //! | `expression` | an [arithmetic expression](crate::text::expression) | 1 if the completion is an expression with the same value, as an exact fraction |
+//! | `none` | nothing, or any JSON for [rewards of one's own](crate::text::rewards) | 0 |
 //! | `program` | pairs of an input and an output | the share of pairs for which the completion, a program of the [stack machine](crate::text::machine), computes the output |
 //!
 //! Optional keys of a line: `example` is a right completion for supervised fine-tuning, where the answer itself is not one; `split` is `train`,
@@ -24,7 +25,8 @@
 //! With a pretrained model (`chat:PATH?model=MODEL`), a prompt is what a user says in the model's chat template. A line may have `messages` instead of a prompt, as
 //! [`{"role": "user", "content": "..."}`], and the settings may have a `system` message, which begins every conversation.
 //!
-//! The first line may have settings instead of a problem: `{"symbols": "0123456789", "max_new_tokens": 8}`. By default each character of
+//! The first line may have settings instead of a problem: `{"symbols": "0123456789", "max_new_tokens": 8, "verifier": "number"}`; the verifier is that of the
+//! lines without one. By default each character of
 //! the file's prompts, answers and examples, and each character that its verifiers read, is a symbol, and completions may be as long as the
 //! longest answer or example, and EOS.
 
@@ -43,9 +45,12 @@ use crate::text::machine::Machine;
 use crate::text::{Division, Finish, Language, Problem, Split, Task, Verdict, Vocabulary};
 use gradus_base::random::Stream;
 
+/// The verifier for which nothing is right.
+const NOTHING: &str = "none";
+
 /// The keys of a problem and of the settings.
 const KEYS: [&str; 6] = ["prompt", "messages", "answer", "verifier", "example", "split"];
-const SETTINGS: [&str; 3] = ["symbols", "max_new_tokens", "system"];
+const SETTINGS: [&str; 4] = ["symbols", "max_new_tokens", "system", "verifier"];
 
 /// A task from a file.
 ///
@@ -67,12 +72,22 @@ pub struct FileTask {
     longest_prompt: usize,
     /// The problems of each split; the second and third are empty if the problems are one set.
     splits: [Vec<Problem>; 3],
-    /// The split and the right answer of each prompt.
-    right: BTreeMap<Vec<u32>, (Split, Right)>,
+    /// What is known of the problem with each prompt.
+    known: BTreeMap<Vec<u32>, Known>,
     /// Hash of the lines (FNV-1a, 64 bits).
     hash: u64,
     /// What begins every conversation with a pretrained model.
     system: Option<Message>,
+}
+
+/// What is known of a problem.
+#[derive(Debug)]
+struct Known {
+    split: Split,
+    right: Right,
+    /// The prompt and the answer in the file.
+    prompt: String,
+    answer: Value,
 }
 
 /// What someone said in a conversation: a role and a text.
@@ -88,6 +103,8 @@ enum Right {
     Value(Fraction),
     /// Inputs and outputs of a program.
     Tests(Vec<(i64, i64)>),
+    /// Nothing is right.
+    Nothing,
 }
 
 /// A line of the file.
@@ -97,6 +114,7 @@ struct Line {
     /// The conversation, whose last text is the prompt; empty if there is only the prompt.
     messages: Vec<Message>,
     right: Right,
+    answer: Value,
     /// A right completion; `None` if none is known.
     example: Option<String>,
     split: Option<Split>,
@@ -126,9 +144,12 @@ impl FileTask {
             let is_problem = ["prompt", "messages"].iter().any(|key| fields.contains_key(*key));
             if number == 1 && !is_problem && SETTINGS.iter().any(|key| fields.contains_key(*key)) {
                 known(&fields, &SETTINGS)?;
+                if let Some(verifier) = fields.get("verifier").filter(|verifier| !verifier.is_string()) {
+                    return Err(format!("verifier: expected a text, got {}", short(&verifier.to_string())));
+                }
                 settings = fields;
             } else {
-                problems.push(Line::of(number, &fields)?);
+                problems.push(Line::of(number, &fields, settings.get("verifier"))?);
             }
             Ok(())
         };
@@ -166,7 +187,7 @@ impl FileTask {
             max_new_tokens: 0,
             longest_prompt: 0,
             splits: Default::default(),
-            right: BTreeMap::new(),
+            known: BTreeMap::new(),
             hash: 0,
             system: system.clone(),
         };
@@ -215,7 +236,8 @@ impl FileTask {
             }
             task.max_new_tokens = task.max_new_tokens.max(answer.len());
             task.longest_prompt = task.longest_prompt.max(prompt.len());
-            task.right.insert(prompt.clone(), (split, line.right));
+            let Line { right, answer: said, prompt: question, .. } = line;
+            task.known.insert(prompt.clone(), Known { split, right, prompt: question, answer: said });
             task.splits[split as usize].push(Problem { prompt, answer });
         }
         if let Some(length) = settings.get("max_new_tokens") {
@@ -270,7 +292,8 @@ fn characters(lines: &[Line]) -> Vec<String> {
 }
 
 impl Line {
-    fn of(number: usize, fields: &Map<String, Value>) -> Result<Self, String> {
+    /// Reads a line; `verifier` is that of lines without one.
+    fn of(number: usize, fields: &Map<String, Value>, verifier: Option<&Value>) -> Result<Self, String> {
         known(fields, &KEYS)?;
         let text = |key: &str| -> Result<Option<String>, String> {
             match fields.get(key) {
@@ -286,13 +309,18 @@ impl Line {
             (None, None) => return Err("expected a prompt, got none".into()),
             (Some(_), Some(_)) => return Err("expected a prompt or messages, got both".into()),
         };
-        let answer = fields.get("answer").filter(|answer| !answer.is_null()).ok_or("expected an answer, got none")?;
-        let (right, itself) = Right::of(text("verifier")?.as_deref().unwrap_or("equality"), answer)?;
+        let verifier = text("verifier")?.or_else(|| verifier.and_then(Value::as_str).map(Into::into));
+        let verifier = verifier.as_deref().unwrap_or("equality");
+        let answer = fields.get("answer").cloned().unwrap_or_default();
+        if answer.is_null() && verifier != NOTHING {
+            return Err("expected an answer, got none".into());
+        }
+        let (right, itself) = Right::of(verifier, &answer)?;
         let split = text("split")?.map(|name| {
             let found = Split::ALL.into_iter().find(|split| split.name() == name);
             found.ok_or_else(|| format!("split: expected train, validation or test, got `{}`", short(&name)))
         });
-        Ok(Self { number, prompt, messages, right, example: text("example")?.or(itself), split: split.transpose()? })
+        Ok(Self { number, prompt, messages, right, answer, example: text("example")?.or(itself), split: split.transpose()? })
     }
 }
 
@@ -329,7 +357,8 @@ impl Right {
                 let tests = tests.filter(|tests| !tests.is_empty()).ok_or_else(|| wrong(expected))?;
                 Ok((Right::Tests(tests), None))
             }
-            other => Err(format!("verifier: expected equality, number, regex, expression or program, got `{}`", short(other))),
+            NOTHING => Ok((Right::Nothing, None)),
+            other => Err(format!("verifier: expected equality, number, regex, expression, program or none, got `{}`", short(other))),
         }
     }
 
@@ -346,6 +375,7 @@ impl Right {
                 }
             }
             Right::Pattern(pattern) => pattern.is_match(completion),
+            Right::Nothing => false,
             Right::Value(value) => Expression::parse(completion).and_then(|expression| expression.value) == Some(*value),
             Right::Tests(tests) => {
                 let Some(program) = Machine::new(completion) else { return 0.0 };
@@ -358,7 +388,7 @@ impl Right {
     /// Returns the characters of every completion that the verifier can read; empty if it can read any.
     fn alphabet(&self) -> &'static str {
         match self {
-            Right::Text(_) | Right::Pattern(_) => "",
+            Right::Text(_) | Right::Pattern(_) | Right::Nothing => "",
             Right::Number(..) => "0123456789-.",
             Right::Value(_) => "0123456789+-*/()",
             Right::Tests(_) => "0123456789x+-*dsp[]",
@@ -416,7 +446,11 @@ impl Task for FileTask {
 
     fn split_of(&self, prompt: &[u32]) -> Option<Split> {
         let has_splits = self.division() == Division::Splits;
-        self.right.get(prompt).filter(|_| has_splits).map(|(split, _)| *split)
+        self.known.get(prompt).filter(|_| has_splits).map(|known| known.split)
+    }
+
+    fn question(&self, prompt: &[u32]) -> Option<(&str, &Value)> {
+        self.known.get(prompt).map(|known| (&known.prompt[..], &known.answer))
     }
 
     fn is_stop(&self, token: u32) -> bool {
@@ -436,8 +470,8 @@ impl Task for FileTask {
     }
 
     fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
-        let right = self.right.get(prompt);
-        let (_, right) = right.ok_or("expected a prompt of the file, got another one")?;
+        let known = self.known.get(prompt);
+        let Known { right, .. } = known.ok_or("expected a prompt of the file, got another one")?;
         let score = if finish == Finish::Length { 0.0 } else { right.score(&self.vocabulary.decode(completion)) };
         Ok(Verdict::new(score, score == 1.0))
     }
