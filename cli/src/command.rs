@@ -17,7 +17,7 @@ use crate::{
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 pub(crate) struct Arguments {
-    /// Python interpreter for environments gym:ID [default: the active virtual environment's, or python3]
+    /// Python interpreter for environments gym:ID and reward functions [default: the active virtual environment's, or python3]
     #[arg(long, global = true, value_name = "PATH")]
     python: Option<PathBuf>,
     #[command(subcommand)]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use gradus_base::math::powi;
+use gradus_base::trig::sin_cos;
 
 /// The decay rates of the first and the second moment of Adam and RAdam.
 pub(crate) const BETA1: f32 = 0.9;
@@ -75,6 +76,8 @@ pub enum Schedule {
     Constant,
     /// It falls linearly, to zero at the end of training.
     Linear,
+    /// It falls along half a cosine, to zero at the end of training.
+    Cosine,
 }
 
 impl Schedule {
@@ -83,11 +86,14 @@ impl Schedule {
     /// ```
     /// use gradus_nets::Schedule;
     /// assert_eq!((Schedule::Constant.factor(0.25), Schedule::Linear.factor(0.25)), (1.0, 0.75));
+    /// let cosine = [0.0, 1.0 / 3.0, 1.0].map(|progress| Schedule::Cosine.factor(progress));
+    /// assert!(cosine.iter().zip([1.0, 0.75, 0.0]).all(|(a, b)| (a - b).abs() < 1e-15));
     /// ```
     pub fn factor(self, progress: f64) -> f64 {
         match self {
             Schedule::Constant => 1.0,
             Schedule::Linear => (1.0 - progress).max(0.0),
+            Schedule::Cosine => 0.5 * (1.0 + sin_cos(std::f64::consts::PI * progress.clamp(0.0, 1.0)).1),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::files::format;
 
 /// The names of Stable-Baselines3, CleanRL and TRL, each with our names for the same thing. `AGENT` stands for the agent's section. Of several names,
 /// the first that the configuration has is meant.
-const FOREIGN: [(&str, &[&str]); 99] = [
+const FOREIGN: [(&str, &[&str]); 103] = [
     ("act_noise", &["AGENT.action_noise_std"]),
     ("action_noise", &["AGENT.action_noise"]),
     ("action_sigma", &["AGENT.action_noise_std"]),
@@ -84,10 +84,12 @@ const FOREIGN: [(&str, &[&str]); 99] = [
     ("num_steps", &["AGENT.rollout_steps", "AGENT.episodes_per_env"]),
     ("num_timesteps", &["steps"]),
     ("ortho_init", &["network.orthogonal"]),
+    ("per_device_train_batch_size", &["envs"]),
     ("pi_lr", &["optimiser.learning_rate"]),
     ("policy_frequency", &["AGENT.policy_delay"]),
     ("policy_noise", &["AGENT.target_policy_noise"]),
     ("q_lr", &["optimiser.critic_learning_rate_ratio"]),
+    ("reward_funcs", &["text.rewards"]),
     ("rms_prop_eps", &["optimiser.epsilon"]),
     ("sde_sample_freq", &["network.gsde_sample_every"]),
     ("shared_lstm", &["network.shared"]),
@@ -106,6 +108,8 @@ const FOREIGN: [(&str, &[&str]); 99] = [
     ("update_epochs", &["AGENT.epochs"]),
     ("use_sde", &["network.gsde"]),
     ("vf_coef", &["AGENT.value_coefficient"]),
+    ("warmup_ratio", &["optimiser.warmup"]),
+    ("warmup_steps", &["optimiser.warmup"]),
 ];
 
 /// What a foreign name means in another unit or kind: its name, ours, and the difference.

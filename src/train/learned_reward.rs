@@ -61,7 +61,12 @@ impl LearnedReward {
         ConfigError::unless(is_plain, "wrappers", "unchanged rewards with a reward model", "scaled, normalised or clipped rewards")?;
         wanted.labelling().map_or(Ok(()), |labelling| labelling.check_for(text))?;
         Ok(Some(Self {
-            optimiser: OptimiserConfig { learning_rate: wanted.learning_rate, schedule: Schedule::Constant, ..config.optimiser.clone() },
+            optimiser: OptimiserConfig {
+                learning_rate: wanted.learning_rate,
+                schedule: Schedule::Constant,
+                warmup: 0.0,
+                ..config.optimiser.clone()
+            },
             old: Examples::none(wanted.labelling().is_some()),
             labelling: wanted.labelling(),
             config: wanted,

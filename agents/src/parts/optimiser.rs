@@ -14,6 +14,9 @@ settings! {
     /// use gradus_agents::OptimiserConfig;
     /// let optimiser = OptimiserConfig { learning_rate: 1e-3, ..OptimiserConfig::default() };
     /// assert_eq!(optimiser.step(0.25).learning_rate, 0.75e-3); // a quarter of the training is done
+    /// let optimiser = OptimiserConfig { warmup: 0.1, ..optimiser };
+    /// let rates = [0.0, 0.05, 0.1, 0.55, 1.0].map(|progress| optimiser.step(progress).learning_rate);
+    /// assert!(rates.iter().zip([0.0, 0.5e-3, 1e-3, 0.5e-3, 0.0]).all(|(a, b)| (a - b).abs() < 1e-9));
     /// ```
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -26,8 +29,11 @@ settings! {
         pub learning_rate: f32 = 2.5e-4 => above(0.0),
         /// Learning rate of the critic, as a multiple of `learning_rate`.
         pub critic_learning_rate_ratio: f32 = 1.0 => above(0.0),
-        /// Schedule of the learning rate: constant or linear (to 0).
+        /// Schedule of the learning rate: constant, linear or cosine (both to 0).
         pub schedule: Schedule = Schedule::Linear,
+        /// Fraction of the training in which the learning rate rises linearly from 0; the schedule is that of the rest.
+        #[serde(default)]
+        pub warmup: f64 = 0.0 => from(0.0).below(1.0),
         /// Decoupled weight decay, as in AdamW: each step subtracts learning rate x decay x weight; 0: none.
         pub weight_decay: f32 = 0.0 => from(0.0),
         /// Maximum norm of the gradient; a larger gradient is clipped; `inf`: off.
@@ -45,10 +51,12 @@ impl OptimiserConfig {
         Ok(self.check_ranges("optimiser")?)
     }
 
-    /// Returns the settings of an optimiser step when the fraction `progress` of the training is done. The schedule scales the learning
-    /// rate.
+    /// Returns the settings of an optimiser step when the fraction `progress` of the training is done. The warm-up and the schedule scale the
+    /// learning rate.
     pub fn step(&self, progress: f64) -> OptimiserStep {
-        let learning_rate = self.learning_rate * self.schedule.factor(progress) as f32;
+        let is_rising = progress < self.warmup;
+        let factor = if is_rising { progress / self.warmup } else { self.schedule.factor((progress - self.warmup) / (1.0 - self.warmup)) };
+        let learning_rate = self.learning_rate * factor as f32;
         OptimiserStep {
             rule: self.rule,
             epsilon: self.epsilon,

@@ -74,7 +74,7 @@ settings! {
         pub truncated: Truncated = Truncated::Bootstraps,
         /// Clip range eps of the ratio.
         pub clip: f32 = 0.2 => above(0.0).or_inf(),
-        /// Schedule of the clip range: constant or linear (to 0).
+        /// Schedule of the clip range: constant, linear or cosine (both to 0).
         pub clip_schedule: Schedule = Schedule::Constant,
         /// Dual clip c, above 1: if A < 0, the loss is at most -c A; `inf`: off.
         pub dual_clip: f32 = f32::INFINITY => above(1.0).or_inf(),

@@ -54,6 +54,7 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
             ("troubleshooting.md", "When a run does not learn"),
             ("debugger.md", "An update in a debugger"),
             ("coming-from-sb3.md", "Coming from Stable-Baselines3"),
+            ("coming-from-trl.md", "Coming from TRL"),
             ("gpu.md", "A GPU"),
         ],
     ),
