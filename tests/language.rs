@@ -80,6 +80,28 @@ fn every_text_agent_trains_adapters_and_resumes_to_the_same_bits() {
         // all parameters
         ("grpo", &["grpo.group_size=4", "transformer.lora_rank=0", "optimiser.learning_rate=0.0003"]),
         ("ppo", &["transformer.lora_rank=0", "transformer.critic=separate", "optimiser.learning_rate=0.0003"]),
+        // four roles: the policy, a critic of its own, the reference, and a reward model that is trained further
+        (
+            "ppo",
+            &[
+                "transformer.critic=separate",
+                "reference.place=reward",
+                "reference.coefficient=0.05",
+                "reward_model.pairs=6",
+                "reward_model.retrain_every=2",
+            ],
+        ),
+        // iterative
+        (
+            "grpo",
+            &[
+                "grpo.group_size=4",
+                "reference.coefficient=0.04",
+                "reference.refresh_every=2",
+                "reward_model.pairs=6",
+                "reward_model.retrain_every=2",
+            ],
+        ),
     ] {
         let config = || small(agent, &world, settings);
         let mut whole = Trainer::new(config()).unwrap();
@@ -249,6 +271,9 @@ fn adapters_of_peft_are_written_and_read() {
     );
     let wrong = error(Trainer::new(starting_from(&dir.join("run"), &other, &[])));
     assert!(wrong.contains("expected a policy with the vocabulary of"), "{wrong}");
+    // the same model by another path
+    let relative = self::world(dir, Path::new("tests/golden/language/llama"));
+    assert_eq!(Trainer::new(starting_from(&dir.join("run"), &relative, &[])).unwrap().policy().save(), ours);
     let unknown = some.iter().map(|(name, tensor)| (name.replace("q_proj", "qkv"), tensor.clone())).collect();
     write(&unknown);
     let wrong = error(Trainer::new(starting_from(&peft, &world, &[])));

@@ -86,7 +86,8 @@ settings! {
         pub feed_forward_width: usize = 176,
         /// Encoding of positions: learned or rotary.
         pub positions: Positions = Positions::Rotary,
-        /// Network that computes the values: head (on the policy's trunk) or separate (a second transformer of the same shape).
+        /// Network that computes the values: head (on the policy's trunk) or separate (a second transformer of the same shape; with adapters,
+        /// the same model beside adapters of its own).
         pub critic: Critic = Critic::Head,
         /// Whether a separate critic uses the policy's embeddings instead of its own.
         pub shared_embeddings: bool = false,
@@ -204,9 +205,6 @@ impl TransformerConfig {
         }
         if !self.heads.is_multiple_of(self.key_value_heads()) {
             return out_of_range("kv_heads", &format!("a number that divides the {} heads, or 0", self.heads), &self.kv_heads);
-        }
-        if self.lora_rank > 0 && self.critic == Critic::Separate {
-            return out_of_range("critic", "head, because the adapters of lora_rank are those of one transformer", &"separate");
         }
         match self.rotary_scaling[..] {
             [] => {}

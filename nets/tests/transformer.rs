@@ -56,7 +56,15 @@ fn configs() -> Vec<TransformerConfig> {
         },
         // adapters beside a model that is not trained
         TransformerConfig { lora_rank: 5, lora_alpha: 10.0, heads: 4, width: 64, kv_heads: 2, biases: Biases::Qkv, ..small.clone() },
-        TransformerConfig { lora_rank: 16, lora_targets: LoraTargets::Attention, feed_forward: FeedForward::Gelu, tied: false, ..small },
+        TransformerConfig {
+            lora_rank: 16,
+            lora_targets: LoraTargets::Attention,
+            feed_forward: FeedForward::Gelu,
+            tied: false,
+            ..small.clone()
+        },
+        // and a critic with adapters of its own
+        TransformerConfig { lora_rank: 3, critic: Critic::Separate, ..small },
     ]
 }
 
@@ -75,7 +83,8 @@ fn policy(config: &TransformerConfig) -> Transformer {
 
 /// The parameters of a model with this shape.
 fn pretrained(config: &TransformerConfig) -> Tensors {
-    let mut tensors = policy(&TransformerConfig { lora_rank: 0, ..config.clone() }).save();
+    let critic = if config.lora_rank > 0 { Critic::Head } else { config.critic };
+    let mut tensors = policy(&TransformerConfig { lora_rank: 0, critic, ..config.clone() }).save();
     tensors.remove("value_head.weight");
     tensors
 }
@@ -346,7 +355,7 @@ fn adapters_add_a_product_of_two_small_matrices() {
             log_probs
         };
         let model = pretrained(&config);
-        let plain = TransformerConfig { lora_rank: 0, ..config.clone() };
+        let plain = TransformerConfig { lora_rank: 0, critic: Critic::Head, ..config.clone() };
         let mut alone = Transformer::new(&plain, &observations, &actions, 1).unwrap();
         alone.load_pretrained(&model).unwrap();
         let mut fresh = Transformer::new(&config, &observations, &actions, 1).unwrap();
@@ -355,11 +364,11 @@ fn adapters_add_a_product_of_two_small_matrices() {
 
         let mut adapted = policy(&config);
         let saved = adapted.save();
-        assert!(saved.keys().all(|name| name.contains(".lora_") || name == "value_head.weight"), "{:?}", saved.keys());
+        assert!(saved.keys().all(|name| name.contains(".lora_") || name.ends_with("value_head.weight")), "{:?}", saved.keys());
         // what is not saved is not trained: the numbers beyond the rank are 0
         adapted.load(&saved).unwrap();
         let mut merged = model.clone();
-        for (name, b) in saved.iter().filter(|(name, _)| name.ends_with("lora_B.weight")) {
+        for (name, b) in saved.iter().filter(|(name, _)| name.starts_with("model.") && name.ends_with("lora_B.weight")) {
             let a = &saved[&name.replace("lora_B", "lora_A")];
             let matrix = merged.get_mut(&name.replace("lora_B.", "")).unwrap();
             let (outputs, rank, inputs) = (b.shape[0], b.shape[1], a.shape[1]);
@@ -388,7 +397,7 @@ fn adapters_add_a_product_of_two_small_matrices() {
 #[test]
 fn a_separate_critic_begins_as_the_model() {
     let (observations, actions) = spaces();
-    for config in configs().into_iter().filter(|config| config.critic == Critic::Separate) {
+    for config in configs().into_iter().filter(|config| config.critic == Critic::Separate && config.lora_rank == 0) {
         let mut model = pretrained(&config);
         model.retain(|name, _| !name.starts_with("critic."));
         let mut policy = Transformer::new(&config, &observations, &actions, 1).unwrap();
@@ -399,4 +408,39 @@ fn a_separate_critic_begins_as_the_model() {
         }
         assert!(saved.keys().any(|name| name.starts_with("critic.layers.0")));
     }
+}
+
+/// With adapters, policy and critic are the same model, each beside adapters of its own.
+#[test]
+fn a_separate_critic_has_adapters_of_its_own() {
+    let (observations, actions) = spaces();
+    let with_head = TransformerConfig { lora_rank: 3, width: 32, heads: 2, feed_forward_width: 48, ..TransformerConfig::default() };
+    let with_two = TransformerConfig { critic: Critic::Separate, ..with_head.clone() };
+    let (model, store) = (pretrained(&with_two), store(12, 3));
+    let both = |policy: &mut Transformer| {
+        let (mut log_probs, mut values) = (Vec::new(), Vec::new());
+        policy.log_probs(&store, &mut log_probs);
+        policy.values(&store, &mut values);
+        (log_probs, values)
+    };
+    let mut two = policy(&with_two);
+    let saved = two.save();
+    // the numbers beyond the rank are 0
+    two.load(&saved).unwrap();
+    let (log_probs, values) = both(&mut two);
+    let of = |prefix: &str| {
+        let own = saved.iter().filter(|(name, _)| name.starts_with(prefix));
+        let mut own: Tensors = own.map(|(name, tensor)| (name.replace(prefix, "model."), tensor.clone())).collect();
+        own.remove("model.value_head.weight");
+        own.insert("value_head.weight".into(), saved["critic.value_head.weight"].clone());
+        let mut one = Transformer::new(&with_head, &observations, &actions, 1).unwrap();
+        one.load_pretrained(&model).unwrap();
+        one.load(&own).unwrap();
+        both(&mut one)
+    };
+    let (as_policy, as_critic) = (of("model."), of("critic."));
+    assert_eq!((log_probs, values), (as_policy.0.clone(), as_critic.1.clone()));
+    assert!(as_policy.0 != as_critic.0 && as_policy.1 != as_critic.1);
+    let names: Vec<&str> = two.groups().iter().map(|group| group.name).collect();
+    assert_eq!(names, ["actor", "critic"]);
 }

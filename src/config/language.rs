@@ -158,7 +158,7 @@ mod with_models {
             return Ok(());
         }
         let mut tensors = policy.save();
-        tensors.retain(|name, _| name.contains(".lora_"));
+        tensors.retain(|name, _| name.starts_with("model.") && name.contains(".lora_"));
         let adapter = Adapter { rank: network.lora_rank, alpha: network.lora_alpha, tensors };
         adapter.write(to, &model.path().display().to_string()).map_err(failed)
     }

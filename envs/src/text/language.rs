@@ -105,8 +105,10 @@ mod opened {
             self.0.conversation(&messages).map_err(|error| error.to_string())
         }
 
+        /// The absolute path: a run stores paths relative to its folder.
         fn name(&self) -> String {
-            self.0.path().display().to_string()
+            let path = self.0.path();
+            path.canonicalize().unwrap_or_else(|_| path.into()).display().to_string()
         }
 
         fn as_any(&self) -> &dyn Any {

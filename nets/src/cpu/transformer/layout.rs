@@ -123,6 +123,12 @@ pub(super) struct TrunkAt {
     pub norm: NormAt,
 }
 
+impl TrunkAt {
+    fn linears(&self) -> impl Iterator<Item = Linear> + '_ {
+        self.layers.iter().flat_map(|layer| [layer.qkv, layer.out, layer.up, layer.down])
+    }
+}
+
 /// The positions of all parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
@@ -139,7 +145,7 @@ pub(super) struct Layout {
     /// The most decisions whose log-probabilities a pass holds.
     pub chunk: usize,
     pub policy: TrunkAt,
-    /// The layers of a separate critic.
+    /// The layers of a separate critic. With adapters, its parameters are those of the policy that are not trained, and adapters of its own.
     pub critic: Option<TrunkAt>,
     pub value_head: usize,
     /// Position of the matrix that makes the logits, one row for each token; that of the policy's embeddings if they are tied.
@@ -194,6 +200,21 @@ impl Places {
         }
     }
 
+    /// Adds adapters for the matrices of a trunk.
+    fn adapt_trunk(&mut self, trunk: &mut TrunkAt, config: &TransformerConfig) {
+        let (rank, head, hidden) = (padded(config.lora_rank), config.numbers_per_head(), config.feed_forward_width);
+        let (queries, keys) = (config.heads * head, config.key_value_heads() * head);
+        let ups: &[usize] = if config.feed_forward == FeedForward::Swiglu { &[hidden, hidden] } else { &[hidden] };
+        for layer in &mut trunk.layers {
+            self.adapt(&mut layer.qkv, rank, &[queries, keys, keys]);
+            self.adapt(&mut layer.out, rank, &[config.width]);
+            if config.lora_targets == LoraTargets::All {
+                self.adapt(&mut layer.up, rank, ups);
+                self.adapt(&mut layer.down, rank, &[config.width]);
+            }
+        }
+    }
+
     fn norm(&mut self, config: &TransformerConfig) -> NormAt {
         let width = config.width;
         let gain = self.take(width);
@@ -242,23 +263,20 @@ impl Layout {
         let frozen = if is_frozen { places.parameters } else { 0 };
         let (unembedding, padded_rank) = (places.transposed, padded(config.lora_rank));
         let frozen_transposed = if is_frozen { unembedding + config.width * padded(vocabulary) } else { 0 };
+        let mut critic = (is_frozen && config.critic == Critic::Separate).then(|| policy.clone());
         if is_frozen {
             places.transposed = frozen_transposed;
-            let (head, hidden) = (config.numbers_per_head(), config.feed_forward_width);
-            let (queries, keys) = (config.heads * head, config.key_value_heads() * head);
-            let ups: &[usize] = if config.feed_forward == FeedForward::Swiglu { &[hidden, hidden] } else { &[hidden] };
-            for layer in &mut policy.layers {
-                places.adapt(&mut layer.qkv, padded_rank, &[queries, keys, keys]);
-                places.adapt(&mut layer.out, padded_rank, &[config.width]);
-                if config.lora_targets == LoraTargets::All {
-                    places.adapt(&mut layer.up, padded_rank, ups);
-                    places.adapt(&mut layer.down, padded_rank, &[config.width]);
-                }
-            }
+            places.adapt_trunk(&mut policy, config);
         }
         let critic_from = places.parameters;
-        let critic = (config.critic == Critic::Separate)
-            .then(|| places.trunk(config, (vocabulary, context), config.shared_embeddings.then_some(policy.embeddings)));
+        match &mut critic {
+            Some(critic) => places.adapt_trunk(critic, config),
+            None if config.critic == Critic::Separate => {
+                let embeddings = config.shared_embeddings.then_some(policy.embeddings);
+                critic = Some(places.trunk(config, (vocabulary, context), embeddings));
+            }
+            None => {}
+        }
         let value_head = places.take(config.width);
         let unembedding = if is_frozen { unembedding } else { places.transposed };
         Self {
@@ -321,6 +339,7 @@ impl Layout {
     pub fn groups(&self) -> Vec<Group> {
         let shared = match &self.critic {
             None => self.critic_from,
+            Some(_) if self.frozen > 0 => self.frozen,
             // the embeddings are the first parameters
             Some(critic) if critic.embeddings == self.policy.embeddings => self.vocabulary * self.width,
             Some(_) => 0,
@@ -377,11 +396,18 @@ impl Layout {
 
     /// All adapters, each with the number of its inputs.
     pub fn adapters(&self) -> impl Iterator<Item = (usize, Lora)> + '_ {
-        self.linears().flat_map(|linear| linear.lora.into_iter().flatten().map(move |lora| (linear.inputs, lora)))
+        let linears = self.trunks().flat_map(TrunkAt::linears);
+        linears.flat_map(|linear| linear.lora.into_iter().flatten().map(move |lora| (linear.inputs, lora)))
     }
 
+    /// The trunks whose matrices are different ones: a critic with adapters has those of the policy.
+    pub fn models(&self) -> impl Iterator<Item = &TrunkAt> {
+        self.trunks().take(if self.frozen > 0 { 1 } else { 2 })
+    }
+
+    /// All matrices, each once.
     pub fn linears(&self) -> impl Iterator<Item = Linear> + '_ {
-        self.trunks().flat_map(|trunk| trunk.layers.iter().flat_map(|layer| [layer.qkv, layer.out, layer.up, layer.down]))
+        self.models().flat_map(TrunkAt::linears)
     }
 
     /// Returns the initial parameters. Matrices are normal with variance 1 / inputs, embeddings with standard deviation 0.02. Norms are 1,
@@ -455,7 +481,7 @@ impl Layout {
                 visit(format!("{name}.bias"), &[norm.width], &|i| bias + i);
             }
         };
-        for (i, trunk) in self.trunks().enumerate() {
+        for (i, trunk) in self.models().enumerate() {
             let prefix = if i == 0 { "model" } else { "critic" };
             if i == 0 || trunk.embeddings != self.policy.embeddings {
                 visit(format!("{prefix}.embed_tokens.weight"), &[self.vocabulary, w], &|i| trunk.embeddings + i);
@@ -487,7 +513,7 @@ impl Layout {
         }
     }
 
-    /// Calls `visit` for every matrix of an adapter, with the names of peft.
+    /// Calls `visit` for every matrix of an adapter, with the names of peft; those of a critic begin with `critic`.
     fn for_each_of_adapters(&self, visit: Visit<'_>) {
         let (rank, stride) = (self.rank, self.padded_rank);
         let mut adapter = |name: String, inputs: usize, lora: Option<Lora>| {
@@ -497,7 +523,9 @@ impl Layout {
             visit(format!("{name}.lora_B.weight"), &[outputs, rank], &|i| b + (i % rank) * outputs + i / rank);
         };
         let ups: &[&str] = if self.gated { &["mlp.gate_proj", "mlp.up_proj"] } else { &["mlp.up_proj"] };
-        for (l, LayerAt { qkv, out, up, down, .. }) in self.policy.layers.iter().enumerate() {
+        let layers =
+            self.trunks().zip(["model", "critic"]).flat_map(|(trunk, name)| trunk.layers.iter().enumerate().map(move |l| (name, l)));
+        for (prefix, (l, LayerAt { qkv, out, up, down, .. })) in layers {
             let parts: [(&Linear, &[&str]); 4] = [
                 (qkv, &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"]),
                 (out, &["self_attn.o_proj"]),
@@ -505,7 +533,7 @@ impl Layout {
                 (down, &["mlp.down_proj"]),
             ];
             for (linear, names) in parts {
-                names.iter().zip(linear.lora).for_each(|(name, lora)| adapter(format!("model.layers.{l}.{name}"), linear.inputs, lora));
+                names.iter().zip(linear.lora).for_each(|(name, lora)| adapter(format!("{prefix}.layers.{l}.{name}"), linear.inputs, lora));
             }
         }
     }
