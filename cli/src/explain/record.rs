@@ -30,7 +30,7 @@ pub(super) struct Record {
     pub(super) is_text: bool,
     /// Whether observations tell states apart.
     pub(super) sees_states: bool,
-    /// Whether no episode of the greedy policy ended before the time limit.
+    /// Whether no episode of the greedy policy ended before the time limit, and some of the training did.
     pub(super) is_endless: bool,
     /// The first infinite number: the column, and the row from 0.
     pub(super) infinite: Option<(String, usize)>,
@@ -132,7 +132,7 @@ impl Record {
         let (value, length, end) = (place("return"), place("length"), place("end"));
         let rows = || episodes.iter().skip(1);
         let returns = rows().filter_map(|row| row.get(value?)?.parse().ok()).collect();
-        let lengths = rows().filter_map(|row| row.get(length?)?.parse().ok()).collect();
+        let lengths: Vec<f64> = rows().filter_map(|row| row.get(length?)?.parse().ok()).collect();
         let truncated = rows().filter_map(|row| Some(row.get(end?)?.contains("truncated"))).collect();
         let actions = match world.env().action_space() {
             space if world.text.is_none() => space.elements().map(f64::from),
@@ -144,7 +144,9 @@ impl Record {
         let is_text = world.text.is_some();
         let sees_states = !matches!(world.env().observation_space(), Space::Discrete(1));
         let limit = world.max_episode_steps.unwrap_or(u32::MAX);
-        let is_endless = evaluated.greedy.as_ref().is_some_and(|last| last.lengths.iter().all(|length| *length >= limit));
+        // in some worlds all episodes end with the last step that they may have
+        let is_endless = evaluated.greedy.as_ref().is_some_and(|last| last.lengths.iter().all(|length| *length >= limit))
+            && lengths.iter().any(|length| *length < f64::from(limit));
         let levels = evaluated.levels;
         Ok(Self {
             config,
