@@ -44,8 +44,9 @@ impl Config {
             for (key, is_on) in [("wrappers.time_aware", time_aware), ("wrappers.normalise_observations", normalise_observations)] {
                 ConfigError::unless(!is_on, key, &format!("false, {reason}"), is_on)?;
             }
-            let world = self.text.as_ref().map_or(Ok(world.clone()), |text| text.apply(world))?;
-            return Ok(world);
+            let Some(text) = &self.text else { return Ok(world) };
+            text.check_ranges("text").map_err(ConfigError::from)?;
+            return Ok(text.apply(world)?);
         }
         self.wrappers.check_ranges("wrappers").map_err(ConfigError::from)?;
         match world.env().observation_space() {

@@ -302,6 +302,7 @@ fn a_run_knows_its_functions() {
     for (setting, problem) in [
         ("text.reward_weights=[1.0]", "text: text.reward_weights: expected the default without text.rewards, got another value"),
         ("text.task_weight=2.0", "text: text.task_weight: expected the default without text.rewards, got another value"),
+        ("text.reward_seconds=0", "text.reward_seconds: expected 1 to 1000000, got 0"),
         ("text.rewards=own.py", "text: text.rewards: expected python:FILE or python:FILE:FUNCTION,FUNCTION, got `own.py`"),
         ("text.rewards=python:no-such.py", "text: cannot read no-such.py: No such file or directory (os error 2)"),
     ] {
