@@ -209,7 +209,7 @@ impl Process {
         message.extend(text.as_bytes());
         match self.ask(&message, seconds)? {
             (b'j', text) => serde_json::from_slice(&text)
-                .map_err(|error| Failure { env: None, problem: format!("the worker: expected JSON, got: {error}") }),
+                .map_err(|error| Failure { env: None, problem: format!("expected JSON, got: {error}") }),
             (kind, _) => Err(self.wrong_answer(kind)),
         }
     }
@@ -217,7 +217,7 @@ impl Process {
     /// The error of an answer of another kind than expected.
     pub(crate) fn wrong_answer(&mut self, kind: u8) -> Failure {
         self.is_broken = true;
-        Failure { env: None, problem: format!("the process: expected an answer as asked for, got {:?}", char::from(kind)) }
+        Failure { env: None, problem: format!("expected an answer of the protocol, got {:?}", char::from(kind)) }
     }
 
     /// Sends a request, and waits for the answer.
@@ -287,7 +287,7 @@ impl Process {
         "its Python process closed its pipe".into()
     }
 
-    /// Writes the worker's messages, if there are any, to a file, and says where it is.
+    /// Writes the process's messages, if there are any, to a file, and says where it is.
     fn kept_messages(&self) -> String {
         // the thread that reads them may be behind
         thread::sleep(Duration::from_millis(50));

@@ -40,7 +40,7 @@ fn what_is_no_worker_is_an_error() {
         ("absent", None, "cannot run /nowhere/python"),
         ("exit", Some("exit 3".to_string()), "its Python process ended with code 3"),
         ("kill", Some("kill -9 $$".into()), "its Python process ended by signal 9"),
-        ("noise", Some("echo hello; cat >/dev/null".into()), "expected an answer of protocol 2, got 'h'"),
+        ("noise", Some("echo hello; cat >/dev/null".into()), "expected an answer of the protocol, got 'h'"),
         ("old", Some(format!("printf 'j\\017\\000\\000\\000{old}'; cat >/dev/null")), "expected a worker of protocol 2, got 0"),
         ("text", Some("printf 'j\\003\\000\\000\\000abc'; cat >/dev/null".into()), "expected JSON"),
         ("short", Some("printf 'j\\377\\000\\000\\000abc'".into()), "its Python process ended with code 0"),
