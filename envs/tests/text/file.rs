@@ -142,7 +142,7 @@ fn a_damaged_file_is_refused_with_its_line() {
         (vec![of(r#""answer": "b", "split": "dev""#)], "line 1: split: expected train, validation or test, got `dev`"),
         (
             vec![of(r#""answer": "b", "verifier": "magic""#)],
-            "line 1: verifier: expected equality, number, regex, expression or program, got `magic`",
+            "line 1: verifier: expected equality, number, regex, expression, program or none, got `magic`",
         ),
         (vec![of(r#""answer": 3"#)], "line 1: answer: expected a text, got 3"),
         (vec![of(r#""answer": "three", "verifier": "number""#)], "line 1: answer: expected a decimal number, got \"three\""),
