@@ -208,8 +208,9 @@ impl Process {
         message.extend((text.len() as u32).to_le_bytes());
         message.extend(text.as_bytes());
         match self.ask(&message, seconds)? {
-            (b'j', text) => serde_json::from_slice(&text)
-                .map_err(|error| Failure { env: None, problem: format!("expected JSON, got: {error}") }),
+            (b'j', text) => {
+                serde_json::from_slice(&text).map_err(|error| Failure { env: None, problem: format!("expected JSON, got: {error}") })
+            }
             (kind, _) => Err(self.wrong_answer(kind)),
         }
     }
