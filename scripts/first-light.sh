@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 # The scale leaves some of the machine's variation: with the dependencies of before, one commit took 87 to 93 s on one day and 95 s on the next.
 # The limit therefore lies above the aim, 82 s.
-LIMIT=103    # seconds of processor time; a commit with 98 on an idle machine can have a tenth more elsewhere or beside other work: the ratio of optimised to other crates differs
+LIMIT=110    # seconds of processor time; a commit with 98 to 100 on an idle machine took a tenth more beside other work or on other processors: the ratio of optimised to other crates differs
 REFERENCE=28 # seconds of processor time for the dependencies, on the machine for which LIMIT was set; 32 while the command line was in the library
 CRATES=85
 
