@@ -388,7 +388,7 @@ impl EnvSpec {
     pub fn with_prompt(self, prompt: &[u32]) -> Result<Self, EnvError> {
         let text = self.parts("prompt")?.clone();
         text.check_prompt(prompt)?;
-        text.verify(prompt, &[text.task.vocabulary().eos()])?; // rejects a prompt that the verifier cannot read
+        text.own_verdict((prompt, &[text.task.vocabulary().eos()]))?; // rejects a prompt that the verifier cannot read
         self.with_text(TextWorld { prompt: Some(prompt.to_vec()), ..text })
     }
 
