@@ -114,6 +114,10 @@ settings! {
         /// Number of decisions computed at once (for texts: number of tokens, including padding); gradients of the parts are added. 0: all
         /// decisions.
         pub micro_batch: usize = 0,
+        /// Whether the layers of a transformer are computed again in the backward pass, one after the other, instead of kept: a third more computation,
+        /// and the memory of one layer (gradient checkpointing; Chen et al., arXiv 1604.06174).
+        #[serde(default)]
+        pub gradient_checkpointing: bool = false,
         /// Where environments are stepped and texts generated: host, device, or auto (on the device if it is a GPU that supports the
         /// environment, with texts or at least 1024 environments).
         #[serde(default)]

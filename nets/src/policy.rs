@@ -203,7 +203,7 @@ pub trait Behaviour: Any + Send + Sync {
     /// have. A critic with layers of its own begins as a copy. On an error, nothing changes.
     fn load_pretrained(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         let _ = tensors;
-        Err(TensorsError::State("expected a transformer of the engine cpu, got another network".into()))
+        Err(TensorsError::State("expected a transformer, got another network".into()))
     }
 
     /// Returns the parameters of a transformer as those of a model without adapters, whose products are added to its matrices. Returns `None` for other networks.

@@ -18,7 +18,7 @@ impl Config {
             (matches!(built, AgentKind::ActionValues { .. }), &["optimiser.critic_learning_rate_ratio"], "action values have one network"),
             (!matches!(built, AgentKind::ActorCritic(_)), &["reference."], "the agent has no reference policy"),
             (is_discrete, &["network.log_std_init", "network.gsde", "network.gsde_sample_every"], "actions are discrete"),
-            (world.text.is_none(), &["max_concurrent"], "the environment is no text task"),
+            (world.text.is_none(), &["max_concurrent", "torch.gradient_checkpointing"], "the environment is no text task"),
         ];
         apply(&rules)
     }

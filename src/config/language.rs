@@ -15,10 +15,10 @@ pub(super) fn transformer(_: &EnvSpec) -> Option<TransformerConfig> {
     None
 }
 
-/// Loads the pretrained parameters of the model whose language `world` is in into `policy`. Does nothing for other environments.
+/// Loads the pretrained parameters of the model whose language `world` is in into `policy`. Does nothing for other environments, and returns `false`.
 #[cfg(not(feature = "language"))]
-pub(crate) fn load_pretrained(_: &EnvSpec, _: &mut dyn Behaviour) -> Result<(), Error> {
-    Ok(())
+pub(crate) fn load_pretrained(_: &EnvSpec, _: &mut dyn Behaviour) -> Result<bool, Error> {
+    Ok(false)
 }
 
 /// Whether the folder `path` has adapters in peft's layout.
@@ -96,8 +96,8 @@ mod with_models {
         })
     }
 
-    pub fn load_pretrained(world: &EnvSpec, policy: &mut dyn Behaviour) -> Result<(), Error> {
-        let Some(model) = model(world) else { return Ok(()) };
+    pub fn load_pretrained(world: &EnvSpec, policy: &mut dyn Behaviour) -> Result<bool, Error> {
+        let Some(model) = model(world) else { return Ok(false) };
         let mut tensors = model.tensors().map_err(|error| Error::folder(model.path(), error.problem))?;
         // texts are shorter than the model's context
         if let (Some(positions), Some(text)) = (tensors.get_mut("model.embed_positions.weight"), &world.text)
@@ -108,7 +108,8 @@ mod with_models {
             *rows = context;
             numbers.truncate(context * *width);
         }
-        policy.load_pretrained(&tensors).map_err(|source| Error::Tensors { path: model.path().into(), source })
+        policy.load_pretrained(&tensors).map_err(|source| Error::Tensors { path: model.path().into(), source })?;
+        Ok(true)
     }
 
     fn failed(error: LanguageError) -> Error {

@@ -183,7 +183,11 @@ impl Config {
     /// Builds the configured network with random initial parameters from the seed, or with those of a pretrained model in whose language `world` is.
     pub fn policy(&self, world: &EnvSpec) -> Result<Box<dyn Policy>, Error> {
         let mut policy = self.network.policy_on(world, self.seed, self.device, &self.torch)?;
-        language::load_pretrained(world, policy.as_mut())?;
+        let is_pretrained = language::load_pretrained(world, policy.as_mut())?;
+        if let Network::Transformer(network) = &self.network {
+            let expected = "0, because only a pretrained model (chat:) has what adapters are trained beside";
+            ConfigError::unless(is_pretrained || network.lora_rank == 0, "transformer.lora_rank", expected, network.lora_rank)?;
+        }
         Ok(policy)
     }
 

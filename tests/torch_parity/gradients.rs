@@ -3,9 +3,13 @@
 use std::collections::BTreeSet;
 
 use gradus::nets::tensors::Tensors;
-use gradus::nets::{ActionRows, Batch, Choice, OptimiserStep, Policy, Rule, Store, TorchConfig, UpdatedGroups};
+use gradus::nets::{
+    ActionRows, Batch, Behaviour as _, Choice, Device, Network as _, OptimiserStep, Policy, Rule, Store, TorchConfig, UpdatedGroups,
+};
 
-use super::{Everything, answers, assert_near, config, device, distance, policies, rollout, worlds};
+use gradus::config::Network;
+
+use super::{Everything, answers, assert_near, config, device, distance, policies, policy, rollout, transformer, worlds};
 
 /// Returns the distinct names of a policy's parameter groups. One engine may split a group in two where the other does not.
 fn names(policy: &dyn Policy) -> BTreeSet<&'static str> {
@@ -22,8 +26,9 @@ fn outputs_gradients_and_steps_are_the_same() {
         for (what, (a, b)) in ["values", "log_probs", "distributions"].iter().zip(a.iter().zip(&b)) {
             assert_near(&format!("{name}: {what}"), b, a, 1e-5);
         }
+        let of_theirs = b;
         let mut others = Vec::new();
-        config.network.policy(&config.world().unwrap(), 8).unwrap().distributions(&store, &mut others);
+        policy(&config, 8, Device::Cpu, &TorchConfig::default()).distributions(&store, &mut others);
         let n = store.actions.len() as u32;
         let indices: Vec<u32> = match &store.sequences {
             None => (0..n).filter(|i| i % 3 != 1).map(|i| (i * 5) % n).collect(),
@@ -49,11 +54,27 @@ fn outputs_gradients_and_steps_are_the_same() {
         assert!((ours.gradient_norm() / theirs.gradient_norm() - 1.0).abs() < 1e-4, "{name}: gradient norm {}", theirs.gradient_norm());
         // the same gradient in micro-batches
         let parts = TorchConfig { micro_batch: 100, ..TorchConfig::default() };
-        let mut cut = config.network.policy_on(&config.world().unwrap(), config.seed, device(), &parts).unwrap();
+        let mut cut = policy(&config, config.seed, device(), &parts);
         cut.load(&theirs.save()).unwrap();
         let c = sums_of(cut.as_mut());
         assert!((c.loss - b.loss).abs() < 1e-4 * b.loss.abs().max(1.0), "{name}: loss: expected {}, got {}", b.loss, c.loss);
         assert_near(&format!("{name}: gradient in parts"), cut.last_gradient(), theirs.last_gradient(), 2e-5);
+        // and in segments: layers that are computed again, and heads in chunks of decisions
+        if let Network::Transformer(_) = &config.network {
+            for (gradient_checkpointing, micro_batch) in [(true, 0), (true, 100), (false, 0)] {
+                let torch = TorchConfig { gradient_checkpointing, micro_batch, ..TorchConfig::default() };
+                let mut cut = transformer(&config, &torch).with_chunk(if micro_batch == 0 { 7 } else { 1000 });
+                cut.load(&theirs.save()).unwrap();
+                let c = sums_of(&mut cut);
+                assert_eq!(cut.fault(), None);
+                assert!((c.loss - b.loss).abs() < 1e-4 * b.loss.abs().max(1.0), "{name}: loss: expected {}, got {}", b.loss, c.loss);
+                let what = format!("{name}: gradient in segments, {torch:?}");
+                assert_near(&what, cut.last_gradient(), theirs.last_gradient(), 2e-5);
+                let mut log_probs = Vec::new();
+                cut.log_probs(&store, &mut log_probs);
+                assert_near(&what, &log_probs, &of_theirs[1], 1e-5);
+            }
+        }
         // an optimiser step with each rule
         for rule in [Rule::Adam, Rule::RmsProp] {
             let rates = (1e-2, 2e-2);

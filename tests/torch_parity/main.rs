@@ -12,8 +12,12 @@ mod updates;
 
 use gradus::Config;
 use gradus::agents::Rollout;
+use gradus::config::Network;
 use gradus::nets::tensors::{Data, Tensors};
-use gradus::nets::{Device, Evaluation, Objective, Outputs, Policy, Store, TorchConfig, UpdatedGroups};
+use gradus::nets::torch::Transformer;
+use gradus::nets::{
+    Behaviour, Critic, Device, Evaluation, Objective, Outputs, Policy, Store, TorchConfig, TransformerConfig, UpdatedGroups,
+};
 use gradus::rollouts::Collector;
 
 fn device() -> Device {
@@ -25,11 +29,36 @@ fn config(agent: &str, environment: &str, settings: &[&str]) -> Config {
     settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap())
 }
 
+/// Returns a policy of the configured network; adapters are beside the same model, whatever the seed is.
+fn policy(config: &Config, seed: u64, device: Device, torch: &TorchConfig) -> Box<dyn Policy> {
+    let mut policy = config.network.policy_on(&config.world().unwrap(), seed, device, torch).unwrap();
+    load_model(config, policy.as_mut());
+    policy
+}
+
+/// As above, the transformer itself on libtorch.
+fn transformer(config: &Config, torch: &TorchConfig) -> Transformer {
+    let Network::Transformer(network) = &config.network else { panic!("a transformer") };
+    let env = config.world().unwrap().env();
+    let mut policy = Transformer::new((network, torch), (&env.observation_space(), &env.action_space()), config.seed, device()).unwrap();
+    load_model(config, &mut policy);
+    policy
+}
+
+fn load_model(config: &Config, policy: &mut dyn Behaviour) {
+    if let Network::Transformer(network) = &config.network
+        && network.lora_rank > 0
+    {
+        let whole = TransformerConfig { lora_rank: 0, critic: Critic::Head, ..network.clone() };
+        let model = Network::Transformer(whole).policy(&config.world().unwrap(), 7).unwrap().merged().unwrap();
+        policy.load_pretrained(&model).unwrap();
+    }
+}
+
 /// Returns the same policy on both engines, with random numbers added to its initial parameters.
 fn policies(config: &Config, torch: &TorchConfig) -> [Box<dyn Policy>; 2] {
-    let world = config.world().unwrap();
-    let mut ours = config.network.policy(&world, config.seed).unwrap();
-    let mut theirs = config.network.policy_on(&world, config.seed, device(), torch).unwrap();
+    let mut ours = policy(config, config.seed, Device::Cpu, torch);
+    let mut theirs = policy(config, config.seed, device(), torch);
     assert_eq!(ours.save(), theirs.save(), "expected the same initialisation");
     let mut tensors = ours.save();
     let mut stream = gradus::envs::random::Stream::new(5, gradus::envs::random::Purpose::Initialisation, 9);
@@ -103,6 +132,8 @@ fn worlds() -> Vec<Config> {
         config("ppo", "door-key", &["envs=8", "ppo.rollout_steps=32", "network.shared=false", "network.trunk=section4,5x2"]),
         config("ppo", "addition", &[&small[..], &["transformer.critic=separate"]].concat()),
         config("grpo", "chain-sum", &[&small[..], &["transformer.positions=learned", "transformer.temperature=1.3"]].concat()),
+        config("ppo", "copy", &[&small[..], &["transformer.lora_rank=4", "transformer.critic=separate"]].concat()),
+        config("grpo", "reverse", &[&small[..], &["transformer.lora_rank=8", "transformer.lora_targets=attention"]].concat()),
         // policies whose actor and critic share a trunk or embeddings; shared embeddings split the actor's parameters into two ranges in
         // one of the engines
         config("ppo", "cartpole", &["network.shared=true"]),

@@ -64,7 +64,7 @@ fn ten_updates_of_every_agent_end_at_the_same_parameters() {
 
 #[test]
 fn ten_updates_on_texts_end_at_the_same_parameters() {
-    let table: [(&str, &str, &[&str]); 9] = [
+    let table: [(&str, &str, &[&str]); 11] = [
         ("grpo", "addition", &["envs=32"]),
         ("dpo", "preference", &["envs=32", "dpo.group_size=4"]),
         ("grpo", "chain-sum", &["envs=32", "grpo.supervision=process", "grpo.group_std=none", "grpo.aggregation=sequence-mean"]),
@@ -84,6 +84,22 @@ fn ten_updates_on_texts_end_at_the_same_parameters() {
             "ppo",
             "reverse",
             &["envs=32", "transformer.critic=separate", "transformer.shared_embeddings=true", "transformer.temperature=0.8"],
+        ),
+        (
+            "ppo",
+            "addition",
+            &["envs=32", "transformer.lora_rank=8", "transformer.critic=separate", "transformer.kv_heads=2", "transformer.biases=qkv"],
+        ),
+        (
+            "grpo",
+            "copy",
+            &[
+                "envs=32",
+                "transformer.lora_rank=4",
+                "transformer.lora_targets=attention",
+                "transformer.tied=false",
+                "transformer.qk_norm=true",
+            ],
         ),
         ("reinforce", "target-sum", &["envs=32", "reference.coefficient=0.1", "reference.estimator=exact", "reference.place=loss"]),
     ];

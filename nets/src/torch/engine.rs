@@ -18,10 +18,6 @@ impl crate::Engine for Engine {
     }
 
     fn transformer(&self, config: &TransformerConfig, spaces: Spaces<'_>, seed: u64) -> Result<Box<dyn Policy>, NetworkError> {
-        if config.lora_rank > 0 {
-            let expected = "0 on libtorch: adapters are trained on the device cpu".into();
-            return Err(NetworkError::Transformer { key: "lora_rank", expected, got: config.lora_rank.to_string() });
-        }
         Ok(Box::new(Transformer::new((config, &self.settings), spaces, seed, self.device)?))
     }
 

@@ -60,22 +60,39 @@ pub(super) struct Slices<'a> {
     pub ends: &'a [usize],
 }
 
+impl Said {
+    /// Returns the outputs as one tensor with a row for each decision.
+    pub fn rows(&self) -> Result<Tensor, TchError> {
+        let columns = [&self.log_prob, &self.entropy, &self.value].into_iter().chain(&self.kl_old).chain(&self.kl_ref);
+        Tensor::f_stack(&columns.collect::<Vec<_>>(), 1)?.f_to_kind(Kind::Float)
+    }
+}
+
 /// Evaluates an objective over slices of decisions. Slice i ends before decision `ends[i]`, with which slice i + 1 begins. Returns the
 /// objective's sums. If `with_gradient` is true, also returns the sum over all outputs of output x the objective's derivative with respect
 /// to this output. The derivatives are constants, so the gradient of this sum is the objective's gradient.
 pub(super) fn forward_backward(
     said: &Said,
+    slices: Slices<'_>,
+    objective: &dyn Objective,
+    with_gradient: bool,
+) -> Result<(Sums, Option<Tensor>), TchError> {
+    let rows = said.rows()?;
+    let (sums, derivatives) = derivatives(&rows, [said.kl_old.is_some(), said.kl_ref.is_some()], slices, objective, with_gradient)?;
+    Ok((sums, derivatives.map(|derivatives| rows.f_mul(&derivatives)?.f_sum(Kind::Float)).transpose()?))
+}
+
+/// Evaluates an objective for the rows of [`Said`], which has the two divergences if `has_kl` is true. Returns the objective's sums and, if
+/// `with_gradient` is true, its derivatives with respect to the rows.
+pub(super) fn derivatives(
+    rows: &Tensor,
+    has_kl: [bool; 2],
     Slices { indices, weights, ends }: Slices<'_>,
     objective: &dyn Objective,
     with_gradient: bool,
 ) -> Result<(Sums, Option<Tensor>), TchError> {
-    let mut columns = vec![&said.log_prob, &said.entropy, &said.value];
-    columns.extend(&said.kl_old);
-    columns.extend(&said.kl_ref);
-    let k = columns.len();
-    let kl_old = said.kl_old.as_ref().map(|_| 3);
-    let kl_ref = said.kl_ref.as_ref().map(|_| k - 1);
-    let stacked = Tensor::f_stack(&columns, 1)?.f_to_kind(Kind::Float)?;
+    let k = 3 + has_kl.iter().filter(|has| **has).count();
+    let [kl_old, kl_ref] = [has_kl[0].then_some(3), has_kl[1].then_some(k - 1)];
     let mut sums = Sums::default();
     // the objective's derivatives with respect to the outputs of a slice overwrite these outputs
     let mut evaluate = |numbers: &mut [f32]| {
@@ -106,11 +123,11 @@ pub(super) fn forward_backward(
         slices.iter().for_each(|(.., part)| sums.add(part));
     };
     if !with_gradient {
-        evaluate(&mut to_host(&stacked)?);
+        evaluate(&mut to_host(rows)?);
         return Ok((sums, None));
     }
-    let derivatives = replaced(&stacked, evaluate)?;
-    Ok((sums, Some(stacked.f_mul(&derivatives)?.f_sum(Kind::Float)?)))
+    let derivatives = replaced(rows, evaluate)?;
+    Ok((sums, Some(derivatives)))
 }
 
 /// Panics unless the batch has one weight per index. Also panics if it has old or reference distributions that are not `width` numbers for

@@ -133,7 +133,9 @@ pub(super) fn to_device<T: tch::kind::Element>(numbers: &[T], device: Device) ->
 /// Returns the group of a parameter, by its name.
 fn group_of(name: &str, tensors: &Tensors) -> &'static str {
     const EMBEDDINGS: &str = "model.embed_tokens.weight";
-    let (is_text, has_own_critic) = (tensors.contains_key(EMBEDDINGS), tensors.contains_key("critic.value_head.weight"));
+    // with adapters, the embeddings are not trained
+    let is_text = tensors.keys().any(|name| name.starts_with("model."));
+    let has_own_critic = tensors.contains_key("critic.value_head.weight");
     let shares_embeddings = has_own_critic && !tensors.contains_key("critic.embed_tokens.weight");
     let is_q = tensors.contains_key("q.0.weight") || tensors.contains_key("advantage.0.weight");
     match name.split('.').next() {
@@ -207,6 +209,21 @@ impl Parameters {
             Ok((name.clone(), part.f_view(shape.as_slice())?))
         };
         Ok(Views(self.shapes.iter().zip(parts).map(view).collect::<Result<_, TchError>>()?))
+    }
+
+    /// Adds the gradient with respect to the parameter `name` to one with respect to all values, `None` if it is 0.
+    pub fn add_to(&self, gradient: &mut Option<Tensor>, name: &str, part: &Tensor) -> Result<(), TchError> {
+        let mut begin = 0;
+        for (own, shape) in &self.shapes {
+            if own == name {
+                let all = gradient.take().map_or_else(|| no_grad(|| self.values.f_zeros_like()), Ok)?;
+                let _ = all.f_narrow(0, begin as i64, length(shape) as i64)?.f_add_(&part.f_flatten(0, -1)?)?;
+                *gradient = Some(all);
+                return Ok(());
+            }
+            begin += length(shape);
+        }
+        Err(TchError::FileFormat(format!("parameter {name} is missing")))
     }
 
     /// Replaces all values.
@@ -474,6 +491,17 @@ impl Views {
     /// Returns the same parameters as constants.
     pub fn detached(&self) -> Result<Self, TchError> {
         Ok(Self(self.0.iter().map(|(name, tensor)| Ok((name.clone(), tensor.f_detach()?))).collect::<Result<_, TchError>>()?))
+    }
+
+    /// Returns the same parameters as leaves of the autograd graph.
+    pub fn leaves(&self) -> Result<Self, TchError> {
+        let leaf = |tensor: &Tensor| tensor.f_detach()?.f_set_requires_grad(true);
+        Ok(Self(self.0.iter().map(|(name, tensor)| Ok((name.clone(), leaf(tensor)?))).collect::<Result<_, TchError>>()?))
+    }
+
+    /// All parameters, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
+        self.0.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 
     /// Returns the parameter `name`, if it exists.

@@ -92,7 +92,7 @@ impl<'a> TextActor<'a> {
             self.memories = (0..config.layers).map(|_| Ok((empty()?, empty()?))).collect::<Result<_, TchError>>()?;
         }
 
-        use_threads(policy.parameters.len(), texts.len());
+        use_threads(policy.size(), texts.len());
         let (next, fresh): (Vec<usize>, Vec<usize>) = (0..texts.len()).partition(|row| sources[*row].is_some());
         let (mut parts, mut order) = (Vec::new(), Vec::<usize>::new());
         if !next.is_empty() {
@@ -119,7 +119,7 @@ impl<'a> TextActor<'a> {
     pub(super) fn read_there(&mut self, (texts, lengths): (&Tensor, &Tensor), of: &Tensor) -> Result<Tensor, TchError> {
         let (config, n) = (&self.policy.config, of.size()[0]);
         let weights = self.policy.weights()?;
-        use_threads(self.policy.parameters.len(), of.numel());
+        use_threads(self.policy.size(), of.numel());
         let mut read = Vec::new();
         let x = weights.forward(config, ("model", texts), None, Attend::Whole(Some(&mut read)))?;
         let [texts, longest, width] = x.size()[..] else { unreachable!("texts, tokens, numbers") };

@@ -4,15 +4,20 @@
 //! The texts of a batch are padded on the right. A token does not attend to later tokens, so the padding does not affect the results.
 
 mod act;
+mod backward;
+mod frozen;
 mod trunk;
 mod write;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use gradus_envs::Space;
-use tch::{TchError, Tensor, no_grad};
+use tch::{Kind, TchError, Tensor, no_grad};
 
 use self::act::TextActor;
+use self::backward::LOGITS;
+use self::frozen::Frozen;
 use self::trunk::{Attend, Weights};
 pub(super) use self::write::Drawn;
 pub use self::write::{StreamPosition, Written};
@@ -29,7 +34,7 @@ use crate::{
     UpdatedGroups,
 };
 use crate::{TransformerConfig, cpu};
-use gradus_base::tensors::Tensors;
+use gradus_base::tensors::{Data, Tensors, TensorsError, get_f32};
 
 /// A transformer on libtorch.
 pub struct Transformer {
@@ -38,8 +43,12 @@ pub struct Transformer {
     vocabulary: usize,
     context: usize,
     parameters: Parameters,
+    /// The parameters that are not trained, with adapters.
+    frozen: Option<Arc<Frozen>>,
     /// Cosines and sines of the angle of each position and pair of dimensions; `None` without rotary positions.
     rotary: Option<(Shared, Shared)>,
+    /// The most decisions whose logits are held at once.
+    chunk: usize,
     fault: Fault,
 }
 
@@ -72,13 +81,24 @@ impl Transformer {
         device: Device,
     ) -> Result<Self, NetworkError> {
         let (vocabulary, context) = config.check(observations, actions)?;
-        let parameters = cpu::Transformer::new(config, observations, actions, seed)?.save();
+        let initial = cpu::Transformer::new(config, observations, actions, seed)?;
+        let (parameters, model) = (initial.save(), if config.lora_rank > 0 { initial.merged() } else { None });
+        drop(initial);
         let on = open(device, torch.precision).map_err(NetworkError::Device)?;
         let failed = |error: TchError| NetworkError::Device(format!("device {device}: {}", one_line(&error)));
         let fault = Fault::none(device);
         let parameters = Parameters::new(&parameters, on, fault.clone()).map_err(failed)?;
+        // adapters add nothing before their training
+        let frozen = model.map(|model| Frozen::new(&model, on, torch.precision).map(Arc::new)).transpose().map_err(failed)?;
         let rotary = trunk::rotary(config, context, on).map_err(failed)?;
-        Ok(Self { config: config.clone(), torch: torch.clone(), vocabulary, context, parameters, rotary, fault })
+        let chunk = (LOGITS / vocabulary).max(1);
+        Ok(Self { config: config.clone(), torch: torch.clone(), vocabulary, context, parameters, frozen, rotary, chunk, fault })
+    }
+
+    /// Holds the logits of at most this many decisions at once. The outputs stay the same, and the gradient up to rounding.
+    pub fn with_chunk(mut self, decisions: usize) -> Self {
+        self.chunk = decisions.max(1);
+        self
     }
 
     /// Returns the texts of a store on the device; they are copied once.
@@ -143,7 +163,7 @@ impl Transformer {
     /// true.
     fn ends(&self, weights: &Weights, rows: &Rows, question: &Question, of: [bool; 2]) -> Result<[Option<Tensor>; 2], TchError> {
         let device = self.parameters.device();
-        use_threads(self.parameters.len(), question.texts.len() * question.longest);
+        use_threads(self.size(), question.texts.len() * question.longest);
         let tokens = rows.tokens.f_narrow(1, 0, question.longest as i64)?.f_index_select(0, &to_device(&question.texts, device)?)?;
         let ends = to_device(&question.ends, device)?;
         let trunk = |prefix: &str| {
@@ -162,26 +182,52 @@ impl Transformer {
 
     fn weights(&self) -> Result<Weights, TchError> {
         let rotary = self.rotary.as_ref().map(|(cos, sin)| (cos.shallow_clone(), sin.shallow_clone()));
-        Weights::new(&self.parameters, rotary, self.torch.precision)
+        Weights::new(&self.parameters, (self.frozen.clone(), self.scale()), rotary, self.torch.precision)
     }
 
-    fn said_of(&self, store: &Store, part: &Part, batch: Batch<'_>) -> Result<Said, TchError> {
-        let (device, n, rows) = (self.parameters.device(), self.vocabulary, self.rows(store)?);
-        let weights = self.weights()?;
-        let [Some(policy), Some(critic)] = self.ends(&weights, &rows, &part.question, [true, true])? else {
-            unreachable!("both outputs were requested")
-        };
-        let index = to_device(&part.rows, device)?;
+    /// Factor of what the adapters add.
+    fn scale(&self) -> f64 {
+        f64::from(self.config.lora_alpha / self.config.lora_rank.max(1) as f32)
+    }
+
+    /// Number of parameters, trained or not.
+    fn size(&self) -> usize {
+        self.parameters.len() + self.frozen.as_ref().map_or(0, |frozen| frozen.len())
+    }
+
+    /// Returns the parameters of the model, with products of adapters added to its matrices.
+    fn merged_with_adapters(&self, frozen: &Frozen) -> Result<Tensors, TchError> {
+        let (mut model, trained) = (frozen.save()?, self.parameters.views(Kind::Float)?);
+        for (name, tensor) in &mut model {
+            let part = |which: &str| trained.find(&name.replace(".weight", &format!(".{which}.weight")));
+            if let (Some(a), Some(b), Data::F32(numbers)) = (part("lora_A"), part("lora_B"), &mut tensor.data) {
+                let added = to_host(&no_grad(|| b.f_matmul(a)?.f_mul_scalar(self.scale()))?)?;
+                numbers.iter_mut().zip(added).for_each(|(w, added)| *w += added);
+            }
+        }
+        Ok(model)
+    }
+
+    /// Returns the outputs for some decisions of a part, with the outputs of the policy's and of the critic's trunk for them.
+    fn said_of(
+        &self,
+        (weights, rows): (&Weights, &Rows),
+        [policy, critic]: [&Tensor; 2],
+        decisions: &[i64],
+        batch: Batch<'_>,
+    ) -> Result<Said, TchError> {
+        let (device, n) = (self.parameters.device(), self.vocabulary);
+        let index = to_device(decisions, device)?;
         let masks = rows.masks.as_ref().map(|masks| masks.f_index_select(0, &index)).transpose()?;
-        let distribution = Distribution::categorical(&weights.logits(&policy, self.config.temperature)?, masks.as_ref())?;
-        let indices: Vec<u32> = part.rows.iter().map(|row| *row as u32).collect();
+        let distribution = Distribution::categorical(&weights.logits(policy, self.config.temperature)?, masks.as_ref())?;
+        let indices: Vec<u32> = decisions.iter().map(|row| *row as u32).collect();
         let given = |of: Option<&[f32]>| -> Result<Option<Tensor>, TchError> {
             of.map(|of| to_device(&rows_of(of, &indices, n), device)?.f_view([-1, n as i64])).transpose()
         };
         let kl_old = given(batch.old)?.map(|old| distribution.kl_old(&old)).transpose()?;
         let kl_ref = given(batch.reference)?.map(|reference| distribution.kl_ref(&reference)).transpose()?;
         let log_prob = distribution.log_prob(&rows.actions.f_index_select(0, &index)?)?;
-        Ok(Said { log_prob, entropy: distribution.entropy()?, value: weights.values(&critic)?, kl_old, kl_ref })
+        Ok(Said { log_prob, entropy: distribution.entropy()?, value: weights.values(critic)?, kl_old, kl_ref })
     }
 
     /// Returns log pi, H and V of the decisions of a batch as tensors with their autograd graph. If `batch` has old or reference
@@ -192,7 +238,11 @@ impl Transformer {
         for more in self.parts(store, batch.indices.iter().map(|index| *index as usize)) {
             part.join(more);
         }
-        Ok((self.said_of(store, &part, batch)?, part.places))
+        let (rows, weights) = (self.rows(store)?, self.weights()?);
+        let [Some(policy), Some(critic)] = self.ends(&weights, &rows, &part.question, [true, true])? else {
+            unreachable!("both outputs were requested")
+        };
+        Ok((self.said_of((&weights, &rows), [&policy, &critic], &part.rows, batch)?, part.places))
     }
 
     /// Sets the gradient for [`apply`](crate::Network::apply) to the gradient of `loss`. The gradient updates all parameter groups.
@@ -210,16 +260,29 @@ impl Transformer {
         with_gradient: bool,
     ) -> Result<(Sums, Option<Tensor>), TchError> {
         assert_batch(batch, store.actions.len(), self.vocabulary);
+        let rows = self.rows(store)?;
         let parts = self.parts(store, batch.indices.iter().map(|index| *index as usize));
+        let of = |part: &Part| -> (Vec<u32>, Vec<f32>) {
+            part.places.iter().map(|place| (batch.indices[*place as usize], batch.weights[*place as usize])).unzip()
+        };
+        if self.torch.gradient_checkpointing || parts.iter().any(|part| self.chunks(part.rows.len()).count() > 1) {
+            let (mut sums, mut gradient) = (Sums::default(), None);
+            for part in parts {
+                let (indices, weights) = of(&part);
+                let slices = Slices { indices: &indices, weights: &weights, ends: &part.ends };
+                let to = if with_gradient { Some(&mut gradient) } else { None };
+                sums.add(&self.in_segments(&rows, &part, batch, (objective, slices), to)?);
+            }
+            return Ok((sums, gradient));
+        }
+        let pass = self.weights()?;
         forward_backward_parts(parts.into_iter(), self.parameters.leaf(), with_gradient, |part| {
-            let indices: Vec<u32> = part.places.iter().map(|place| batch.indices[*place as usize]).collect();
-            let weights: Vec<f32> = part.places.iter().map(|place| batch.weights[*place as usize]).collect();
-            forward_backward(
-                &self.said_of(store, &part, batch)?,
-                Slices { indices: &indices, weights: &weights, ends: &part.ends },
-                objective,
-                with_gradient,
-            )
+            let (indices, weights) = of(&part);
+            let slices = Slices { indices: &indices, weights: &weights, ends: &part.ends };
+            let [Some(policy), Some(critic)] = self.ends(&pass, &rows, &part.question, [true, true])? else {
+                unreachable!("both outputs were requested")
+            };
+            forward_backward(&self.said_of((&pass, &rows), [&policy, &critic], &part.rows, batch)?, slices, objective, with_gradient)
         })
     }
 
@@ -234,13 +297,19 @@ impl Transformer {
                 let answer = match (what, policy, critic) {
                     (Answer::Values, _, Some(critic)) => weights.values(&critic)?,
                     (_, Some(policy), _) => {
-                        let index = to_device(&part.rows, self.parameters.device())?;
-                        let masks = on_device.masks.as_ref().map(|masks| masks.f_index_select(0, &index)).transpose()?;
-                        let distribution = Distribution::categorical(&weights.logits(&policy, self.config.temperature)?, masks.as_ref())?;
-                        match what {
-                            Answer::LogProbs => distribution.log_prob(&on_device.actions.f_index_select(0, &index)?)?,
-                            _ => distribution.rows()?,
-                        }
+                        let answer = |range: Range<usize>| {
+                            let index = to_device(&part.rows[range.clone()], self.parameters.device())?;
+                            let masks = on_device.masks.as_ref().map(|masks| masks.f_index_select(0, &index)).transpose()?;
+                            let policy = policy.f_narrow(0, range.start as i64, range.len() as i64)?;
+                            let logits = weights.logits(&policy, self.config.temperature)?;
+                            let distribution = Distribution::categorical(&logits, masks.as_ref())?;
+                            match what {
+                                Answer::LogProbs => distribution.log_prob(&on_device.actions.f_index_select(0, &index)?),
+                                _ => distribution.rows(),
+                            }
+                        };
+                        let parts = self.chunks(part.rows.len()).map(answer).collect::<Result<Vec<_>, TchError>>()?;
+                        Tensor::f_cat(&parts, 0)?
                     }
                     _ => continue,
                 };
@@ -328,6 +397,34 @@ impl Behaviour for Transformer {
     fn actor(&self) -> Box<dyn Actor + '_> {
         Box::new(TextActor::new(self))
     }
+
+    fn load_pretrained(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        if let Some(frozen) = &self.frozen {
+            frozen.check(tensors)?;
+            let new = Frozen::new(tensors, self.device(), self.torch.precision);
+            self.frozen = Some(Arc::new(new.map_err(|error| TensorsError::State(one_line(&error)))?));
+            return Ok(());
+        }
+        let mut all = self.save();
+        let is_of_model = |name: &str| !name.starts_with("critic.") && name != "value_head.weight";
+        if let Some(other) = tensors.keys().find(|name| !is_of_model(name) || !all.contains_key(*name)) {
+            return Err(TensorsError::Unexpected(other.clone()));
+        }
+        for (name, own) in all.iter_mut().filter(|(name, _)| !name.ends_with("value_head.weight")) {
+            let name = name.strip_prefix("critic.").map_or_else(|| name.clone(), |rest| format!("model.{rest}"));
+            own.data = Data::F32(get_f32(tensors, &name, &own.shape)?.into());
+        }
+        self.load(&all)
+    }
+
+    fn merged(&self) -> Option<Tensors> {
+        let Some(frozen) = &self.frozen else {
+            let mut all = self.save();
+            all.retain(|name, _| !name.ends_with("value_head.weight"));
+            return Some(all);
+        };
+        self.merged_with_adapters(frozen).map_err(|error| self.fault.note(&error)).ok()
+    }
 }
 
 impl_network!(Transformer);
@@ -365,6 +462,14 @@ impl Policy for Transformer {
     fn snapshot(&self) -> Box<dyn Policy> {
         let (parameters, fault) = (self.parameters.snapshot(), self.fault.clone());
         let rotary = self.rotary.as_ref().map(|(cos, sin)| (cos.shallow_clone().into(), sin.shallow_clone().into()));
-        Box::new(Self { config: self.config.clone(), torch: self.torch.clone(), parameters, rotary, fault, ..*self })
+        Box::new(Self {
+            config: self.config.clone(),
+            torch: self.torch.clone(),
+            parameters,
+            frozen: self.frozen.clone(),
+            rotary,
+            fault,
+            ..*self
+        })
     }
 }
