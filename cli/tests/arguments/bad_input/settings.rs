@@ -171,6 +171,10 @@ fn settings_that_do_not_apply_to_texts_are_refused() {
         ),
         (&["ppo", "target-sum", "--set", "max_concurrent=100000000"], "max_concurrent: expected 0 to 16777216, got 100000000"),
         (
+            &["grpo", "target-sum", "--set", "transformer.lora_rank=4"],
+            "transformer.lora_rank: expected 0, because only a pretrained model (chat:) has what adapters are trained beside, got 4",
+        ),
+        (
             &["ppo", "target-sum", "--set", "transformer.width=40"],
             "transformer.width: expected a multiple of 64 (16 for each of 4 heads), up to 8192, got 40",
         ),
