@@ -119,6 +119,35 @@ fn every_text_agent_trains_adapters_and_resumes_to_the_same_bits() {
     }
 }
 
+/// A process reward model that is a language model scores the steps of a file's task, here each ended by an A.
+#[test]
+fn a_process_reward_model_scores_the_steps_of_a_file() {
+    let folder = gradus_testing::tempdir().unwrap();
+    let problems = folder.path().join("steps.jsonl");
+    let lines: String = ["Ha", "Hb", "Hc", "Hd", "Ja", "Jb", "Jc", "Jd"]
+        .iter()
+        .map(|prompt| format!("{{\"prompt\": \"{prompt}\", \"answer\": \"^[!-P]\", \"verifier\": \"regex\"}}\n"))
+        .collect();
+    std::fs::write(&problems, format!("{{\"max_new_tokens\": 5, \"step\": \"A\"}}\n{lines}")).unwrap();
+    let world = format!("chat:{}?model={}", problems.display(), golden("qwen2").display());
+    let settings = [
+        "grpo.group_size=4",
+        "grpo.supervision=process",
+        "reward_model.supervision=process",
+        "reward_model.pairs=24",
+        "reward_model.rollouts=2",
+        "reward_model.retrain_every=2",
+    ];
+    let config = || small("grpo", &world, &settings);
+    let (mut whole, mut resumed) = (Trainer::new(config()).unwrap(), Trainer::new(config()).unwrap());
+    for _ in 0..3 {
+        whole.iterate().unwrap();
+        resumed.load(&whole.save()).unwrap();
+        assert_eq!(whole.iterate().unwrap().episodes, resumed.iterate().unwrap().episodes);
+        assert!(whole.save() == resumed.save());
+    }
+}
+
 /// What is learned from are the tokens that were sampled, with the log-probabilities of the distribution that they were sampled from: at another temperature than 1, of a prompt that is
 /// shared, with a cache, and where the text of a completion would be other tokens if it were read again ("ab" is one token).
 #[test]

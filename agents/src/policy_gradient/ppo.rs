@@ -128,7 +128,7 @@ impl AgentConfig for PpoConfig {
     const ABOUT: &'static str = "proximal policy optimisation: clipped surrogate or KL penalty, and GAE";
     const PRESETS: &'static [Preset] = preset_files!["ppo":
         "cartpole" "default" "penalty" "cleanrl" "zoo" "sb3"; "mountain-car" "default"; "mountain-car-continuous" "default";
-        "acrobot" "default"; "pendulum" "default"; "text" "default"; "LunarLander-v3" "default"; "LunarLanderContinuous-v3" "default";
+        "acrobot" "default"; "pendulum" "default"; "text" "default"; "chat" "default"; "LunarLander-v3" "default"; "LunarLanderContinuous-v3" "default";
         "BipedalWalker-v3" "default"; "MiniGrid-Empty-Random-5x5-v0" "default"; "MiniGrid-DoorKey-5x5-v0" "default";
         "MiniGrid-Unlock-v0" "default"; "MiniGrid-FourRooms-v0" "default"; "MiniGrid-GoToDoor-5x5-v0" "default";
         "MiniGrid-KeyCorridorS3R1-v0" "default"; "MiniGrid-PutNear-6x6-N2-v0" "default"; "MiniGrid-RedBlueDoors-6x6-v0" "default";

@@ -134,7 +134,8 @@ impl AgentConfig for ReinforceConfig {
         "REINFORCE: returns of whole episodes minus a baseline (running mean, critic, greedy episode or leave-one-out)";
     const PRESETS: &'static [Preset] = preset_files!["reinforce":
         "cartpole" "default" "none" "mean"; "mountain-car" "default"; "mountain-car-continuous" "default";
-        "acrobot" "default"; "pendulum" "default"; "text" "default" "rloo" "reinforce-plus-plus"
+        "acrobot" "default"; "pendulum" "default"; "text" "default" "rloo" "reinforce-plus-plus";
+        "chat" "default" "reinforce-plus-plus"
     ];
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {

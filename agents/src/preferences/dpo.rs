@@ -93,7 +93,7 @@ impl AgentConfig for DpoConfig {
     const NAME: &'static str = "dpo";
     const ABOUT: &'static str =
         "direct preference optimisation: pairs of completions and a reference policy, no reward model and no critic";
-    const PRESETS: &'static [Preset] = preset_files!["dpo": "text" "default"];
+    const PRESETS: &'static [Preset] = preset_files!["dpo": "text" "default"; "chat" "default"];
     const FILES: &'static [&'static str] = &["pairs"];
     const PAIRS: Option<&'static str> = Some("pairs");
 

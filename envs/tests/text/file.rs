@@ -60,6 +60,55 @@ fn verifiers_accept_the_right_completions() {
     assert_eq!((task.max_new_tokens(), task.longest_prompt()), (6, 1));
 }
 
+/// Right steps at their place share a reward of 1 beside that of the answer; a step's reward is that of the token that ends it.
+#[test]
+fn steps_are_rewarded_where_they_end() {
+    let task = task(&[
+        r#"{"step": "; ", "max_new_tokens": 20}"#,
+        r##"{"prompt": "1+2+3=", "answer": "#6$", "verifier": "regex", "steps": ["3", " 6"], "example": "3; 6; #6"}"##,
+        r##"{"prompt": "4=", "answer": "#4", "steps": []}"##,
+    ]);
+    let encode = |text: &str| task.vocabulary().encode(text).unwrap();
+    for (completion, finish, scores) in [
+        ("3; 6; #6", Finish::Eos, [1.0, 1.0, 1.0]),
+        ("3; 4; #6", Finish::Eos, [1.0, 0.5, 1.0]),
+        ("6; 3; #6", Finish::Eos, [1.0, 0.0, 1.0]),
+        // the second step has no end, the third has no place
+        ("3; 6", Finish::Eos, [0.0, 0.5, 0.0]),
+        ("3; 6; 6; #4", Finish::Eos, [0.0, 1.0, 0.0]),
+        ("3; 6; #6", Finish::Length, [0.0, 1.0, 0.0]),
+    ] {
+        let verdict = task.verify(&encode("1+2+3="), &encode(completion), finish).unwrap();
+        assert_eq!((verdict.reward, &verdict.scores[..]), (scores[1] + scores[2], &scores[..]), "{completion}");
+    }
+    assert_eq!(task.score_names(), ["exact", "reward/steps", "reward/answer"]);
+    let steps = |prompt: &str, completion: &str| {
+        let (prompt, tokens) = (encode(prompt), encode(completion));
+        (1..=tokens.len()).filter_map(|n| task.step_reward(&prompt, &tokens[..n]).map(|reward| (n, reward))).collect::<Vec<_>>()
+    };
+    assert_eq!(steps("1+2+3=", "3; 4; #6"), [(3, 0.5), (6, 0.0)]);
+    assert_eq!(steps("1+2+3=", "4;3; 6; "), [(5, 0.0), (8, 0.5)]);
+    assert_eq!(steps("4=", "#4; "), [(4, 0.0)]);
+
+    let settings = r#"{"step": ";", "max_new_tokens": 9}"#;
+    assert_eq!(
+        error(&[r#"{"prompt": "a", "answer": "b", "steps": ["c"]}"#]),
+        "text: line 1: steps: expected a first line with what ends them, such as {\"step\": \";\"}, got none"
+    );
+    assert_eq!(
+        error(&[settings, r#"{"prompt": "a", "answer": "b", "steps": "c"}"#]),
+        "text: line 2: steps: expected a list of texts, got \"c\""
+    );
+    for step in ["\"\"", "1"] {
+        let line = format!(r#"{{"step": {step}, "max_new_tokens": 9}}"#);
+        assert_eq!(
+            error(&[&line, r#"{"prompt": "a", "answer": "b"}"#]),
+            format!("text: line 1: step: expected a text that ends a step, got {step}")
+        );
+    }
+    assert_eq!(FileTask::parse(r#"{"prompt": "a", "answer": "b"}"#.as_bytes()).unwrap().score_names(), ["exact"]);
+}
+
 /// Named splits are used as they are. Without a validation split, a part of the training split takes its place.
 #[test]
 fn splits_come_from_the_file_or_from_a_hash() {
@@ -161,7 +210,7 @@ fn a_damaged_file_is_refused_with_its_line() {
         (vec![of(r#""answer": "b", "verifier": "regex", "example": "c""#)], "line 1: example: expected a right completion, got `c`"),
         (
             vec![of(r#""answer": "b", "hint": "c""#)],
-            "line 1: expected the keys prompt, messages, answer, verifier, example, split, got `hint`",
+            "line 1: expected the keys prompt, messages, answer, verifier, example, split, steps, got `hint`",
         ),
         (vec![of(r#""answer": """#)], "line 1: answer: expected at least one symbol, got ``"),
         (vec![r#"{"max_new_tokens": 0}"#.into(), good.into()], "line 1: max_new_tokens: expected 1 to 65536, got 0"),

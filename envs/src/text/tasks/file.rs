@@ -26,7 +26,8 @@
 //! [`{"role": "user", "content": "..."}`], and the settings may have a `system` message, which begins every conversation.
 //!
 //! The first line may have settings instead of a problem: `{"symbols": "0123456789", "max_new_tokens": 8, "verifier": "number"}`; the verifier is that of the
-//! lines without one. By default each character of
+//! lines without one. `{"step": ";"}` says what ends a step of a solution, for [rewards of steps](Task::step_reward) and for process reward models; a line may then have
+//! `"steps": ["12", "24"]`, the right steps. Each that stands at its place, but for blanks around it, adds 1 / n to the reward of the answer, where n is their number. By default each character of
 //! the file's prompts, answers and examples, and each character that its verifiers read, is a symbol, and completions may be as long as the
 //! longest answer or example, and EOS.
 
@@ -49,8 +50,8 @@ use gradus_base::random::Stream;
 const NOTHING: &str = "none";
 
 /// The keys of a problem and of the settings.
-const KEYS: [&str; 6] = ["prompt", "messages", "answer", "verifier", "example", "split"];
-const SETTINGS: [&str; 4] = ["symbols", "max_new_tokens", "system", "verifier"];
+const KEYS: [&str; 7] = ["prompt", "messages", "answer", "verifier", "example", "split", "steps"];
+const SETTINGS: [&str; 5] = ["symbols", "max_new_tokens", "system", "verifier", "step"];
 
 /// A task from a file.
 ///
@@ -78,6 +79,10 @@ pub struct FileTask {
     hash: u64,
     /// What begins every conversation with a pretrained model.
     system: Option<Message>,
+    /// What ends a step of a solution.
+    step: Option<String>,
+    /// Whether some problem has right steps.
+    has_steps: bool,
 }
 
 /// What is known of a problem.
@@ -88,6 +93,7 @@ struct Known {
     /// The prompt and the answer in the file.
     prompt: String,
     answer: Value,
+    steps: Vec<String>,
 }
 
 /// What someone said in a conversation: a role and a text.
@@ -118,6 +124,8 @@ struct Line {
     /// A right completion; `None` if none is known.
     example: Option<String>,
     split: Option<Split>,
+    /// The right steps.
+    steps: Vec<String>,
 }
 
 impl FileTask {
@@ -167,10 +175,20 @@ impl FileTask {
             Some(Value::String(text)) if language.is_some() => Some(("system".to_owned(), text.clone())),
             Some(_) => return Err(at(1, "system: expected a text, and a world chat: with a model, got another".into())),
         };
+        let step = match settings.get("step") {
+            None => None,
+            Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
+            Some(other) => return Err(at(1, format!("step: expected a text that ends a step, got {}", short(&other.to_string())))),
+        };
+        let with_steps = lines.iter().find(|line| !line.steps.is_empty());
+        if let (Some(line), None) = (with_steps, &step) {
+            return Err(at(line.number, "steps: expected a first line with what ends them, such as {\"step\": \";\"}, got none".into()));
+        }
+        let has_steps = with_steps.is_some();
         let vocabulary = match settings.get("symbols") {
             _ if let Some(language) = &language => Vocabulary::of_language(language.clone()),
             Some(symbols) => Vocabulary::new(symbols_of(symbols).map_err(|what| at(1, what))?)?,
-            None => Vocabulary::new(characters(&lines))?,
+            None => Vocabulary::new(characters(&lines, step.as_deref()))?,
         };
         let encode = |line: &Line, what: &str, text: &str| {
             let tokens = vocabulary.encode(text).map_err(|error| match error {
@@ -190,6 +208,8 @@ impl FileTask {
             known: BTreeMap::new(),
             hash: 0,
             system: system.clone(),
+            step,
+            has_steps,
         };
         let mut first: BTreeMap<Vec<u32>, (usize, Split)> = BTreeMap::new();
         for line in lines {
@@ -236,8 +256,8 @@ impl FileTask {
             }
             task.max_new_tokens = task.max_new_tokens.max(answer.len());
             task.longest_prompt = task.longest_prompt.max(prompt.len());
-            let Line { right, answer: said, prompt: question, .. } = line;
-            task.known.insert(prompt.clone(), Known { split, right, prompt: question, answer: said });
+            let Line { right, answer: said, prompt: question, steps, .. } = line;
+            task.known.insert(prompt.clone(), Known { split, right, prompt: question, answer: said, steps });
             task.splits[split as usize].push(Problem { prompt, answer });
         }
         if let Some(length) = settings.get("max_new_tokens") {
@@ -253,6 +273,15 @@ impl FileTask {
             others.iter_mut().for_each(|other| all.append(other));
         }
         Ok(task)
+    }
+}
+
+impl FileTask {
+    /// Returns the share of a problem's right steps that stand at their place in a text.
+    fn right_steps(&self, known: &Known, text: &str) -> f64 {
+        let Some((steps, end)) = self.step.as_deref().and_then(|end| Some((text.rsplit_once(end)?.0, end))) else { return 0.0 };
+        let right = steps.split(end).zip(&known.steps).filter(|(step, right)| step.trim() == right.as_str()).count();
+        right as f64 / known.steps.len().max(1) as f64
     }
 }
 
@@ -281,9 +310,10 @@ fn symbols_of(value: &Value) -> Result<Vec<String>, String> {
 }
 
 /// Returns the characters that the problems need, each once.
-fn characters(lines: &[Line]) -> Vec<String> {
-    let mut all = BTreeSet::new();
-    for Line { prompt, right, example, .. } in lines {
+fn characters(lines: &[Line], step: Option<&str>) -> Vec<String> {
+    let mut all: BTreeSet<char> = step.into_iter().flat_map(str::chars).collect();
+    for Line { prompt, right, example, steps, .. } in lines {
+        all.extend(steps.iter().flat_map(|step| step.chars()));
         all.extend(prompt.chars());
         all.extend(example.iter().flat_map(|example| example.chars()));
         all.extend(right.alphabet().chars());
@@ -320,7 +350,12 @@ impl Line {
             let found = Split::ALL.into_iter().find(|split| split.name() == name);
             found.ok_or_else(|| format!("split: expected train, validation or test, got `{}`", short(&name)))
         });
-        Ok(Self { number, prompt, messages, right, answer, example: text("example")?.or(itself), split: split.transpose()? })
+        let steps = fields.get("steps").map_or(Ok(Vec::new()), |value| {
+            let all = value.as_array().and_then(|list| list.iter().map(|step| step.as_str().map(|step| step.trim().to_owned())).collect());
+            all.ok_or_else(|| format!("steps: expected a list of texts, got {}", short(&value.to_string())))
+        })?;
+        let example = text("example")?.or(itself);
+        Ok(Self { number, prompt, messages, right, answer, example, split: split.transpose()?, steps })
     }
 }
 
@@ -470,9 +505,30 @@ impl Task for FileTask {
     }
 
     fn verify(&self, prompt: &[u32], completion: &[u32], finish: Finish) -> Result<Verdict, String> {
-        let known = self.known.get(prompt);
-        let Known { right, .. } = known.ok_or("expected a prompt of the file, got another one")?;
-        let score = if finish == Finish::Length { 0.0 } else { right.score(&self.vocabulary.decode(completion)) };
-        Ok(Verdict::new(score, score == 1.0))
+        let known = self.known.get(prompt).ok_or("expected a prompt of the file, got another one")?;
+        let text = self.vocabulary.decode(completion);
+        let score = if finish == Finish::Length { 0.0 } else { known.right.score(&text) };
+        if !self.has_steps {
+            return Ok(Verdict::new(score, score == 1.0));
+        }
+        let steps = self.right_steps(known, &text);
+        Ok(Verdict { reward: score + steps, scores: vec![f64::from(u8::from(score == 1.0)), steps, score] })
+    }
+
+    /// With right steps, also what these and the answer give.
+    fn score_names(&self) -> Vec<String> {
+        let all = ["exact", "reward/steps", "reward/answer"];
+        all.iter().take(if self.has_steps { 3 } else { 1 }).map(|name| (*name).into()).collect()
+    }
+
+    fn step_reward(&self, prompt: &[u32], completion: &[u32]) -> Option<f64> {
+        let end = self.step.as_deref()?;
+        let [text, before] = [completion, completion.split_last()?.1].map(|tokens| self.vocabulary.decode(tokens));
+        // a token of a language may end several steps
+        if text.matches(end).count() == before.matches(end).count() {
+            return None;
+        }
+        let known = self.known.get(prompt)?;
+        Some(self.right_steps(known, &text) - self.right_steps(known, &before))
     }
 }
