@@ -278,6 +278,20 @@ impl Agent {
         self.updater.algorithm.behaviour()
     }
 
+    /// Replaces the parameters of the policy, and of the critics that it learns with, by those of [`Behaviour::save`]. On an error, nothing changes.
+    pub fn set_parameters(&mut self, parameters: &Tensors) -> Result<(), TensorsError> {
+        self.updater.algorithm.behaviour_mut().load(parameters)
+    }
+
+    /// Returns a copy of the current policy, with what it needs to act without the agent.
+    pub fn policy(&self) -> Result<Policy, Error> {
+        let (config, algorithm) = (&self.updater.config, &self.updater.algorithm);
+        let mut behaviour = config.algorithm(&self.world)?.into_behaviour();
+        let damaged = |source| Error::Tensors { path: "the policy".into(), source };
+        behaviour.load(&algorithm.behaviour().save()).map_err(damaged)?;
+        Ok(Policy::new(config.clone(), self.world.clone(), behaviour, self.observer.normaliser()))
+    }
+
     /// Returns the policy with what it needs to act without the agent.
     pub fn into_policy(self) -> Policy {
         Policy::new(self.updater.config, self.world, self.updater.algorithm.into_behaviour(), self.observer.normaliser())

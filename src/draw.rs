@@ -2,7 +2,7 @@
 
 #[cfg(feature = "gif")]
 pub use gradus_drawing::{Animation, AnimationError};
-pub use gradus_drawing::{Frame, terminal};
+pub use gradus_drawing::{Frame, still, terminal};
 
 #[cfg(feature = "terminal")]
 pub use in_terminal::{play_in_terminal, play_with_notes, show};

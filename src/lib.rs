@@ -77,7 +77,7 @@ pub use gradus_rollouts as rollouts;
 #[cfg(feature = "ndarray")]
 pub use ndarray;
 pub use policy::Policy;
-pub use program::{one_line, plain, program, program_name, take_program_name};
+pub use program::{one_line, plain, program, program_name, reported, take_program_name};
 pub use run::{Run, Show, Update};
 pub use train::{Iteration, LearnedReward, Trainer};
 

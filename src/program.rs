@@ -18,11 +18,10 @@ pub fn program_name() -> &'static str {
     NAME.get().map_or("gradus", String::as_str)
 }
 
-/// Makes [`program_name`] return the name of the file of this process.
+/// Makes [`program_name`] return the name of the file `path`, which this process runs.
 #[doc(hidden)] // for command lines
-pub fn take_program_name() {
-    let path = std::env::args_os().next().unwrap_or_default();
-    let _ = NAME.set(std::path::Path::new(&path).file_stem().unwrap_or_default().display().to_string());
+pub fn take_program_name(path: &std::ffi::OsStr) {
+    let _ = NAME.set(std::path::Path::new(path).file_stem().unwrap_or_default().display().to_string());
 }
 
 /// The longest message, in characters.
@@ -67,6 +66,12 @@ pub fn one_line(text: &str) -> String {
 /// }
 /// ```
 pub fn program<T: Termination>(body: impl FnOnce() -> Result<T, Error>) -> ExitCode {
+    reported(body).map_or(ExitCode::from(2), Termination::report)
+}
+
+/// As [`program`], but returns the result of `body`, and `None` after an error, which has been reported.
+#[doc(hidden)] // for command lines
+pub fn reported<T>(body: impl FnOnce() -> Result<T, Error>) -> Option<T> {
     panics::keep_quiet();
     // hash maps need random numbers and panic without them: better at once than in the middle of a run
     let without_random_numbers =
@@ -75,11 +80,11 @@ pub fn program<T: Termination>(body: impl FnOnce() -> Result<T, Error>) -> ExitC
     let unknown_level = |(expected, got)| Error::Parse { what: simd::LIMIT.into(), expected, got };
     let prepared = prepared.and_then(|_| Level::wanted().map_err(unknown_level));
     match prepared.and_then(|_| panics::catch(body).unwrap_or_else(|panic| Err(panic.into()))) {
-        Ok(result) => result.report(),
+        Ok(result) => Some(result),
         Err(error) => {
             // standard error may be closed or full
             let _ = writeln!(io::stderr(), "error: {}", one_line(&error.to_string()));
-            ExitCode::from(2)
+            None
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The command line as a part of other programs.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -72,9 +73,15 @@ impl App {
     /// Runs the command that the arguments of the process name. Returns the exit code: 0, 1 if a check failed, or 2 after an error, which is one line
     /// on standard error.
     pub fn run(self) -> ExitCode {
-        gradus::take_program_name();
+        ExitCode::from(self.run_with(std::env::args_os()))
+    }
+
+    /// As [`run`](App::run), with these arguments, of which the first is the name of the program.
+    pub fn run_with(self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> u8 {
+        let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+        gradus::take_program_name(arguments.first().map_or(OsStr::new(""), |name| name));
         let presets = self.added.as_ref().map_or(Ok(()), |()| self.presets.iter().try_for_each(|dir| presets_of(dir)));
-        command::main(self.added, presets)
+        command::main(&arguments, self.added, presets)
     }
 }
 

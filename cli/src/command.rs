@@ -1,7 +1,7 @@
 //! The command line: its arguments, and the function that each command calls.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -131,9 +131,9 @@ fn parser() -> clap::Command {
     command.help_template(template)
 }
 
-/// Runs the command that the arguments of the process name, unless `prepared` is an error. Returns the exit code.
-pub(crate) fn main(prepared: Result<(), Error>, presets: Result<(), Error>) -> ExitCode {
-    let parsed = parser().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
+/// Runs the command that the words name, of which the first is the program, unless `prepared` is an error. Returns the exit code.
+pub(crate) fn main(words: &[OsString], prepared: Result<(), Error>, presets: Result<(), Error>) -> u8 {
+    let parsed = parser().try_get_matches_from(words).and_then(|matches| Arguments::from_arg_matches(&matches));
     let arguments = parsed.unwrap_or_else(|error| {
         if error.kind() == ErrorKind::DisplayVersion && program_name() != "gradus" {
             say(format!("{}, with gradus {}", program_name(), env!("CARGO_PKG_VERSION")));
@@ -146,7 +146,7 @@ pub(crate) fn main(prepared: Result<(), Error>, presets: Result<(), Error>) -> E
         if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             error.exit();
         }
-        let words: Vec<String> = std::env::args().skip(1).collect();
+        let words: Vec<String> = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
         let message = one_line(&in_one_line(&error.to_string()));
         let message = match advice::advice(&error, &words) {
             // the parser's own tip is a guess from letters
@@ -160,7 +160,7 @@ pub(crate) fn main(prepared: Result<(), Error>, presets: Result<(), Error>) -> E
     if let Some(python) = &arguments.python {
         gradus::envs::gym::set_python(python);
     }
-    gradus::program(|| {
+    let code = gradus::reported(|| {
         prepared?;
         let reads_presets = matches!(
             arguments.command,
@@ -170,8 +170,9 @@ pub(crate) fn main(prepared: Result<(), Error>, presets: Result<(), Error>) -> E
             Err(error) if !reads_presets => warn(&error.to_string()),
             result => result?,
         }
-        run(arguments).map(ExitCode::from)
-    })
+        run(arguments)
+    });
+    code.unwrap_or(2)
 }
 
 /// Runs a command and returns the exit code.

@@ -23,11 +23,13 @@ pub mod numbers;
 #[cfg(feature = "figures")]
 pub mod pixels;
 mod raster;
+mod still;
 pub mod terminal;
 
 #[cfg(feature = "gif")]
 pub use animation::{Animation, AnimationError};
 pub use frame::{Frame, ink_colour};
+pub use still::still;
 
 /// Tests the code block of the README as a doctest.
 #[cfg(all(doctest, feature = "gif"))]

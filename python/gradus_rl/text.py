@@ -1,0 +1,102 @@
+"""Language models that learn from rewards: GRPO with a function in Python.
+
+    from gradus_rl.text import grpo
+
+    def brief(completions, **kwargs):
+        return [-len(completion.split()) / 10 for completion in completions]
+
+    model = grpo(["Describe a river.", "What is tea?"], brief, model="models/SmolLM2-135M-Instruct.Q4_1.gguf", max_new_tokens=24)
+    print(model.generate(["Describe a mountain."]))
+"""
+
+import inspect
+import json
+import pathlib
+import tempfile
+
+from gradus_rl import _core
+
+__all__ = ["TextModel", "grpo", "train"]
+
+
+def _called(function):
+    """Returns a function of a dictionary of lists that passes those which `function` names."""
+    parameters = inspect.signature(function).parameters.values()
+    takes_all = any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters)
+    names = [parameter.name for parameter in parameters if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
+
+    def call(columns):
+        missing = [name for name in names if name not in columns and function.__defaults__ is None]
+        if missing:
+            raise ValueError(f"{function.__name__}: expected parameters among {', '.join(columns)}, got {missing[0]}")
+        result = function(**(columns if takes_all else {name: columns[name] for name in names if name in columns}))
+        return [None if one is None else float(one) for one in result]
+
+    return call
+
+
+class TextModel:
+    """A model that was trained. `history` has a dictionary of metrics for each update."""
+
+    def __init__(self, trainer, folder, prompts_file):
+        self._trainer, self._folder, self._file = trainer, folder, prompts_file
+        self.history = []
+
+    def generate(self, prompts, n=1, temperature=1.0, seed=1):
+        """Returns completions: a text for each prompt or, if n > 1, a list of texts. A temperature of 0 takes the most probable token."""
+        completions = self._trainer.generate(list(prompts), n, float(temperature), seed)
+        return [one[0] for one in completions] if n == 1 else completions
+
+
+def train(agent, prompts, reward_funcs=(), *, model=None, reward_weights=None, task_weight=1.0, max_new_tokens=16, system=None, steps=20_000, seed=1, settings=None, callback=None):
+    """Trains a text agent (`grpo`, `reinforce`, `ppo` or `dpo`).
+
+    Args:
+        agent: its name.
+        prompts: texts, or dictionaries as the lines of a file of problems (`prompt`, `answer`, `verifier`, `split`); the name of a text task such as `addition`, or of a world `chat:...`.
+        reward_funcs: a function or several, in the form of TRL's: they take lists (`prompts`, `completions`, `completion_ids`, `answer`, `finish`), of which they name those
+            that they need, and return a number for each completion, or None.
+        model: a folder or a GGUF file of a pretrained model; None: a small transformer of one's own, whose symbols are the characters of the prompts and answers.
+        reward_weights: a weight for each function.
+        task_weight: the weight of the task's own reward.
+        max_new_tokens: the longest completion.
+        system: what begins every conversation with a pretrained model.
+        steps: generated tokens.
+        settings: a dictionary of settings such as {"grpo.group_size": 4}.
+        callback: is called with the metrics of each update; training ends if it returns False.
+
+    An exception in a function ends the training, and is raised as it is.
+    """
+    functions = list(reward_funcs) if isinstance(reward_funcs, (list, tuple)) else [reward_funcs]
+    weights = [1.0] * len(functions) if reward_weights is None else [float(weight) for weight in reward_weights]
+    if len(weights) != len(functions):
+        raise ValueError(f"reward_weights: expected {len(functions)}, one for each function, got {len(weights)}")
+    folder = None
+    if isinstance(prompts, str):
+        world = prompts
+    else:
+        folder = tempfile.TemporaryDirectory(prefix="gradus")
+        file = pathlib.Path(folder.name, "problems.jsonl")
+        lines = [{"prompt": one} if isinstance(one, str) else dict(one) for one in prompts]
+        first = {"max_new_tokens": max_new_tokens, "verifier": "none", **({} if system is None else {"system": system})}
+        file.write_text("".join(json.dumps(line) + "\n" for line in [first, *lines]))
+        world = f"file:{file}" if model is None else f"chat:{file}?model={model}"
+    own = [f"{key}={json.dumps(value) if not isinstance(value, str) else value}" for key, value in (settings or {}).items()]
+    trainer = _core.TextTrainer(
+        agent,
+        world,
+        [f"steps={steps}", f"seed={seed}", *own],
+        [(getattr(function, "__name__", "reward"), _called(function), weight) for function, weight in zip(functions, weights)],
+        float(task_weight),
+    )
+    trained = TextModel(trainer, folder, world)
+    while not trainer.is_finished:
+        trained.history.append(dict(trainer.iterate()))
+        if callback is not None and callback(trained.history[-1]) is False:
+            break
+    return trained
+
+
+def grpo(prompts, reward_funcs=(), **arguments):
+    """Trains with group relative policy optimisation (arXiv 2402.03300): see `train`."""
+    return train("grpo", prompts, reward_funcs, **arguments)

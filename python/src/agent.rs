@@ -1,0 +1,357 @@
+//! Agents: they act, observe and update when they are told to, or train in a world of ours by themselves.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use gradus::base::tensors::{Data, Tensor, Tensors, decode, encode};
+use gradus::envs::{Ending, EnvSpec, Finished, Outcome, Space, VecEnv};
+use gradus::{Config, Mode};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use crate::envs::{described, locked};
+use crate::failed;
+
+/// How long an agent trains before it asks whether Python wants something, such as an interruption.
+const ASK_EVERY: Duration = Duration::from_millis(50);
+
+/// An agent.
+#[pyclass(frozen, module = "gradus_rl._core")]
+pub struct Agent {
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    agent: gradus::Agent,
+    /// The environments of a world of ours.
+    envs: Option<VecEnv>,
+    /// What the last update reported.
+    report: Vec<(String, f64)>,
+    /// Returns and lengths of the episodes since they were last asked for.
+    episodes: Vec<(f64, u32)>,
+}
+
+fn space(of: &Bound<'_, PyTuple>) -> PyResult<Space> {
+    let kind: String = of.get_item(0)?.extract()?;
+    let at = |i: usize| of.get_item(i);
+    Ok(match &kind[..] {
+        "discrete" => Space::Discrete(at(1)?.extract()?),
+        "multi_discrete" => Space::MultiDiscrete(at(1)?.extract()?),
+        "box" => Space::Box { low: at(1)?.extract()?, high: at(2)?.extract()? },
+        "image" => Space::Image(gradus::envs::Image {
+            frames: at(1)?.extract()?,
+            height: at(2)?.extract()?,
+            width: at(3)?.extract()?,
+            channels: at(4)?.extract()?,
+            largest: at(5)?.extract()?,
+        }),
+        other => return Err(failed(format!("space: expected discrete, multi_discrete, box or image, got {other}"))),
+    })
+}
+
+fn configured(config: Config, settings: &[String]) -> PyResult<Config> {
+    settings.iter().try_fold(config, |config, setting| config.with_setting(setting)).map_err(failed)
+}
+
+impl Inner {
+    /// Takes a step of the loop in a world of ours.
+    fn step(&mut self) -> Result<(), gradus::Error> {
+        let Self { agent, envs: Some(envs), .. } = self else { return Ok(()) };
+        agent.begin_episodes(envs)?;
+        let actions = agent.act(envs.observation_rows(), envs.action_masks())?;
+        envs.step_unfinished(actions)?;
+        agent.observe(&envs.outcome())?;
+        self.learn()
+    }
+
+    fn learn(&mut self) -> Result<(), gradus::Error> {
+        if let Some(report) = self.agent.update()? {
+            self.report = report.into_iter().map(|(name, value)| (name.into(), value)).collect();
+            self.episodes.extend(self.agent.episodes().iter().map(|episode| (episode.episode_return, episode.length)));
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Agent {
+    /// An agent with the preset's settings for a world of ours, and others (`KEY=VALUE`); with `spaces`, for environments elsewhere.
+    #[new]
+    #[pyo3(signature = (agent, world, preset, settings, spaces=None))]
+    fn new(
+        agent: &str,
+        world: &str,
+        preset: Option<&str>,
+        settings: Vec<String>,
+        spaces: Option<(Bound<'_, PyTuple>, Bound<'_, PyTuple>)>,
+    ) -> PyResult<Self> {
+        let (agent, envs) = match spaces {
+            None => {
+                let config = configured(Config::preset(agent, world, preset).map_err(failed)?, &settings)?;
+                let agent = gradus::Agent::new(config).map_err(failed)?;
+                let envs = agent.vec_env(agent.environments()).map_err(failed)?;
+                (agent, Some(envs))
+            }
+            Some((observations, actions)) => {
+                let world = EnvSpec::of_spaces(world, space(&observations)?, space(&actions)?);
+                let config = configured(Config::preset_in(agent, &world, preset).map_err(failed)?, &settings)?;
+                (gradus::Agent::in_world(config, &world).map_err(failed)?, None)
+            }
+        };
+        Ok(Self { inner: Mutex::new(Inner { agent, envs, report: Vec::new(), episodes: Vec::new() }) })
+    }
+
+    /// Number of environments.
+    #[getter]
+    fn num_envs(&self, py: Python<'_>) -> usize {
+        locked(py, &self.inner).agent.environments().len()
+    }
+
+    /// Steps of complete rollouts.
+    #[getter]
+    fn steps(&self, py: Python<'_>) -> u64 {
+        locked(py, &self.inner).agent.steps()
+    }
+
+    /// Steps of the whole training.
+    #[getter]
+    fn total_steps(&self, py: Python<'_>) -> u64 {
+        locked(py, &self.inner).agent.total_steps()
+    }
+
+    /// Updates so far.
+    #[getter]
+    fn iterations(&self, py: Python<'_>) -> u64 {
+        locked(py, &self.inner).agent.iterations()
+    }
+
+    /// Whether all steps are done.
+    #[getter]
+    fn is_finished(&self, py: Python<'_>) -> bool {
+        locked(py, &self.inner).agent.is_finished()
+    }
+
+    /// The settings by name, as TOML writes their values.
+    fn settings(&self, py: Python<'_>) -> Vec<(String, String)> {
+        locked(py, &self.inner).agent.config().settings()
+    }
+
+    /// What the last update reported.
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let report = PyDict::new(py);
+        for (name, value) in &locked(py, &self.inner).report {
+            report.set_item(name, value)?;
+        }
+        Ok(report)
+    }
+
+    /// Returns and lengths of the episodes since the last call.
+    fn take_episodes(&self, py: Python<'_>) -> Vec<(f64, u32)> {
+        std::mem::take(&mut locked(py, &self.inner).episodes)
+    }
+
+    /// Trains in a world of ours until `updates` updates or all steps are done, without Python's lock.
+    fn train(&self, py: Python<'_>, updates: u64) -> PyResult<()> {
+        let mut guard = locked(py, &self.inner);
+        let inner = &mut *guard;
+        let last = inner.agent.iterations().saturating_add(updates);
+        while !inner.agent.is_finished() && inner.agent.iterations() < last {
+            let begin = Instant::now();
+            py.detach(|| {
+                while !inner.agent.is_finished() && inner.agent.iterations() < last && begin.elapsed() < ASK_EVERY {
+                    inner.step()?;
+                }
+                Ok(())
+            })
+            .map_err(|error: gradus::Error| failed(error))?;
+            py.check_signals()?;
+        }
+        Ok(())
+    }
+
+    /// Chooses an action for each environment.
+    #[pyo3(signature = (observations, masks=None))]
+    fn act<'py>(
+        &self,
+        py: Python<'py>,
+        observations: PyReadonlyArray2<'py, f32>,
+        masks: Option<PyReadonlyArray2<'py, bool>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut inner = locked(py, &self.inner);
+        let masks = masks.as_ref().map(|masks| masks.as_slice()).transpose().map_err(failed)?;
+        let actions = inner.agent.act(observations.as_slice().map_err(failed)?, masks).map_err(failed)?;
+        array(py, actions)
+    }
+
+    /// Learns of what the actions led to: rewards, whether episodes terminated or were truncated, the observations after the step and, of environments that began a new
+    /// episode in it, the last observations of the old one. Then updates, if a rollout is complete, and returns whether it did.
+    #[allow(clippy::too_many_arguments)] // as Gymnasium's step returns them
+    #[pyo3(signature = (observations, rewards, terminations, truncations, finals, masks=None))]
+    fn observe(
+        &self,
+        py: Python<'_>,
+        observations: PyReadonlyArray2<'_, f32>,
+        rewards: PyReadonlyArray1<'_, f32>,
+        terminations: PyReadonlyArray1<'_, bool>,
+        truncations: PyReadonlyArray1<'_, bool>,
+        finals: Vec<(usize, PyReadonlyArray1<'_, f32>)>,
+        masks: Option<PyReadonlyArray2<'_, bool>>,
+    ) -> PyResult<bool> {
+        let mut guard = locked(py, &self.inner);
+        let inner = &mut *guard;
+        let endings: Vec<Ending> =
+            terminations.as_array().iter().zip(truncations.as_array()).map(|(over, cut)| Ending::new(*over, *cut)).collect();
+        let finished = finals.iter().map(|(env, observation)| {
+            let ending =
+                *endings.get(*env).ok_or_else(|| failed(format!("finals: expected an environment below {}, got {env}", endings.len())))?;
+            let observation = observation.as_slice().map_err(failed)?.to_vec();
+            Ok(Finished { env: *env, seed: 0, ending, episode_return: 0.0, length: 0, observation, mask: None, scores: Vec::new() })
+        });
+        let finished = finished.collect::<PyResult<Vec<_>>>()?;
+        let masks = masks.as_ref().map(|masks| masks.as_slice()).transpose().map_err(failed)?;
+        let outcome = Outcome {
+            masks,
+            finished: &finished,
+            ..Outcome::new(rewards.as_slice().map_err(failed)?, &endings, observations.as_slice().map_err(failed)?)
+        };
+        let before = inner.agent.iterations();
+        inner.agent.observe(&outcome).map_err(failed)?;
+        py.detach(|| inner.learn()).map_err(failed)?;
+        Ok(inner.agent.iterations() > before)
+    }
+
+    /// A copy of the policy.
+    fn policy(&self, py: Python<'_>) -> PyResult<Policy> {
+        let inner = locked(py, &self.inner);
+        Ok(Policy { inner: Mutex::new(inner.agent.policy().map_err(failed)?) })
+    }
+
+    /// Replaces the parameters by arrays, by name.
+    fn set_parameters(&self, py: Python<'_>, parameters: Bound<'_, PyDict>) -> PyResult<()> {
+        let mut tensors = Tensors::new();
+        for (name, array) in parameters {
+            let name: String = name.extract()?;
+            let wrong = |_| failed(format!("{name}: expected an array of float32"));
+            let array: PyReadonlyArrayDyn<'_, f32> = array.extract().map_err(wrong)?;
+            tensors.insert(name, Tensor::f32(array.shape(), array.as_array().iter().copied().collect()));
+        }
+        locked(py, &self.inner).agent.set_parameters(&tensors).map_err(failed)
+    }
+
+    /// Everything that the agent needs to go on, as bytes.
+    fn save<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let inner = locked(py, &self.inner);
+        let mut tensors = inner.agent.save();
+        if let Some(envs) = &inner.envs {
+            tensors.insert("worlds".into(), Tensor::u64(envs.save()));
+        }
+        Ok(PyBytes::new(py, &encode(&tensors, "")))
+    }
+
+    /// Goes on where an agent with the same settings, apart from the number of steps, was saved. After an error the agent must not be used.
+    fn load(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
+        let mut inner = locked(py, &self.inner);
+        let (mut tensors, _) = decode(bytes).map_err(failed)?;
+        if let (Some(Tensor { data: Data::U64(words), .. }), Some(envs)) = (tensors.remove("worlds"), &mut inner.envs) {
+            envs.load(&words).map_err(failed)?;
+        }
+        inner.agent.load(&tensors).map_err(failed)
+    }
+}
+
+/// Actions as NumPy's arrays: whole numbers, or rows.
+fn array<'py>(py: Python<'py>, actions: gradus::envs::Actions<'_>) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match actions {
+        gradus::envs::Actions::Discrete(numbers) => PyArray1::from_iter(py, numbers.iter().map(|number| i64::from(*number))).into_any(),
+        gradus::envs::Actions::Continuous { rows, width } => {
+            PyArray1::from_slice(py, rows).reshape([rows.len() / width.max(1), width])?.into_any()
+        }
+    })
+}
+
+/// A policy that acts, and learns no more.
+#[pyclass(frozen, module = "gradus_rl._core")]
+pub struct Policy {
+    inner: Mutex<gradus::Policy>,
+}
+
+#[pymethods]
+impl Policy {
+    /// The policy in a run's folder.
+    #[staticmethod]
+    fn open(folder: std::path::PathBuf) -> PyResult<Self> {
+        Ok(Self { inner: Mutex::new(gradus::Policy::load(folder).map_err(failed)?) })
+    }
+
+    /// Writes the policy to a new folder, for the commands `eval` and `play`.
+    fn save(&self, py: Python<'_>, folder: std::path::PathBuf) -> PyResult<()> {
+        locked(py, &self.inner).save(folder).map_err(failed)
+    }
+
+    /// The spaces.
+    fn spaces<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyTuple>)> {
+        let env = locked(py, &self.inner).world().env();
+        Ok((described(py, &env.observation_space())?, described(py, &env.action_space())?))
+    }
+
+    /// The seed of sampled actions.
+    fn set_seed(&self, py: Python<'_>, seed: u64) {
+        locked(py, &self.inner).set_seed(seed);
+    }
+
+    /// How many numbers the policy remembers of an episode.
+    #[getter]
+    fn memory_width(&self, py: Python<'_>) -> usize {
+        locked(py, &self.inner).memory().len()
+    }
+
+    /// Chooses an action for each row. `memory` has what the policy remembers of each episode, and is replaced.
+    #[pyo3(signature = (observations, deterministic, masks=None, memory=None))]
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        observations: PyReadonlyArray2<'py, f32>,
+        deterministic: bool,
+        masks: Option<PyReadonlyArray2<'py, bool>>,
+        memory: Option<Bound<'py, PyArray2<f32>>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut policy = locked(py, &self.inner);
+        let mode = if deterministic { Mode::Greedy } else { Mode::Sampled };
+        let masks = masks.as_ref().map(|masks| masks.as_slice()).transpose().map_err(failed)?;
+        let shape = observations.shape();
+        let rows =
+            gradus::ndarray::ArrayView2::from_shape((shape[0], shape[1]), observations.as_slice().map_err(failed)?).map_err(failed)?;
+        let mut memory = memory.map(|memory| memory.readwrite());
+        let remembered = match &mut memory {
+            Some(memory) => memory.as_slice_mut().map_err(failed)?,
+            None => &mut [],
+        };
+        array(py, policy.predict_many_with(rows, remembered, masks, mode).map_err(failed)?)
+    }
+
+    /// Evaluates the policy in its world: the returns and lengths of episodes.
+    fn evaluate(&self, py: Python<'_>, episodes: usize, deterministic: bool) -> PyResult<(Vec<f64>, Vec<u32>)> {
+        let guard = locked(py, &self.inner);
+        let (policy, mode) = (&*guard, if deterministic { Mode::Greedy } else { Mode::Sampled });
+        let evaluation = py.detach(|| policy.evaluate(episodes, mode)).map_err(failed)?;
+        Ok((evaluation.returns, evaluation.lengths))
+    }
+
+    /// The parameters by name, in PyTorch's layout.
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(py);
+        for (name, tensor) in locked(py, &self.inner).behaviour().save() {
+            if let Data::F32(numbers) = &tensor.data {
+                all.set_item(name, PyArray1::from_slice(py, numbers).reshape(tensor.shape.clone())?)?;
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Adds this file's classes.
+pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Agent>()?;
+    module.add_class::<Policy>()
+}

@@ -1,0 +1,79 @@
+"""The environments are Gymnasium's, as Gymnasium's own checks see them."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.utils.env_match import check_environments_match
+from gymnasium.vector import AutoresetMode
+
+import gradus_rl
+
+CLASSIC = ["CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1", "Acrobot-v1", "Taxi-v4", "CliffWalking-v1"]
+
+
+@pytest.mark.parametrize("name", [name for name in gradus_rl.worlds() if "text" not in gradus_rl.World(name).spaces()[0]])
+def test_check_env(name):
+    env = gradus_rl.GradusEnv(name)
+    check_env(env, skip_render_check=True)
+
+
+@pytest.mark.parametrize("id", CLASSIC)
+@pytest.mark.parametrize("seed", range(3))
+def test_episodes_are_gymnasiums(id, seed):
+    theirs, ours = gymnasium.make(id), gymnasium.make(f"gradus/{id}")
+    # Gymnasium's cliff has no limit; ours ends after 1000 steps. The last bits of Pendulum's rewards follow the platform's sine in Gymnasium, and our own here
+    steps = 900 if id == "CliffWalking-v1" else 3000
+    check_environments_match(theirs, ours, steps, seed=seed, info_comparison="skip", skip_rew=id == "Pendulum-v1")
+
+
+def test_rewards_of_pendulum_are_gymnasiums():
+    theirs, ours = gymnasium.make("Pendulum-v1"), gymnasium.make("gradus/Pendulum-v1")
+    theirs.reset(seed=1), ours.reset(seed=1)
+    for action in np.random.default_rng(1).uniform(-2, 2, (200, 1)).astype(np.float32):
+        assert ours.step(action)[1] == pytest.approx(theirs.step(action)[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_vectors(mode):
+    envs = gymnasium.make_vec("gradus/CartPole-v1", num_envs=5, vectorization_mode="vector_entry_point", autoreset_mode=mode)
+    assert envs.metadata["autoreset_mode"] == mode
+    first, _ = envs.reset(seed=7)
+    again, _ = envs.reset(seed=7)
+    other, _ = envs.reset(seed=8)
+    assert (first == again).all() and (first != other).any()
+    assert first.dtype == np.float32 and first.shape == (5, 4)
+    ended = np.zeros(5, bool)
+    for _ in range(100):
+        if mode == AutoresetMode.DISABLED and ended.any():
+            envs.reset(options={"reset_mask": ended})
+        before = ended
+        observations, rewards, terminated, truncated, infos = envs.step(np.ones(5, np.int64))
+        ended = terminated | truncated
+        if mode == AutoresetMode.NEXT_STEP:
+            assert (rewards[before] == 0).all() and not ended[before].any()
+        if mode == AutoresetMode.SAME_STEP and ended.any():
+            assert (infos["_final_obs"] == ended).all()
+            for final in infos["final_obs"][ended]:
+                assert abs(final[2]) > 0.2094  # the pole has fallen
+            assert (np.abs(observations[ended]) <= 0.05).all()
+
+
+def test_wrong_input_is_one_sentence():
+    env = gradus_rl.GradusEnv("cartpole")
+    with pytest.raises(ValueError, match="step: expected `reset` before it"):
+        env.step(0)
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match=r"action: expected an element of Discrete\(2\), that is 0 to 1, got 2"):
+        env.step(2)
+    with pytest.raises(ValueError, match="no environment|cartpol|expected"):
+        gradus_rl.GradusEnv("cartpol")
+    with pytest.raises(ValueError, match="render_mode"):
+        gradus_rl.GradusEnv("cartpole", render_mode="human")
+
+
+def test_pictures():
+    env = gymnasium.make("gradus/CartPole-v1", render_mode="rgb_array")
+    env.reset(seed=1)
+    picture = env.render()
+    assert picture.dtype == np.uint8 and picture.ndim == 3 and picture.shape[2] == 3 and len(np.unique(picture)) > 3
