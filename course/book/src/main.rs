@@ -48,6 +48,7 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
         &[
             ("gymnasium.md", "Environments of Gymnasium"),
             ("language-models.md", "Pretrained language models"),
+            ("python.md", "Gradus in Python"),
             ("gym-protocol.md", "The protocol of gym: workers"),
             ("your-own-environment.md", "Your own environment"),
             ("your-own-agent.md", "Your own agent"),
