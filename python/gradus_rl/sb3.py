@@ -163,6 +163,7 @@ class BaseAlgorithm:
     """What all agents have in common."""
 
     agent = None
+    _wrapped = None
     _extra = []
 
     def _set_up(self, policy, env, *, envs_of_string=1, settings, seed, verbose, stats_window_size, policy_kwargs, device, tensorboard_log, arguments):
@@ -225,15 +226,29 @@ class BaseAlgorithm:
             raise ValueError(f"env: expected {self.n_envs} environments, as before, got {num_envs}")
         if self._core is not None and self._state is None:
             self._state = self._core.save()
-        self.env, self._world, self._vector, self.n_envs = env, world, vector, num_envs
+        self.env, self._world, self._vector, self.n_envs, self._wrapped = env, world, vector, num_envs, None
         self.observation_space, self.action_space = observations, actions
         if force_reset:
             self._last_obs = None
         self._core = None
 
     def get_env(self):
-        """Returns the environment that was given."""
-        return self.env
+        """Returns the environment: as a vector of Stable-Baselines3's if that is installed, otherwise as it was given."""
+        if self.env is None or hasattr(self.env, "step_async"):
+            return self.env
+        if self._wrapped is None:
+            try:
+                from stable_baselines3.common.monitor import Monitor
+                from stable_baselines3.common.vec_env import DummyVecEnv
+            except ImportError:
+                return self.env
+            own = self.env
+            if isinstance(own, str):
+                own = gymnasium.make(own if self._world is None else f"gradus/{own}" if f"gradus/{own}" in gymnasium.registry else own)
+            if not isinstance(own, gymnasium.Env):
+                return self.env
+            self._wrapped = DummyVecEnv([lambda: Monitor(own)])
+        return self._wrapped
 
     def get_vec_normalize_env(self):
         """Returns None: environments are not normalised."""

@@ -23,8 +23,12 @@ def to_gymnasium(space):
 
 
 def of_gymnasium(space, what):
-    """Returns the tuple that describes a space of Gymnasium, of which `what` is the name in errors."""
+    """Returns the tuple that describes a space of Gymnasium, of which `what` is the name in errors: of observations or of actions."""
     spaces = gymnasium.spaces
+    if what.startswith("observation") and isinstance(space, (spaces.MultiDiscrete, spaces.MultiBinary)):
+        # several choices are seen as a one-hot code of each
+        width = int(space.nvec.sum()) if isinstance(space, spaces.MultiDiscrete) else int(np.prod(space.shape))
+        return ("box", [0.0] * width, [1.0] * width)
     if isinstance(space, spaces.Discrete):
         return ("discrete", int(space.n))
     if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim == 1:
@@ -45,6 +49,9 @@ def rows_of(space, observations):
     observations = np.asarray(observations)
     if isinstance(space, gymnasium.spaces.Discrete):
         observations = observations - space.start
+    if isinstance(space, gymnasium.spaces.MultiDiscrete):
+        choices = observations.reshape(len(observations), -1).astype(int) - np.asarray(space.start).ravel()
+        observations = np.concatenate([np.eye(n)[choices[:, i]] for i, n in enumerate(space.nvec.ravel())], axis=1)
     return np.ascontiguousarray(observations.reshape(len(observations), -1), np.float32)
 
 
