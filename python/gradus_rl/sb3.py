@@ -162,9 +162,9 @@ class Logger:
 class BaseAlgorithm:
     """What all agents have in common."""
 
-    agent = None
+    agent = ""
     _wrapped = None
-    _extra = []
+    _extra: list[str] = []
 
     def _set_up(self, policy, env, *, envs_of_string=1, settings, seed, verbose, stats_window_size, policy_kwargs, device, tensorboard_log, arguments):
         if policy not in ("MlpPolicy", "CnnPolicy"):
