@@ -20,7 +20,7 @@ trap 'rm -rf "$work"' EXIT
 
 # the mean reward of a run's answers to all test questions
 right() {
-  "$gradus" eval "$1" --episodes "$2" --json --seed 1 --threads "$threads" "${@:3}" | python3 -c 'import json, sys; print(round(json.load(sys.stdin)["mean"], 4))'
+  "$gradus" eval "$1" --episodes "$2" --json --seed 1 "${@:3}" | python3 -c 'import json, sys; print(round(json.load(sys.stdin)["mean"], 4))'
 }
 
 # runs a command and prints its processor time in seconds and its largest memory in MB
@@ -61,7 +61,7 @@ for seed in 1 2 3; do
       # shellcheck disable=SC2086
       cost=$(measured "$gradus" train "$name" "$world" --seed "$seed" --threads "$threads" --quiet --set reference.measure=true ${start[@]+"${start[@]}"} $settings --out "$work/run")
       best=
-      [ "$agent" != start ] || best=$("$gradus" eval "$work/run" --episodes $questions --best-of 8 --seed 1 --threads "$threads" --json | python3 -c 'import json, sys; print(round(json.load(sys.stdin)["best_of"][-1]["reward"], 4))')
+      [ "$agent" != start ] || best=$("$gradus" eval "$work/run" --episodes $questions --best-of 8 --seed 1 --json | python3 -c 'import json, sys; print(round(json.load(sys.stdin)["best_of"][-1]["reward"], 4))')
       tokens=$(tail -n 1 "$work/run/metrics.csv" | cut -d, -f2)
       row="$task,$agent,$seed,$tokens,$cost,$(right "$work/run" $questions --sampled),$(right "$work/run" $questions),$best"
       python3 - "$work/run/metrics.csv" "$task,$agent,$seed" $curves <<'END_OF_PYTHON'
