@@ -244,11 +244,16 @@ class BaseAlgorithm:
                 return self.env
             own = self.env
             if isinstance(own, str):
-                own = gymnasium.make(own if self._world is None else f"gradus/{own}" if f"gradus/{own}" in gymnasium.registry else own)
+                own = gymnasium.make(own) if self._world is None else gymnasium.make("gradus/World-v0", world=self._world)
             if not isinstance(own, gymnasium.Env):
                 return self.env
             self._wrapped = DummyVecEnv([lambda: Monitor(own)])
         return self._wrapped
+
+    def _settings_now(self):
+        """Returns the settings of Gradus, by name."""
+        _ = self.policy
+        return self._core.settings()
 
     def get_vec_normalize_env(self):
         """Returns None: environments are not normalised."""
@@ -258,10 +263,20 @@ class BaseAlgorithm:
         spaces = None
         if self._world is None:
             spaces = (of_gymnasium(self.observation_space, "observation space"), of_gymnasium(self.action_space, "action space"))
+        trunk = []
+        if self.policy_class == "CnnPolicy":
+            shape = self.observation_space.shape
+            if self.observation_space.dtype != np.uint8 or len(shape) < 3:
+                raise ValueError(f"policy: expected MlpPolicy, because observations are no images, got CnnPolicy for {self.observation_space}")
+            is_large = min(shape[-3:-1]) >= 36
+            trunk = [f"network.trunk={'nature' if is_large else 'arcade'}", "network.activation=relu"]
+            trunk += ["network.shared=true"] if self.agent in ("ppo", "a2c") else []
+            if "net_arch" not in (self._arguments.get("policy_kwargs") or {}):
+                trunk.append(f"network.hidden=[{512 if is_large else 128}]")
         name = self._world or "python"
         if self.agent == "sac" and self._arguments["target_entropy"] == "auto":
             self._extra = [f"sac.target_entropy={-float(np.prod(self.action_space.shape))}"]
-        settings = [f"envs={self.n_envs}", f"steps={total}", f"seed={1 if self.seed is None else int(self.seed) % (1 << 63)}", *self._settings, *self._extra]
+        settings = [f"envs={self.n_envs}", f"steps={total}", f"seed={1 if self.seed is None else int(self.seed) % (1 << 63)}", *self._settings, *self._extra, *trunk]
         core = _core.Agent(self.agent, name, None, settings, spaces)
         if self._state is not None:
             core.load(self._state)
@@ -416,7 +431,11 @@ class BaseAlgorithm:
 
         if env is None:
             env = gymnasium.make(_core.World(self._world).gymnasium_id) if self._world else self.env
-        arguments = {**self._arguments, "device": "cpu"}
+        arguments = {**{name: _argument(value) for name, value in self._arguments.items()}, "device": "cpu"}
+        if arguments.get("action_noise") is not None:
+            size = int(np.prod(self.action_space.shape))
+            std = np.full(size, arguments["action_noise"]._sigma)
+            arguments["action_noise"] = stable_baselines3.common.noise.NormalActionNoise(np.zeros(size), std)
         if isinstance((arguments.get("policy_kwargs") or {}).get("activation_fn"), str):
             arguments["policy_kwargs"] = {**arguments["policy_kwargs"], "activation_fn": getattr(torch.nn, arguments["policy_kwargs"]["activation_fn"])}
         model = getattr(stable_baselines3, type(self).__name__)(self.policy_class, env, seed=self.seed, **arguments)
@@ -489,7 +508,7 @@ class BaseAlgorithm:
             raise ValueError(f"{path}: expected a model of {cls.__name__}, got one of {file['class']}")
         if file["version"] != VERSION:
             raise ValueError(f"{path}: expected a file of version {VERSION}, got {file['version']}")
-        model = cls(file["policy"], None, **{**file["arguments"], "seed": file["seed"], **kwargs})
+        model = cls(file["policy"], None, **{**{name: _argument(value) for name, value in file["arguments"].items()}, "seed": file["seed"], **kwargs})
         model.observation_space, model.action_space = (to_gymnasium(tuple(space)) for space in file["spaces"])
         model.n_envs, model._world, model._vector, model._state = file["n_envs"], file["world"], None, state
         model.num_timesteps, model._total = file["num_timesteps"], file["total"]
@@ -532,13 +551,27 @@ def _arguments(scope):
             continue
         if callable(value):
             first, schedule = _schedule(name, value)
-            if schedule != "constant":
-                continue
-            value = first
+            value = first if schedule == "constant" else {"falls from": first}
         if name == "policy_kwargs" and value:
             value = {key: one.__name__ if isinstance(one, type) else one for key, one in value.items()}
+        if name == "action_noise" and value is not None:
+            value = {"std": float(np.ravel(getattr(value, "_sigma", np.nan))[0])}
         kept[name] = value
     return kept
+
+
+class _NormalNoise:
+    """Normal noise on actions, as `action_noise` takes it."""
+
+    def __init__(self, std):
+        self._mu, self._sigma = 0.0, std
+
+
+def _argument(value):
+    """Returns an argument that `_arguments` has made ready for a file."""
+    if isinstance(value, dict) and set(value) == {"falls from"}:
+        return lambda progress: value["falls from"] * progress
+    return _NormalNoise(value["std"]) if isinstance(value, dict) and set(value) == {"std"} else value
 
 
 def _refuse(**values):
@@ -682,7 +715,7 @@ class TD3(BaseAlgorithm):
         target_policy_noise=0.2, target_noise_clip=0.5, stats_window_size=100, tensorboard_log=None, policy_kwargs=None, verbose=0, seed=None, device="auto",
         _init_setup_model=True,
     ):  # fmt: skip
-        arguments = _arguments({**locals(), "action_noise": None})
+        arguments = _arguments(locals())
         refused = {"replay_buffer_class": (replay_buffer_class, [None]), "replay_buffer_kwargs": (replay_buffer_kwargs, [None])}
         settings = [
             *_off_policy("td3", buffer_size, learning_starts, batch_size, tau, gamma, train_freq, gradient_steps, n_steps, refused),
@@ -705,7 +738,7 @@ class DDPG(BaseAlgorithm):
         gradient_steps=1, action_noise=None, replay_buffer_class=None, replay_buffer_kwargs=None, optimize_memory_usage=False, n_steps=1,
         tensorboard_log=None, policy_kwargs=None, verbose=0, seed=None, device="auto", _init_setup_model=True,
     ):  # fmt: skip
-        arguments = _arguments({**locals(), "action_noise": None})
+        arguments = _arguments(locals())
         refused = {"replay_buffer_class": (replay_buffer_class, [None]), "replay_buffer_kwargs": (replay_buffer_kwargs, [None])}
         settings = [
             *_off_policy("ddpg", buffer_size, learning_starts, batch_size, tau, gamma, train_freq, gradient_steps, n_steps, refused),

@@ -70,3 +70,22 @@ def test_wrong_input_is_one_sentence(tmp_path):
     PPO("MlpPolicy", "CartPole-v1").save(tmp_path / "model.zip")
     with pytest.raises(ValueError, match="expected a model of A2C, got one of PPO"):
         A2C.load(tmp_path / "model.zip")
+
+
+def test_images_are_seen_by_convolutions():
+    model = PPO("CnnPolicy", "MinAtar/Breakout-v1", n_steps=64, batch_size=64).learn(128)
+    assert any("convolutions" in name and array.ndim == 4 for name, array in model.get_parameters()["policy"].items())
+    with pytest.raises(ValueError, match="policy: expected MlpPolicy, because observations are no images"):
+        PPO("CnnPolicy", "CartPole-v1").learn(100)
+
+
+def test_schedules_and_noise_are_kept(tmp_path):
+    class Noise:
+        _mu, _sigma = np.zeros(1), np.full(1, 0.3)
+
+    settings = lambda model: dict(model._settings_now())
+    PPO("MlpPolicy", "CartPole-v1", learning_rate=lambda progress: 1e-3 * progress).save(tmp_path / "ppo")
+    TD3("MlpPolicy", "Pendulum-v1", action_noise=Noise(), buffer_size=1000).save(tmp_path / "td3")
+    ppo, td3 = settings(PPO.load(tmp_path / "ppo")), settings(TD3.load(tmp_path / "td3"))
+    assert (ppo["optimiser.schedule"], float(ppo["optimiser.learning_rate"])) == ('"linear"', 1e-3)
+    assert float(td3["td3.action_noise_std"]) == pytest.approx(0.3)

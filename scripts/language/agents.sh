@@ -64,7 +64,8 @@ for seed in 1 2 3; do
       [ "$agent" != start ] || best=$("$gradus" eval "$work/run" --episodes $questions --best-of 8 --seed 1 --json | python3 -c 'import json, sys; print(round(json.load(sys.stdin)["best_of"][-1]["reward"], 4))')
       tokens=$(tail -n 1 "$work/run/metrics.csv" | cut -d, -f2)
       row="$task,$agent,$seed,$tokens,$cost,$(right "$work/run" $questions --sampled),$(right "$work/run" $questions),$best"
-      python3 - "$work/run/metrics.csv" "$task,$agent,$seed" $curves <<'END_OF_PYTHON'
+      # a run that was interrupted before its row has its curve
+      grep -q "^$task,$agent,$seed," $curves || python3 - "$work/run/metrics.csv" "$task,$agent,$seed" $curves <<'END_OF_PYTHON'
 import csv, sys
 
 with open(sys.argv[3], "a") as file:
