@@ -63,7 +63,6 @@ impl Outline {
 }
 
 /// Approximates the fraction of a pixel that is covered, from the signed distance of its centre to the outline.
-#[cfg(any(feature = "gif", feature = "figures"))]
 pub(crate) fn coverage(distance: f64) -> f64 {
     (0.5 - distance).clamp(0.0, 1.0)
 }

@@ -234,7 +234,6 @@ fn clock(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::grid::Grid;
     use crate::watch::pace::Pace;
     use crate::watch::{Episode, Moment};
     use gradus::envs::{Ink, Scene, Shape};
