@@ -322,6 +322,12 @@ impl Agent {
         self.episodes.clear();
         Ok(())
     }
+
+    /// Loads of the tensors of [`save`](Agent::save) what was learnt: parameters, and the state of the optimiser and of the updates. Episodes, steps and transitions stay
+    /// this agent's, so the number of environments may be another one. After an error the agent must not be used.
+    pub fn load_learnt(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        self.updater.load(tensors)
+    }
 }
 
 /// Number of decisions in a rollout from which on an update takes far longer than to start threads.

@@ -11,6 +11,16 @@ pub enum Action<'a> {
     Continuous(&'a [f32]),
 }
 
+/// The number, or the numbers in brackets.
+impl std::fmt::Display for Action<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Action::Discrete(number) => write!(f, "{number}"),
+            Action::Continuous(numbers) => write!(f, "{numbers:?}"),
+        }
+    }
+}
+
 impl Action<'_> {
     /// Returns the number of a one-dimensional continuous action of the environment `name`.
     ///

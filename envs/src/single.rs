@@ -106,7 +106,7 @@ impl SingleEnv {
     /// [`EnvError::Finished`] leave the environment unchanged; after another error it must be reset.
     pub fn step(&mut self, action: Action<'_>) -> Result<Step, EnvError> {
         if !self.action_space.contains(action) {
-            let (expected, got) = (self.action_space.to_string(), format!("{action:?}"));
+            let (expected, got) = (self.action_space.to_string(), action.to_string());
             return Err(EnvError::Action { env: 0, expected, got });
         }
         match self.autoreset {

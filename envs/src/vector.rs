@@ -439,7 +439,7 @@ impl VecEnv {
             Some(env) => Err(EnvError::Action {
                 env: self.ids.start + env,
                 expected: self.action_space.to_string(),
-                got: format!("{:?}", actions.get(env)),
+                got: actions.get(env).to_string(),
             }),
             None => Ok(()),
         }

@@ -37,7 +37,7 @@ class GradusVectorEnv(gymnasium.vector.VectorEnv):
         self._envs = _core.VecEnv(world, num_envs, int(np.random.SeedSequence().generate_state(1, np.uint64)[0]), MODES[mode])
         width = 1 if isinstance(self.single_observation_space, gymnasium.spaces.Discrete) else int(np.prod(self.single_observation_space.shape))
         self._rows = np.zeros((num_envs, width), np.float32)
-        self._is_new = True
+        self._has_begun = False
 
     def _observations(self):
         if isinstance(self.single_observation_space, gymnasium.spaces.Discrete):
@@ -51,6 +51,7 @@ class GradusVectorEnv(gymnasium.vector.VectorEnv):
 
     def reset(self, *, seed=None, options=None):
         """Begins new episodes; in the mode `disabled`, only those of `options["reset_mask"]` if it is given."""
+        self._check_open("reset")
         mask = None if options is None else options.get("reset_mask")
         if mask is not None:
             if self.metadata["autoreset_mode"] != AutoresetMode.DISABLED:
@@ -68,14 +69,20 @@ class GradusVectorEnv(gymnasium.vector.VectorEnv):
                 entropy = [int(self.np_random.integers(1 << 31)) if one is None else int(one) for one in entropy]
             self._envs.reset(int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]))
         self._envs.observe(self._rows)
+        self._has_begun = True
         return self._observations(), self._infos()
 
     def step(self, actions):
         """Takes a step in each environment."""
+        self._check_open("step")
+        if not self._has_begun:
+            raise gymnasium.error.ResetNeeded("step: expected `reset` before it, got none")
         space, n = self.single_action_space, self.num_envs
         if isinstance(space, gymnasium.spaces.MultiDiscrete):
             actions = np.ravel_multi_index(np.asarray(actions).T, space.nvec)
         kind = np.float32 if isinstance(space, gymnasium.spaces.Box) else np.int64
+        if kind == np.int64 and not np.issubdtype(np.asarray(actions).dtype, np.integer):
+            raise ValueError(f"actions: expected whole numbers, got {np.asarray(actions).dtype}")
         actions = np.ascontiguousarray(actions, kind).reshape(n, -1) if kind == np.float32 else np.ascontiguousarray(actions, kind)
         rewards, terminations, truncations = np.zeros(n), np.zeros(n, bool), np.zeros(n, bool)
         ended = self._envs.step(actions, self._rows, rewards, terminations, truncations)
@@ -87,6 +94,10 @@ class GradusVectorEnv(gymnasium.vector.VectorEnv):
                 info = {} if mask is None else {"action_mask": mask.astype(np.int8)}
                 infos = self._add_info(infos, {"final_obs": final, "final_info": info}, env)
         return self._observations(), rewards, terminations, truncations, infos
+
+    def _check_open(self, method):
+        if self.closed:
+            raise gymnasium.error.ClosedEnvironmentError(f"{method}: expected an open vector, got a closed one")
 
     def close_extras(self, **kwargs):
         """Forgets the environments."""

@@ -58,7 +58,7 @@ class GradusEnv(gymnasium.Env):
         self._env = _core.Env(world)
         self._start, self._reward = STARTS.get(self.world.name), REWARDS.get(self.world.name, float)
         self.observation_space, self.action_space = map(to_gymnasium, self.world.spaces())
-        self.render_mode = render_mode
+        self.render_mode, self._is_closed = render_mode, False
 
     def _info(self):
         mask = self._env.action_mask()
@@ -66,6 +66,7 @@ class GradusEnv(gymnasium.Env):
 
     def reset(self, *, seed=None, options=None):
         """Begins the next episode; with a seed, that of the seed."""
+        self._check_open("reset")
         super().reset(seed=seed)
         if self._start is None:
             row = self._env.reset(int(self.np_random.integers(1 << 63)))
@@ -76,6 +77,7 @@ class GradusEnv(gymnasium.Env):
 
     def step(self, action):
         """Takes a step."""
+        self._check_open("step")
         row, reward, terminated, truncated = self._env.step(to_number(self.action_space, action))
         return observation_of(self.observation_space, row), self._reward(reward), terminated, truncated, self._info()
 
@@ -84,6 +86,14 @@ class GradusEnv(gymnasium.Env):
         if self.render_mode == "ansi":
             return self._env.ansi()
         return self._env.picture() if self.render_mode == "rgb_array" else None
+
+    def close(self):
+        """Closes the environment, which takes no steps any more."""
+        self._is_closed = True
+
+    def _check_open(self, method):
+        if self._is_closed:
+            raise gymnasium.error.ClosedEnvironmentError(f"{method}: expected an open environment, got a closed one")
 
     def save(self):
         """Returns the state of the episode, a list of whole numbers."""

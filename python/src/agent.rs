@@ -258,6 +258,12 @@ impl Agent {
         }
         inner.agent.load(&tensors).map_err(failed)
     }
+
+    /// Loads what an agent with another number of environments has learnt. After an error the agent must not be used.
+    fn load_learnt(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
+        let (tensors, _) = decode(bytes).map_err(failed)?;
+        locked(py, &self.inner).agent.load_learnt(&tensors).map_err(failed)
+    }
 }
 
 /// Actions as NumPy's arrays: whole numbers, or rows.

@@ -3,6 +3,7 @@
 
 mod agent;
 mod envs;
+mod events;
 mod statistics;
 mod text;
 
@@ -27,6 +28,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run_command, module)?)?;
     envs::add(module)?;
     agent::add(module)?;
+    events::add(module)?;
     statistics::add(module)?;
     text::add(module)
 }

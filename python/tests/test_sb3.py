@@ -22,7 +22,8 @@ def test_the_example_of_every_introduction():
 @pytest.mark.parametrize("native", [True, False])
 def test_every_agent_trains_saves_and_goes_on(agent, env, native, tmp_path):
     world = env if native else gymnasium.wrappers.TimeLimit(gymnasium.make(env).unwrapped, 200)
-    model = agent("MlpPolicy", world, seed=3)
+    smaller = {} if agent in (PPO, A2C) else {"batch_size": 32, "policy_kwargs": {"net_arch": [32, 32]}}
+    model = agent("MlpPolicy", world, seed=3, **smaller)
     model.learn(600)
     assert model.num_timesteps >= 600
     observations = np.random.default_rng(1).normal(size=(20, *model.observation_space.shape)).astype(np.float32)
@@ -59,7 +60,7 @@ def test_an_exception_of_a_world_is_itself():
 
 
 def test_wrong_input_is_one_sentence(tmp_path):
-    with pytest.raises(ValueError, match="policy: expected MlpPolicy or CnnPolicy, got MultiInputPolicy"):
+    with pytest.raises(ValueError, match="policy: expected MlpPolicy or CnnPolicy for observations in a Box, got MultiInputPolicy"):
         PPO("MultiInputPolicy", "CartPole-v1")
     with pytest.raises(ValueError, match="policy_kwargs: expected net_arch"):
         PPO("MlpPolicy", "CartPole-v1", policy_kwargs={"features_extractor_class": int})
@@ -89,3 +90,138 @@ def test_schedules_and_noise_are_kept(tmp_path):
     ppo, td3 = settings(PPO.load(tmp_path / "ppo")), settings(TD3.load(tmp_path / "td3"))
     assert (ppo["optimiser.schedule"], float(ppo["optimiser.learning_rate"])) == ('"linear"', 1e-3)
     assert float(td3["td3.action_noise_std"]) == pytest.approx(0.3)
+
+
+class Parts(gymnasium.Env):
+    """CartPole, whose observation is a dictionary."""
+
+    def __init__(self):
+        self.env = gymnasium.make("CartPole-v1")
+        low, high = self.env.observation_space.low, self.env.observation_space.high
+        box = gymnasium.spaces.Box
+        self.observation_space = gymnasium.spaces.Dict({"cart": box(low[:2], high[:2]), "pole": box(low[2:], high[2:])})
+        self.action_space = self.env.action_space
+
+    def reset(self, *, seed=None, options=None):
+        observation, info = self.env.reset(seed=seed)
+        return {"cart": observation[:2], "pole": observation[2:]}, info
+
+    def step(self, action):
+        observation, *rest = self.env.step(action)
+        return {"cart": observation[:2], "pole": observation[2:]}, *rest
+
+
+def test_a_dictionary_is_seen_as_its_parts(tmp_path):
+    flat = PPO("MlpPolicy", gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1").unwrapped, 500), seed=1, n_steps=64).learn(256)
+    parts = PPO("MultiInputPolicy", Parts(), seed=1, n_steps=64).learn(256)
+    for name, array in flat.get_parameters()["policy"].items():
+        assert (parts.get_parameters()["policy"][name] == array).all()
+    observation = parts.observation_space.sample()
+    parts.save(tmp_path / "parts")
+    read = PPO.load(tmp_path / "parts")
+    assert read.predict(observation, deterministic=True)[0] == parts.predict(observation, deterministic=True)[0]
+    with pytest.raises(ValueError, match="policy: expected MultiInputPolicy for observations in a Dict, got MlpPolicy"):
+        PPO("MlpPolicy", Parts())
+
+
+def test_channels_first_is_the_same_picture():
+    class Pictures(gymnasium.Env):
+        def __init__(self, first):
+            self.first = first
+            self.observation_space = gymnasium.spaces.Box(0, 255, (2, 12, 14) if first else (12, 14, 2), np.uint8)
+            self.action_space = gymnasium.spaces.Discrete(2)
+
+        def picture(self):
+            picture = np.random.default_rng(self.t).integers(256, size=(12, 14, 2), dtype=np.uint8)
+            return np.moveaxis(picture, -1, 0) if self.first else picture
+
+        def reset(self, *, seed=None, options=None):
+            self.t = 0
+            return self.picture(), {}
+
+        def step(self, action):
+            self.t += 1
+            return self.picture(), float(action), self.t == 10, False, {}
+
+    a, b = (A2C("CnnPolicy", Pictures(first), seed=1).learn(50).get_parameters()["policy"] for first in (True, False))
+    assert all((a[name] == b[name]).all() for name in a)
+
+
+def test_vectors_of_gradus_train_without_python():
+    envs = gymnasium.make_vec("gradus/CartPole-v1", num_envs=4, vectorization_mode="vector_entry_point", autoreset_mode="SameStep")
+    model = PPO("MlpPolicy", envs, seed=1, n_steps=64).learn(512)
+    assert model._world == "cartpole" and model.n_envs == 4 and model._vector is None
+    wrapped = PPO("MlpPolicy", gymnasium.wrappers.TransformReward(gymnasium.make("gradus/CartPole-v1"), lambda reward: 2 * reward), seed=1)
+    assert wrapped._world is None
+
+
+def test_another_number_of_environments(tmp_path):
+    envs = lambda n: gymnasium.make_vec("gradus/CartPole-v1", num_envs=n, vectorization_mode="vector_entry_point", autoreset_mode="SameStep")
+    model = PPO("MlpPolicy", envs(2), seed=1, n_steps=64).learn(256)
+    model.save(tmp_path / "two")
+    read = PPO.load(tmp_path / "two", env=envs(3))
+    for name, array in model.get_parameters()["policy"].items():
+        assert (read.get_parameters()["policy"][name] == array).all()
+    read.learn(192, reset_num_timesteps=False)
+    assert read.num_timesteps == 256 + 192
+    with pytest.raises(ValueError, match="env: expected 3 environments, as before, got 2"):
+        read.set_env(envs(2))
+
+
+def test_attributes_are_arguments(tmp_path):
+    model = PPO("MlpPolicy", "CartPole-v1", learning_rate=1e-3, n_steps=64, seed=1)
+    assert (model.learning_rate, model.n_steps, model.batch_size, model.lr_schedule(0.5)) == (1e-3, 64, 64, 1e-3)
+    model.learn(64)
+    model.learning_rate = 2e-3
+    model.learn(64)
+    assert float(dict(model._settings_now())["optimiser.learning_rate"]) == 2e-3
+    model.save(tmp_path / "model", exclude=["batch_size"])
+    read = PPO.load(tmp_path / "model", custom_objects={"learning_rate": 3e-3, "unknown": 1}, n_epochs=2)
+    assert (read.learning_rate, read.n_epochs, hasattr(read, "unknown")) == (3e-3, 2, False)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_metrics_are_printed_and_written(native, tmp_path, capsys):
+    env = "CartPole-v1" if native else gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1").unwrapped, 500)
+    for _ in range(2):
+        model = PPO("MlpPolicy", env, n_steps=128, verbose=1, tensorboard_log=tmp_path).learn(256)
+    model.learn(128, reset_num_timesteps=False)
+    assert [len(list((tmp_path / f"PPO_{n}").iterdir())) for n in (1, 2)] == [1, 1]
+    assert all(next((tmp_path / f"PPO_{n}").iterdir()).stat().st_size > 1000 for n in (1, 2))
+    printed = capsys.readouterr().out
+    assert printed.count("total_timesteps") == 5 and "ep_rew_mean" in printed and "nan" not in printed
+    values = model.logger.name_to_value
+    assert values["time/total_timesteps"] == 384 and 0 < values["rollout/ep_len_mean"] == values["rollout/ep_rew_mean"]
+    read = tmp_path / "PPO_2"
+    try:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    except ImportError:
+        return
+    events = EventAccumulator(str(read))
+    events.Reload()
+    assert [event.step for event in events.Scalars("rollout/ep_rew_mean")] == [128, 256, 384]
+
+
+def test_off_policy_agents_log_by_episodes():
+    seen = []
+
+    class Log:
+        def record(self, key, value, exclude=None):
+            if key == "time/episodes":
+                seen.append(value)
+
+        def dump(self, step):
+            pass
+
+    model = DQN("MlpPolicy", "CartPole-v1", seed=1, learning_starts=10, buffer_size=1000)
+    model.set_logger(Log())
+    model.learn(500, log_interval=2)
+    assert seen and all(b - a >= 1 for a, b in zip(seen, seen[1:]))
+
+
+def test_a_seed_is_followed():
+    def trained():
+        model = PPO("MlpPolicy", "CartPole-v1", seed=5, n_steps=64).learn(128)
+        return [int(model.predict(np.full(4, 0.01 * i, np.float32))[0]) for i in range(50)]
+
+    assert trained() == trained()

@@ -1,0 +1,463 @@
+"""What all agents have in common."""
+
+import io
+import json
+import pathlib
+import random
+import time
+import warnings
+import zipfile
+from collections import deque
+
+import gymnasium
+import numpy as np
+
+from gradus_rl import _core, spaces
+from gradus_rl.sb3 import arguments as args
+from gradus_rl.sb3 import conversion, worlds
+from gradus_rl.sb3.arguments import ArgumentError
+from gradus_rl.sb3.logger import Callbacks, Logger, folder_of
+
+VERSION = 2
+WHOLE = 1 << 62
+
+
+class BaseAlgorithm:
+    """An agent. Its attributes are the arguments of its constructor, and the next `learn` follows them."""
+
+    agent = ""
+    log_every, logs_episodes = 1, False
+
+    def _begin(self, scope):
+        """Takes the arguments of the constructor."""
+        given = {name: value for name, value in scope.items() if name not in ("self", "policy", "env", "__class__", "_init_setup_model")}
+        self._names = list(given)
+        for name, value in given.items():
+            setattr(self, name, value)
+        self.policy_class, self.policy_kwargs, self.device = args.policy_name(scope["policy"]), given["policy_kwargs"] or {}, "cpu"
+        if str(given["device"]) not in ("auto", "cpu"):
+            raise ArgumentError(f"device: expected auto or cpu, got {given['device']}")
+        self.stats_window_size = given.get("stats_window_size", 100)
+        self.num_timesteps, self._total, self._episodes, self._iterations = 0, 0, 0, 0
+        self._core = self._policy = self._state = self._learnt = self._world = self._vector = self._wrapped = self._env = self._last_obs = None
+        self.observation_space = self.action_space = None
+        self.logger, self._has_own_logger = Logger(), False
+        self._forget_episodes()
+        self._settings_of(total=1, n_envs=1)  # wrong arguments are said now
+        if scope["env"] is not None:
+            self.set_env(scope["env"])
+            self._make_core(1)
+        self.set_random_seed(self.seed)
+
+    def _forget_episodes(self):
+        self.ep_info_buffer, self.ep_success_buffer = deque(maxlen=self.stats_window_size), deque(maxlen=self.stats_window_size)
+
+    def _settings(self):
+        """Returns the agent's own settings."""
+        raise NotImplementedError
+
+    def _settings_of(self, total, n_envs):
+        seed = 1 if self.seed is None else int(self.seed) % (1 << 63)
+        return [f"envs={n_envs}", f"steps={total}", f"seed={seed}", *self._settings(), *args.policy_settings(self.policy_kwargs)]
+
+    # the environment
+
+    def set_env(self, env, force_reset=True):
+        """Sets the environment, whose spaces and number of environments must be those of the one before."""
+        if env is self._wrapped and env is not None:
+            self._use(env, force_reset)
+            return
+        ours = worlds.native(env)
+        vector = None if ours else worlds.steps_in_python(env)
+        if ours:
+            observations, actions = map(spaces.to_gymnasium, _core.World(ours[0]).spaces())
+        else:
+            observations, actions = vector.observation_space, vector.action_space
+        if self.observation_space is not None and (observations, actions) != (self.observation_space, self.action_space):
+            raise ArgumentError(f"env: expected the spaces {self.observation_space} and {self.action_space}, got {observations} and {actions}")
+        if isinstance(observations, gymnasium.spaces.Dict) != (self.policy_class == "MultiInputPolicy"):
+            fitting = "MultiInputPolicy" if isinstance(observations, gymnasium.spaces.Dict) else "MlpPolicy or CnnPolicy"
+            raise ArgumentError(f"policy: expected {fitting} for observations in a {type(observations).__name__}, got {self.policy_class}")
+        n_envs = ours[1] if ours else vector.num_envs
+        if self._env is not None and n_envs != self.n_envs:
+            raise ArgumentError(f"env: expected {self.n_envs} environments, as before, got {n_envs}")
+        try:
+            self._described = spaces.of_gymnasium(observations, "observation space"), spaces.of_gymnasium(actions, "action space")
+        except ValueError as error:
+            raise ArgumentError(str(error)) from None
+        self._keep()
+        self._env, self._world, self._vector, self._wrapped, self.n_envs = env, ours and ours[0], vector, None, n_envs
+        self.observation_space, self.action_space = observations, actions
+        if force_reset:
+            self._last_obs = None
+
+    def _use(self, wrapped, force_reset):
+        """Goes on with what `get_env` returned."""
+        self._keep()
+        self._env, self._vector = wrapped, worlds.Vector(wrapped)
+        if worlds.native(wrapped) is None or not force_reset:
+            self._world = None
+        if force_reset:
+            self._last_obs = None
+
+    def _keep(self):
+        """Keeps what was learnt until there is another core."""
+        if self._core is not None:
+            self._state, self._core = self._core.save(), None
+
+    @property
+    def env(self):
+        """The environment, as `get_env` returns it."""
+        return self.get_env()
+
+    def get_env(self):
+        """Returns the environment: as a vector of Stable-Baselines3's if that is installed, otherwise as it was given."""
+        if self._env is None or hasattr(self._env, "step_async"):
+            return self._env
+        if self._wrapped is None:
+            try:
+                from stable_baselines3.common.monitor import Monitor
+                from stable_baselines3.common.vec_env import DummyVecEnv
+            except ImportError:
+                return self._env
+            own = self._env
+            if isinstance(own, str):
+                own = self._vector.given[0] if self._vector is not None and isinstance(self._vector.given, list) else None
+                own = own or gymnasium.make("gradus/World-v0", world=self._world)
+            if not isinstance(own, gymnasium.Env):
+                return self._env
+            monitor = own
+            if not isinstance(own, Monitor):
+                monitor = Monitor(own)
+                monitor.needs_reset = self._last_obs is None  # an episode may be going on
+            self._wrapped = DummyVecEnv([lambda: monitor])
+            if self.seed is not None:
+                self._wrapped.seed(self.seed)
+        return self._wrapped
+
+    def get_vec_normalize_env(self):
+        """Returns the VecNormalize of Stable-Baselines3's around the environment, or None."""
+        env = self._env
+        while env is not None and not hasattr(env, "norm_obs"):
+            env = getattr(env, "venv", None)
+        return env
+
+    # the agent
+
+    def _make_core(self, total):
+        """Makes an agent for so many steps, which knows what was learnt before."""
+        trunk = []
+        shape = self.observation_space.shape
+        if self.policy_class == "CnnPolicy":
+            if not spaces.is_image(self.observation_space) and (self.observation_space.dtype != np.uint8 or len(shape) < 3):
+                raise ArgumentError(f"policy: expected MlpPolicy, because observations are no images, got CnnPolicy for {self.observation_space}")
+            is_large = sorted(shape[-3:])[1] >= 36
+            trunk = [f"network.trunk={'nature' if is_large else 'arcade'}", "network.activation=relu"]
+            trunk += ["network.shared=true"] if self.agent in ("ppo", "a2c") else []
+            if self.policy_kwargs.get("net_arch") is None:
+                trunk.append(f"network.hidden=[{512 if is_large else 128}]")
+        if self.agent == "sac" and self.target_entropy == "auto":
+            trunk.append(f"sac.target_entropy={-float(np.prod(self.action_space.shape))}")
+        settings = [*self._settings_of(total, self.n_envs), *trunk]
+        try:
+            core = _core.Agent(self.agent, self._world or "python", None, settings, None if self._world else self._described)
+        except ValueError as error:
+            raise ArgumentError(str(error)) from None
+        if self._state is not None:
+            core.load(self._state)
+        elif self._learnt is not None:
+            core.load_learnt(self._learnt)
+        self._core, self._policy, self._state, self._learnt = core, None, None, None
+
+    def _ready(self):
+        if self._core is None:
+            if self.observation_space is None:
+                raise ArgumentError("env: expected one before the policy is used; `set_env` sets it")
+            self._make_core(max(self._total, 1))
+        return self._core
+
+    def _settings_now(self):
+        """Returns the settings of Gradus, by name."""
+        return self._ready().settings()
+
+    # training
+
+    def learn(self, total_timesteps, callback=None, log_interval=None, tb_log_name=None, reset_num_timesteps=True, progress_bar=False):
+        """Trains for `total_timesteps` steps, rounded up to whole rollouts. Returns the model.
+
+        Metrics are logged after every `log_interval` updates or, for off-policy agents, episodes [default: 1 for PPO, 100 for A2C, 4 episodes], as in Stable-Baselines3.
+        """
+        if self._env is None:
+            raise ArgumentError("env: expected one before `learn`; `set_env` sets it")
+        if not isinstance(total_timesteps, (int, float, np.integer, np.floating)) or not 1 <= total_timesteps <= WHOLE:
+            raise ArgumentError(f"total_timesteps: expected a number from 1 up, got {total_timesteps}")
+        log_interval, before = log_interval or self.log_every, 0
+        if self._core is not None or self._state is not None:
+            before = self._total
+            self._keep()
+        if reset_num_timesteps:
+            self.num_timesteps, self._iterations, self._episodes = 0, 0, 0
+            self._forget_episodes()
+        self._set_logger(tb_log_name or type(self).__name__, reset_num_timesteps)
+        callbacks = Callbacks(callback, self)
+        self._make_core(before + int(total_timesteps))
+        bar = _bar(total_timesteps) if progress_bar else None
+        self._start_steps, self._start_time, self._offset = self.num_timesteps, time.time_ns(), self.num_timesteps - self._core.steps
+        callbacks.call("on_training_start", locals(), globals())
+        if self._world and not callbacks:
+            self._train(log_interval, bar)
+        else:
+            self._loop(callbacks, log_interval, bar)
+        callbacks.call("on_training_end")
+        if bar is not None:
+            bar.close()
+        self._total = self._core.total_steps
+        return self
+
+    def _train(self, log_interval, bar):
+        """Trains in a world of Gradus, which is left only to log."""
+        core, logs = self._core, self._has_own_logger or self.verbose > 0 or self.tensorboard_log is not None or bar is not None
+        while not core.is_finished:
+            episodes = self._episodes
+            core.train(1 if logs else WHOLE)
+            for value, length in core.take_episodes():
+                self._episodes += 1
+                self.ep_info_buffer.append({"r": value, "l": length, "t": (time.time_ns() - self._start_time) / 1e9})
+            self.num_timesteps = core.steps + self._offset
+            self._policy = None
+            self._updated(log_interval, episodes, bar)
+
+    def _loop(self, callbacks, log_interval, bar):
+        """Trains in environments that are stepped in Python."""
+        core, vector, space = self._core, self._vector, self.observation_space
+        if vector is None:
+            self._vector = vector = worlds.vector_of(self._world, self.n_envs)
+        if self._last_obs is None:
+            self._last_obs = vector.reset(self._first_seed())
+        returns, lengths = np.zeros(self.n_envs), np.zeros(self.n_envs, int)
+        callbacks.call("on_rollout_start")
+        while not core.is_finished:
+            actions = spaces.from_numbers(self.action_space, core.act(spaces.rows_of(space, self._last_obs)))
+            new_obs, rewards, terminated, truncated, finals, infos = vector.step(actions)
+            self.num_timesteps += self.n_envs
+            dones = terminated | truncated
+            returns += rewards
+            lengths += 1
+            episodes = self._episodes
+            for env in np.flatnonzero(dones):
+                own = {"r": float(returns[env]), "l": int(lengths[env]), "t": (time.time_ns() - self._start_time) / 1e9}
+                infos[env] = {"episode": own, **infos[env]}  # that of a Monitor has further keys
+                self.ep_info_buffer.append(infos[env]["episode"])
+                if infos[env].get("is_success") is not None:
+                    self.ep_success_buffer.append(infos[env]["is_success"])
+                self._episodes += 1
+                returns[env], lengths[env] = 0.0, 0
+            goes_on = callbacks.on_step({"self": self, "rewards": rewards, "dones": dones, "infos": infos, "new_obs": new_obs, "actions": actions}, globals()) if callbacks else True
+            self._last_obs = new_obs
+            try:
+                rows = [(env, spaces.rows_of(space, spaces.stacked(space, [final]))[0]) for env, final in finals]
+                is_updated = core.observe(spaces.rows_of(space, new_obs), rewards, terminated, truncated, rows)
+            except ValueError as error:
+                told = spaces.fault(space, spaces.each(space, new_obs, self.n_envs), rewards) or spaces.fault(space, [final for _, final in finals]) or str(error)
+                raise ArgumentError(f"after {self.num_timesteps} steps, {told}") from None
+            if is_updated:
+                self._policy = None
+                callbacks.call("on_rollout_end")
+                self._updated(log_interval, episodes, bar)
+                if not core.is_finished and goes_on:
+                    callbacks.call("on_rollout_start")
+            if not goes_on:
+                break
+
+    def _first_seed(self):
+        """Returns the seed of the environments the first time, and then None."""
+        seed, self._env_seed = self._env_seed, None
+        return seed
+
+    def _updated(self, log_interval, episodes, bar):
+        """Counts an update, and logs if it is time."""
+        self._iterations += 1
+        for name, value in self._core.report().items():
+            if value == value:  # what this training does not have is not a number
+                self.logger.record(name, value)
+        count, last = (self._episodes, episodes) if self.logs_episodes else (self._iterations, self._iterations - 1)
+        if bar is not None:
+            bar.update(self.num_timesteps - self._start_steps - bar.n)
+        if count // log_interval > last // log_interval:
+            self.dump_logs()
+
+    # metrics
+
+    def set_logger(self, logger):
+        """Logs to another logger: to one of Stable-Baselines3's, or one with its methods."""
+        self.logger, self._has_own_logger = logger, True
+
+    def _set_logger(self, name, is_new):
+        if self._has_own_logger:
+            return
+        folder = None if self.tensorboard_log is None else folder_of(self.tensorboard_log, name, is_new)
+        if is_new or folder is None or str(folder) != self.logger.dir:
+            self.logger = Logger(self.verbose > 0, folder)
+
+    def dump_logs(self, iteration=None):
+        """Writes what the logger knows, and the returns of the last episodes."""
+        record, seconds = self.logger.record, max((time.time_ns() - self._start_time) / 1e9, 1e-9)
+        if self.ep_info_buffer:
+            record("rollout/ep_rew_mean", float(np.mean([info["r"] for info in self.ep_info_buffer])))
+            record("rollout/ep_len_mean", float(np.mean([info["l"] for info in self.ep_info_buffer])))
+        if self.ep_success_buffer:
+            record("rollout/success_rate", float(np.mean(self.ep_success_buffer)))
+        record(*("time/episodes", self._episodes) if self.logs_episodes else ("time/iterations", self._iterations))
+        record("time/fps", int((self.num_timesteps - self._start_steps) / seconds))
+        record("time/time_elapsed", int(seconds))
+        record("time/total_timesteps", self.num_timesteps)
+        self.logger.dump(step=self.num_timesteps)
+
+    def lr_schedule(self, progress_remaining):
+        """Returns the learning rate when this part of the training, from 1 to 0, remains."""
+        return float(self.learning_rate(progress_remaining) if callable(self.learning_rate) else self.learning_rate)
+
+    # acting
+
+    @property
+    def policy(self):
+        """The current policy, which acts on rows of numbers."""
+        if self._policy is None:
+            self._policy = self._ready().policy()
+        return self._policy
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        """Returns actions for one observation or for several, and `state`."""
+        space = self.observation_space
+        if space is None:
+            self._ready()
+        if not isinstance(observation, (dict, tuple)):
+            observation = np.asarray(observation)
+        is_one = spaces.is_one(space, observation)
+        rows = spaces.rows_of(space, spaces.stacked(space, [observation]) if is_one else observation)
+        actions = spaces.from_numbers(self.action_space, self.policy.predict(rows, deterministic))
+        return (actions[0] if is_one else actions), state
+
+    def set_random_seed(self, seed=None):
+        """Sets the seed of what is trained and sampled from now on, of the environments, and of Python's and NumPy's own random numbers."""
+        self.seed = self._env_seed = seed
+        if seed is None:
+            return
+        random.seed(seed)
+        np.random.seed(seed % (1 << 32))
+        if self.action_space is not None:
+            self.action_space.seed(seed)
+        if self._policy is not None:
+            self._policy.set_seed(int(seed))
+
+    def get_parameters(self):
+        """Returns the parameters by name, as arrays."""
+        return {"policy": self.policy.parameters()}
+
+    def set_parameters(self, parameters, exact_match=True, device="auto"):
+        """Replaces the parameters by those of `get_parameters`."""
+        self._ready().set_parameters({name: np.ascontiguousarray(array, np.float32) for name, array in parameters["policy"].items()})
+        self._policy = None
+
+    def to_sb3(self, env=None):
+        """Returns a model of Stable-Baselines3 with the same arguments and parameters. Needs stable-baselines3."""
+        return conversion.to_sb3(self, env)
+
+    @classmethod
+    def from_sb3(cls, model, env=None, **kwargs):
+        """Returns a model with the parameters of one of Stable-Baselines3, or of a file of its `save`. `kwargs` are further arguments of the constructor; they are not read from the model."""
+        return conversion.from_sb3(cls, model, env, kwargs)
+
+    # files
+
+    def save(self, path, exclude=None, include=None):
+        """Writes the model to a file, with what is needed to train it further, without the arguments in `exclude` that are not in `include`."""
+        left_out = set(exclude or ()) - set(include or ())
+        core = self._ready()
+        file = {
+            "version": VERSION,
+            "class": type(self).__name__,
+            "arguments": {name: args.to_file(name, getattr(self, name)) for name in self._names if name not in left_out},
+            "policy": self.policy_class,
+            "world": self._world,
+            "n_envs": self.n_envs,
+            "num_timesteps": self.num_timesteps,
+            "total": self._total,
+            "spaces": [spaces.to_file(self.observation_space), spaces.to_file(self.action_space)],
+            "last_obs": None if self._last_obs is None else _to_file(self._last_obs),
+        }
+        whole = io.BytesIO()
+        with zipfile.ZipFile(whole, "w") as archive:
+            archive.writestr("gradus.json", json.dumps(file, indent=1))
+            archive.writestr("state.safetensors", core.save())
+        if hasattr(path, "write"):
+            path.write(whole.getvalue())
+            return
+        target = pathlib.Path(path)
+        target = target if target.suffix else target.with_suffix(".zip")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f".{target.name}.part")
+        part.write_bytes(whole.getvalue())
+        part.replace(target)  # a file that was there stays whole until the new one is
+
+    @classmethod
+    def load(cls, path, env=None, device="auto", custom_objects=None, print_system_info=False, force_reset=True, **kwargs):
+        """Reads a model that `save` wrote. `custom_objects` replace arguments of its constructor, and `kwargs` replace or add them."""
+        file, state = _read(path, cls.__name__)
+        arguments = {name: args.from_file(value) for name, value in file["arguments"].items()}
+        arguments |= {name: value for name, value in (custom_objects or {}).items() if name in arguments}
+        model = cls(file["policy"], None, **{**arguments, "device": device, **kwargs})
+        model.observation_space, model.action_space = map(spaces.from_file, file["spaces"])
+        model._described = spaces.of_gymnasium(model.observation_space, "observation space"), spaces.of_gymnasium(model.action_space, "action space")
+        model.n_envs, model._world, model._state = file["n_envs"], file["world"], state
+        model.num_timesteps, model._total = file["num_timesteps"], file["total"]
+        if env is not None:
+            model.set_env(env)
+        elif file["world"] and file["n_envs"] == 1:
+            model.set_env(_core.World(file["world"]).gymnasium_id or f"gradus/{file['world']}-v0")
+        if model.n_envs != file["n_envs"]:
+            # episodes and transitions are those of other environments
+            model._state, model._learnt, model._total = None, state, 0
+        if not force_reset and file["last_obs"] is not None:
+            model._last_obs = _from_file(file["last_obs"])
+        return model
+
+
+def _to_file(observation):
+    if isinstance(observation, dict):
+        return {name: _to_file(part) for name, part in observation.items()}
+    array = np.asarray(observation)
+    return [array.tolist(), str(array.dtype)]
+
+
+def _from_file(written):
+    return {name: _from_file(part) for name, part in written.items()} if isinstance(written, dict) else np.array(written[0], written[1])
+
+
+def _read(path, name):
+    """Returns what a file of `save` says, and the state."""
+    if not hasattr(path, "read"):
+        path = pathlib.Path(path)
+        path = path if path.exists() else path.with_suffix(".zip")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if "gradus.json" not in archive.namelist():
+                hint = f"one of Stable-Baselines3's, which {name}.from_sb3 reads" if "data" in archive.namelist() else "another archive"
+                raise ArgumentError(f"{path}: expected a model that {name}.save wrote, got {hint}")
+            file, state = json.loads(archive.read("gradus.json")), archive.read("state.safetensors")
+    except zipfile.BadZipFile:
+        raise ArgumentError(f"{path}: expected a model that {name}.save wrote, but it wasn't a zip-file") from None
+    if file["version"] != VERSION:
+        raise ArgumentError(f"{path}: expected a file of version {VERSION}, got {file['version']}")
+    if file["class"] != name:
+        raise ArgumentError(f"{path}: expected a model of {name}, got one of {file['class']}")
+    return file, state
+
+
+def _bar(total):
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        warnings.warn("progress_bar: there is none, because tqdm is not installed", stacklevel=3)
+        return None
+    return tqdm(total=int(total))

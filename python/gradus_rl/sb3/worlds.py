@@ -1,0 +1,122 @@
+"""Environments: those of Gradus, which train without Python, and all others."""
+
+import gymnasium
+import numpy as np
+
+from gradus_rl import _core
+from gradus_rl.sb3.arguments import ArgumentError
+from gradus_rl.spaces import fault, stacked
+from gradus_rl.vector import GradusVectorEnv
+from gradus_rl.world import GradusEnv
+
+SAME_STEP = gymnasium.vector.AutoresetMode.SAME_STEP
+
+
+def native(env):
+    """Returns the name of the world of Gradus that `env` has, and how many environments of it; None for others."""
+    if isinstance(env, str):
+        known = {_core.World(name).gymnasium_id: name for name in _core.worlds()}
+        world = known.get(env) if not env.startswith("gradus/") else gymnasium.spec(env).kwargs.get("world")
+        return None if world is None else (world, 1)
+    if type(env) is GradusVectorEnv and env.metadata["autoreset_mode"] == SAME_STEP:
+        return env.world.name, env.num_envs
+    if type(env).__module__.startswith("stable_baselines3.") and type(env).__name__ == "DummyVecEnv":
+        all = [_bare(one) for one in env.envs]
+        is_ours = all and all.count(all[0]) == len(all) and all[0] is not None
+        return (all[0], len(all)) if is_ours else None
+    world = _bare(env)
+    return None if world is None else (world, 1)
+
+
+def _bare(env):
+    """Returns the world's name of an environment of Gradus without wrappers that change or write something."""
+    while isinstance(env, (gymnasium.wrappers.OrderEnforcing, gymnasium.wrappers.PassiveEnvChecker)) or _is_monitor(env):
+        env = env.env
+    return env.world.name if type(env) is GradusEnv else None
+
+
+def _is_monitor(env):
+    """Whether this is a Monitor of Stable-Baselines3's that writes no file: an agent of Gradus knows returns and lengths by itself."""
+    return type(env).__module__ == "stable_baselines3.common.monitor" and type(env).__name__ == "Monitor" and env.results_writer is None
+
+
+def steps_in_python(env):
+    """Returns environments that are stepped in Python."""
+    if isinstance(env, str):
+        return Vector([gymnasium.make(env)])
+    if isinstance(env, gymnasium.Env):
+        return Vector([env])
+    if isinstance(env, gymnasium.vector.VectorEnv) or (hasattr(env, "num_envs") and hasattr(env, "step_async")):
+        return Vector(env)
+    raise ArgumentError(f"env: expected a name, an environment or a vector, got {type(env).__name__}")
+
+
+def vector_of(world, n):
+    """Returns environments of Gradus that are stepped from Python, for callbacks."""
+    return Vector(gymnasium.make_vec("gradus/World-v0", num_envs=n, world=world, vectorization_mode="vector_entry_point", autoreset_mode=SAME_STEP))
+
+
+class Vector:
+    """Environments that begin the next episode within a step: a list of Gymnasium's, one of its vectors, or a VecEnv of Stable-Baselines3's."""
+
+    def __init__(self, env):
+        self.given = env
+        if isinstance(env, list):
+            self.observation_space, self.action_space, self.num_envs = env[0].observation_space, env[0].action_space, len(env)
+        elif isinstance(env, gymnasium.vector.VectorEnv):
+            mode = env.metadata.get("autoreset_mode")
+            if mode != SAME_STEP:
+                raise ArgumentError(f"env: expected a vector with the autoreset mode same_step, got {getattr(mode, 'value', mode)}")
+            self.observation_space, self.action_space, self.num_envs = env.single_observation_space, env.single_action_space, env.num_envs
+        else:
+            self.observation_space, self.action_space, self.num_envs = env.observation_space, env.action_space, env.num_envs
+
+    def reset(self, seed):
+        """Begins new episodes, and returns their observations."""
+        env = self.given
+        if isinstance(env, list):
+            return stacked(self.observation_space, [one.reset(seed=None if seed is None else seed + i)[0] for i, one in enumerate(env)])
+        if isinstance(env, gymnasium.vector.VectorEnv):
+            return env.reset(seed=seed)[0]
+        if seed is not None:
+            env.seed(seed)
+        return env.reset()
+
+    def step(self, actions):
+        """Returns observations, rewards, terminated, truncated, the last observations of episodes that ended with their environments, and infos."""
+        env, n = self.given, self.num_envs
+        if isinstance(env, list):
+            return self._step_each(actions)
+        if isinstance(env, gymnasium.vector.VectorEnv):
+            observations, rewards, terminated, truncated, info = env.step(actions)
+            finals = [(i, info["final_obs"][i]) for i in np.flatnonzero(terminated | truncated)]
+            infos = [{} for _ in range(n)]
+            for i, final in finals:
+                infos[i] = {"terminal_observation": final, "TimeLimit.truncated": bool(truncated[i] and not terminated[i])}
+            return observations, np.asarray(rewards, np.float32), terminated, truncated, finals, infos
+        observations, rewards, dones, infos = env.step(actions)
+        dones, infos = np.asarray(dones, bool), [*infos, *({} for _ in range(n - len(infos)))]
+        truncated = np.array([bool(done and info.get("TimeLimit.truncated", False)) for done, info in zip(dones, infos)])
+        finals = [(i, infos[i]["terminal_observation"]) for i in np.flatnonzero(dones)]
+        return observations, np.asarray(rewards, np.float32), dones & ~truncated, truncated, finals, infos
+
+    def _step_each(self, actions):
+        n = self.num_envs
+        observations, infos, finals = [], [], []
+        rewards, terminated, truncated = np.zeros(n, np.float32), np.zeros(n, bool), np.zeros(n, bool)
+        for i, env in enumerate(self.given):
+            observation, reward, terminated[i], truncated[i], info = env.step(actions[i])
+            try:
+                rewards[i] = np.asarray(reward, float).item()
+            except (TypeError, ValueError):
+                raise ArgumentError(f"reward of environment {i}: expected a number, got {reward!r}") from None
+            if terminated[i] or truncated[i]:
+                finals.append((i, observation))
+                info = {**info, "terminal_observation": observation, "TimeLimit.truncated": bool(truncated[i] and not terminated[i])}
+                observation, _ = env.reset()
+            observations.append(observation)
+            infos.append(info)
+        try:
+            return stacked(self.observation_space, observations), rewards, terminated, truncated, finals, infos
+        except (KeyError, ValueError):
+            raise ArgumentError(fault(self.observation_space, observations) or "observations: expected equal shapes") from None
