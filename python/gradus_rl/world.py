@@ -95,6 +95,12 @@ class GradusEnv(gymnasium.Env):
         if self._is_closed:
             raise gymnasium.error.ClosedEnvironmentError(f"{method}: expected an open environment, got a closed one")
 
+    @property
+    def P(self):  # noqa: N802, Gymnasium's name
+        """The transition table, as Gymnasium's toy texts have it: `P[state][action]` is a list of (probability, next state, reward, terminated). None without a table."""
+        table = self.world.transitions()
+        return None if table is None else {state: dict(enumerate(actions)) for state, actions in enumerate(table)}
+
     def save(self):
         """Returns the state of the episode, a list of whole numbers."""
         return self._env.save()

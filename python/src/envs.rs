@@ -99,6 +99,15 @@ impl World {
         self.spec.max_episode_steps
     }
 
+    /// The transition table, if the environment has one: for each state and action the outcomes, each with its probability, next state, reward and whether it terminates.
+    fn transitions(&self) -> Option<Vec<Vec<Vec<(f64, u32, f64, bool)>>>> {
+        let model = self.spec.model()?;
+        let table = model.table();
+        let outcome = |outcome: &gradus::envs::tabular::Outcome| (outcome.probability, outcome.next, outcome.reward, outcome.terminated);
+        let outcomes = |state, action| table.outcomes(state, action).iter().map(outcome).collect();
+        Some((0..table.states()).map(|state| (0..table.actions()).map(|action| outcomes(state, action)).collect()).collect())
+    }
+
     /// The spaces of observations and actions.
     fn spaces<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyTuple>)> {
         let env = self.spec.checked_env().map_err(failed)?;

@@ -4,6 +4,7 @@
 mod agent;
 mod envs;
 mod events;
+mod figures;
 mod statistics;
 mod text;
 
@@ -29,6 +30,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     envs::add(module)?;
     agent::add(module)?;
     events::add(module)?;
+    figures::add(module)?;
     statistics::add(module)?;
     text::add(module)
 }

@@ -1,5 +1,7 @@
 """The environments are Gymnasium's, as Gymnasium's own checks see them."""
 
+import os
+
 import gymnasium
 import numpy as np
 import pytest
@@ -77,3 +79,80 @@ def test_pictures():
     env.reset(seed=1)
     picture = env.render()
     assert picture.dtype == np.uint8 and picture.ndim == 3 and picture.shape[2] == 3 and len(np.unique(picture)) > 3
+
+
+LONG = bool(os.environ.get("GRADUS_LONG"))
+
+
+@pytest.mark.skipif(not LONG, reason="takes minutes: set GRADUS_LONG=1")
+@pytest.mark.parametrize("id", [id for id in CLASSIC if id != "CliffWalking-v1"])
+@pytest.mark.parametrize("seed", range(10))
+def test_episodes_are_gymnasiums_for_long(id, seed):
+    theirs, ours = gymnasium.make(id), gymnasium.make(f"gradus/{id}")
+    check_environments_match(theirs, ours, 100_000, seed=seed, info_comparison="skip", skip_rew=id == "Pendulum-v1")
+
+
+@pytest.mark.skipif(not LONG, reason="takes minutes: set GRADUS_LONG=1")
+@pytest.mark.parametrize("seed", range(10))
+def test_cliff_walking_is_gymnasiums_for_long(seed):
+    # with Gymnasium's own time limit around both: Gradus ends after 1000 steps
+    theirs, ours = (gymnasium.wrappers.TimeLimit(gymnasium.make(id), 900) for id in ("CliffWalking-v1", "gradus/CliffWalking-v1"))
+    check_environments_match(theirs, ours, 100_000, seed=seed, info_comparison="skip")
+
+
+@pytest.mark.parametrize("id, arguments", [("FrozenLake-v1", {}), ("FrozenLake8x8-v1", {}), ("CliffWalking-v1", {}), ("CliffWalkingSlippery-v1", {}), ("Taxi-v4", {})])
+def test_transition_tables_are_gymnasiums(id, arguments):
+    # what happens by chance follows from the table, of which both draw
+    if f"gradus/{id}" not in gymnasium.registry:
+        pytest.skip(f"Gradus has no {id}")
+    theirs, ours = gymnasium.make(id, **arguments).unwrapped.P, gymnasium.make(f"gradus/{id}").unwrapped.P
+    assert len(theirs) == len(ours)
+    for state, actions in theirs.items():
+        for action, outcomes in actions.items():
+            for one, other in zip(outcomes, ours[state][action], strict=True):
+                assert one[0] == pytest.approx(other[0], rel=1e-12) and tuple(map(float, one[1:])) == tuple(map(float, other[1:])), (state, action)
+
+
+WRAPPERS = {
+    "RecordEpisodeStatistics": {},
+    "NormalizeObservation": {},
+    "NormalizeReward": {},
+    "DictInfoToList": {},
+    "ClipReward": {"min_reward": 0.0, "max_reward": 0.5},
+    "ClipAction": {},
+    "FlattenObservation": {},
+    "DtypeObservation": {"dtype": np.float64},
+    "TransformReward": {"func": lambda reward: 2 * reward},
+    "ReshapeObservation": {"shape": (2, 2)},
+    "RescaleAction": {"min_action": np.float32(-1), "max_action": np.float32(1)},
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", list(WRAPPERS))
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_wrappers_of_vectors(name, mode):
+    world = "Pendulum-v1" if name in ("ClipAction", "RescaleAction") else "CartPole-v1"
+    envs = gymnasium.make_vec(f"gradus/{world}", num_envs=4, vectorization_mode="vector_entry_point", autoreset_mode=mode)
+    try:
+        wrapped = getattr(gymnasium.wrappers.vector, name)(envs, **WRAPPERS[name])
+    except (AssertionError, ValueError) as error:
+        # some wrappers know only one mode, and say so
+        assert mode.value.lower().replace("_", "") in str(error).lower().replace("_", "") or "reset" in str(error).lower(), error
+        pytest.skip(str(error))
+    observations, infos = wrapped.reset(seed=1)
+    returns, told, ended = np.zeros(4), [], np.zeros(4, bool)
+    for step in range(150):
+        if mode == AutoresetMode.DISABLED and ended.any():
+            observations, infos = wrapped.reset(options={"reset_mask": ended})
+        before = ended
+        actions = wrapped.action_space.sample() if world == "Pendulum-v1" else np.full(4, step % 2)
+        observations, rewards, terminated, truncated, infos = wrapped.step(actions)
+        assert observations in wrapped.observation_space or name.startswith("Normalize")
+        ended = terminated | truncated
+        if name == "RecordEpisodeStatistics":
+            returns = np.where(before & (mode == AutoresetMode.NEXT_STEP), 0.0, returns + rewards)
+            if ended.any():
+                assert (infos["episode"]["r"][ended] == returns[ended]).all()
+            returns[ended] = 0.0
+    wrapped.close()
