@@ -285,11 +285,8 @@ impl Agent {
 
     /// Returns a copy of the current policy, with what it needs to act without the agent.
     pub fn policy(&self) -> Result<Policy, Error> {
-        let (config, algorithm) = (&self.updater.config, &self.updater.algorithm);
-        let mut behaviour = config.algorithm(&self.world)?.into_behaviour();
-        let damaged = |source| Error::Tensors { path: "the policy".into(), source };
-        behaviour.load(&algorithm.behaviour().save()).map_err(damaged)?;
-        Ok(Policy::new(config.clone(), self.world.clone(), behaviour, self.observer.normaliser()))
+        let (config, behaviour) = (&self.updater.config, self.updater.algorithm.behaviour());
+        Policy::copy(config, &self.world, behaviour, self.observer.normaliser())
     }
 
     /// Returns the policy with what it needs to act without the agent.

@@ -77,6 +77,18 @@ impl Policy {
         Self { config, world, behaviour, predictor, inputs, seed, streams: Vec::new() }
     }
 
+    /// As [`new`](Policy::new), with a copy of `behaviour`.
+    pub(crate) fn copy(
+        config: &Config,
+        world: &EnvSpec,
+        behaviour: &dyn Behaviour,
+        normaliser: &gradus_rollouts::Normaliser,
+    ) -> Result<Self, Error> {
+        let mut copy = config.algorithm(world)?.into_behaviour();
+        copy.load(&behaviour.save()).map_err(|source| Error::Tensors { path: "the policy".into(), source })?;
+        Ok(Self::new(config.clone(), world.clone(), copy, normaliser))
+    }
+
     /// Returns the settings of the training.
     pub fn config(&self) -> &Config {
         &self.config

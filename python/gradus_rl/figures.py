@@ -3,6 +3,9 @@
 A notebook shows a figure by itself; `save("figure.png")` writes one, and the ending says the format.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import numpy as np
 
 from gradus_rl import statistics
@@ -11,6 +14,7 @@ from gradus_rl._core import Figure
 __all__ = ["Figure", "intervals", "learning_curves", "performance_profiles"]
 
 WINDOW = 100
+SETTLED = 10
 
 
 def _smooth(returns, window):
@@ -20,7 +24,16 @@ def _smooth(returns, window):
     return (sums[ends] - sums[begins]) / (ends - begins)
 
 
-def learning_curves(runs, *, title="", note="", threshold=None, window=WINDOW, x_label="environment steps", y_label=None):
+def learning_curves(
+    runs: Mapping[str, Any],
+    *,
+    title: str = "",
+    note: str = "",
+    threshold: float | None = None,
+    window: int = WINDOW,
+    x_label: str = "environment steps",
+    y_label: str | None = None,
+) -> Figure:
     """Lines of returns over steps.
 
     Args:
@@ -29,7 +42,7 @@ def learning_curves(runs, *, title="", note="", threshold=None, window=WINDOW, x
         threshold: a return that a dashed line shows.
         window: the number of episodes of the trailing mean.
     """
-    series = []
+    series: list[Any] = []
     for name, all_runs in runs.items():
         is_one = hasattr(all_runs, "columns") or (len(all_runs) == 2 and np.ndim(all_runs[0]) == 1)
         pairs = []
@@ -38,7 +51,8 @@ def learning_curves(runs, *, title="", note="", threshold=None, window=WINDOW, x
             steps, returns = np.asarray(steps, float), np.asarray(returns, float)
             if steps.shape != returns.shape or steps.ndim != 1 or not len(steps):
                 raise ValueError(f"{name}: expected as many steps as returns, one or more, got {steps.shape} and {returns.shape}")
-            pairs.append((steps, _smooth(returns, window)))
+            first = SETTLED if len(steps) >= 2 * SETTLED and window >= SETTLED else 0  # the mean of few episodes jumps
+            pairs.append((steps[first:], _smooth(returns, window)[first:]))
         if len(pairs) == 1:
             steps, means = pairs[0]
             kept = np.unique(np.linspace(0, len(steps) - 1, min(len(steps), 1000)).astype(int))
@@ -50,10 +64,18 @@ def learning_curves(runs, *, title="", note="", threshold=None, window=WINDOW, x
         points = [(x, one.point) for x, one in zip(grid.tolist(), estimates)]
         series.append((name, points, [(x, one.low, one.high) for x, one in zip(grid.tolist(), estimates)], []))
     label = y_label or f"episode return, mean of the last {window}"
-    return Figure.lines(title, note, x_label, label, series, "linear", None if threshold is None else (float(threshold), f"{threshold:g}"))
+    return Figure.lines(title, note, x_label, label, series, "linear", None if threshold is None else (float(threshold), f"{threshold:.4g}"))
 
 
-def intervals(scores, *, statistic=statistics.interquartile_mean, title="", note="", x_label="score", reference=None):
+def intervals(
+    scores: Mapping[str, Any],
+    *,
+    statistic: Callable[[Any], statistics.Estimate] = statistics.interquartile_mean,
+    title: str = "",
+    note: str = "",
+    x_label: str = "score",
+    reference: float | None = None,
+) -> Figure:
     """A point with its 95 % interval for each name of `scores`, whose runs are faint dots. `scores[name]` are runs, or tasks x runs."""
     rows = []
     for name, runs in scores.items():
@@ -62,12 +84,12 @@ def intervals(scores, *, statistic=statistics.interquartile_mean, title="", note
     return Figure.intervals(title, note, x_label, rows, reference)
 
 
-def performance_profiles(scores, *, taus=None, title="", note="", x_label="score", resamples=2000):
+def performance_profiles(scores: Mapping[str, Any], *, taus: Any = None, title: str = "", note: str = "", x_label: str = "score", resamples: int = 2000) -> Figure:
     """The share of runs above a score, over scores, with 95 % bands, for each name of `scores`."""
     if taus is None:
         every = np.concatenate([np.ravel(np.asarray(runs, float)) for runs in scores.values()])
         taus = np.linspace(every.min(), every.max(), 101)
-    taus, series = [float(tau) for tau in taus], []
+    taus, series = [float(tau) for tau in taus], list[Any]()
     for name, runs in scores.items():
         estimates = statistics.performance_profile(runs, taus, resamples=resamples)
         points = [(tau, one.point) for tau, one in zip(taus, estimates)]

@@ -3,7 +3,8 @@
 Scores are a list of runs, or a table with a list of runs for each task: `scores[task][run]`.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,31 +30,31 @@ def _interval(scores, statistic, gamma, resamples, level, seed):
     return Estimate(*_core.interval(_table(scores), statistic, gamma, resamples, level, seed))
 
 
-def interquartile_mean(scores, *, resamples=50_000, level=0.95, seed=1):
+def interquartile_mean(scores: Any, *, resamples: int = 50_000, level: float = 0.95, seed: int = 1) -> Estimate:
     """The mean of the middle half of all runs."""
     return _interval(scores, "interquartile_mean", 0.0, resamples, level, seed)
 
 
-def mean(scores, *, resamples=50_000, level=0.95, seed=1):
+def mean(scores: Any, *, resamples: int = 50_000, level: float = 0.95, seed: int = 1) -> Estimate:
     """The mean over all runs and tasks."""
     return _interval(scores, "mean", 0.0, resamples, level, seed)
 
 
-def median(scores, *, resamples=50_000, level=0.95, seed=1):
+def median(scores: Any, *, resamples: int = 50_000, level: float = 0.95, seed: int = 1) -> Estimate:
     """The median of the tasks' means."""
     return _interval(scores, "median", 0.0, resamples, level, seed)
 
 
-def optimality_gap(scores, *, gamma=1.0, resamples=50_000, level=0.95, seed=1):
+def optimality_gap(scores: Any, *, gamma: float = 1.0, resamples: int = 50_000, level: float = 0.95, seed: int = 1) -> Estimate:
     """The mean amount by which runs miss `gamma`."""
     return _interval(scores, "optimality_gap", gamma, resamples, level, seed)
 
 
-def probability_of_improvement(x, y, *, resamples=50_000, level=0.95, seed=1):
+def probability_of_improvement(x: Any, y: Any, *, resamples: int = 50_000, level: float = 0.95, seed: int = 1) -> Estimate:
     """The probability that a run of x is better than one of y on the same task; ties count half."""
     return Estimate(*_core.improvement(_table(x), _table(y), resamples, level, seed))
 
 
-def performance_profile(scores, taus, *, resamples=50_000, level=0.95, seed=1):
+def performance_profile(scores: Any, taus: Sequence[float], *, resamples: int = 50_000, level: float = 0.95, seed: int = 1) -> list[Estimate]:
     """The share of runs with a score above each of `taus`, as a list of estimates."""
     return [Estimate(*one) for one in _core.profile(_table(scores), [float(tau) for tau in taus], resamples, level, seed)]

@@ -13,10 +13,12 @@ import inspect
 import json
 import pathlib
 import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from gradus_rl import _core
 
-__all__ = ["TextModel", "grpo", "train"]
+__all__ = ["TextModel", "grpo", "load", "train"]
 
 
 def _called(function):
@@ -36,19 +38,42 @@ def _called(function):
 
 
 class TextModel:
-    """A model that was trained. `history` has a dictionary of metrics for each update."""
+    """A model that writes. `history` has a dictionary of metrics for each update of its training."""
 
-    def __init__(self, trainer, folder, prompts_file):
-        self._trainer, self._folder, self._file = trainer, folder, prompts_file
-        self.history = []
+    def __init__(self, policy, folder=None):
+        self._policy, self._folder = policy, folder
+        self.history = list[dict[str, float]]()
 
-    def generate(self, prompts, n=1, temperature=1.0, seed=1):
+    def generate(self, prompts: Sequence[Any], n: int = 1, temperature: float = 1.0, seed: int = 1) -> list[Any]:
         """Returns completions: a text for each prompt or, if n > 1, a list of texts. A temperature of 0 takes the most probable token."""
-        completions = self._trainer.generate(list(prompts), n, float(temperature), seed)
+        completions = self._policy.generate(list(prompts), n, float(temperature), seed)
         return [one[0] for one in completions] if n == 1 else completions
 
+    def save(self, folder: Any) -> None:
+        """Writes the model to a new folder, for `load` and the commands `gradus chat`, `sample` and `eval`; of a pretrained model, adapters that the library peft reads."""
+        self._policy.save(folder)
 
-def train(agent, prompts, reward_funcs=(), *, model=None, reward_weights=None, task_weight=1.0, max_new_tokens=16, system=None, steps=20_000, seed=1, settings=None, callback=None):
+
+def load(folder: Any) -> TextModel:
+    """Returns the model that `save` or `gradus train` wrote to a folder."""
+    return TextModel(_core.Policy.open(folder))
+
+
+def train(
+    agent: str,
+    prompts: Any,
+    reward_funcs: Any = (),
+    *,
+    model: Any = None,
+    reward_weights: Sequence[float] | None = None,
+    task_weight: float = 1.0,
+    max_new_tokens: int = 16,
+    system: str | None = None,
+    steps: int = 20_000,
+    seed: int = 1,
+    settings: dict[str, Any] | None = None,
+    callback: Callable[[dict[str, float]], Any] | None = None,
+) -> TextModel:
     """Trains a text agent (`grpo`, `reinforce`, `ppo` or `dpo`).
 
     Args:
@@ -89,7 +114,7 @@ def train(agent, prompts, reward_funcs=(), *, model=None, reward_weights=None, t
         [(getattr(function, "__name__", "reward"), _called(function), weight) for function, weight in zip(functions, weights)],
         float(task_weight),
     )
-    trained = TextModel(trainer, folder, world)
+    trained = TextModel(trainer, folder)
     while not trainer.is_finished:
         trained.history.append(dict(trainer.iterate()))
         if callback is not None and callback(trained.history[-1]) is False:
@@ -97,6 +122,6 @@ def train(agent, prompts, reward_funcs=(), *, model=None, reward_weights=None, t
     return trained
 
 
-def grpo(prompts, reward_funcs=(), **arguments):
+def grpo(prompts: Any, reward_funcs: Any = (), **arguments: Any) -> TextModel:
     """Trains with group relative policy optimisation (arXiv 2402.03300): see `train`."""
     return train("grpo", prompts, reward_funcs, **arguments)

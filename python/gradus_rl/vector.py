@@ -24,7 +24,7 @@ class GradusVectorEnv(gymnasium.vector.VectorEnv):
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
 
-    def __init__(self, world, num_envs=1, autoreset_mode=AutoresetMode.NEXT_STEP, render_mode=None):
+    def __init__(self, world: str, num_envs: int = 1, autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP, render_mode: str | None = None) -> None:
         if render_mode is not None:
             raise ValueError(f"render_mode: expected None, because vectors draw no pictures, got {render_mode}")
         mode = AutoresetMode(autoreset_mode)
@@ -35,7 +35,7 @@ class GradusVectorEnv(gymnasium.vector.VectorEnv):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._envs = _core.VecEnv(world, num_envs, int(np.random.SeedSequence().generate_state(1, np.uint64)[0]), MODES[mode])
-        width = 1 if isinstance(self.single_observation_space, gymnasium.spaces.Discrete) else int(np.prod(self.single_observation_space.shape))
+        width = int(np.prod(self.single_observation_space.shape or ()))
         self._rows = np.zeros((num_envs, width), np.float32)
         self._has_begun = False
 

@@ -51,7 +51,7 @@ class GradusEnv(gymnasium.Env):
 
     metadata = {"render_modes": ["rgb_array", "ansi"], "render_fps": 30}
 
-    def __init__(self, world, render_mode=None):
+    def __init__(self, world: str, render_mode: str | None = None) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode: expected rgb_array, ansi or None, got {render_mode}")
         self.world = _core.World(world)

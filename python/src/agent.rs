@@ -28,8 +28,8 @@ struct Inner {
     envs: Option<VecEnv>,
     /// What the last update reported.
     report: Vec<(String, f64)>,
-    /// Returns and lengths of the episodes since they were last asked for.
-    episodes: Vec<(f64, u32)>,
+    /// Steps at their end, returns and lengths of the episodes since they were last asked for.
+    episodes: Vec<(u64, f64, u32)>,
 }
 
 fn space(of: &Bound<'_, PyTuple>) -> PyResult<Space> {
@@ -68,7 +68,7 @@ impl Inner {
     fn learn(&mut self) -> Result<(), gradus::Error> {
         if let Some(report) = self.agent.update()? {
             self.report = report.into_iter().map(|(name, value)| (name.into(), value)).collect();
-            self.episodes.extend(self.agent.episodes().iter().map(|episode| (episode.episode_return, episode.length)));
+            self.episodes.extend(self.agent.episodes().iter().map(|episode| (episode.step, episode.episode_return, episode.length)));
         }
         Ok(())
     }
@@ -146,8 +146,8 @@ impl Agent {
         Ok(report)
     }
 
-    /// Returns and lengths of the episodes since the last call.
-    fn take_episodes(&self, py: Python<'_>) -> Vec<(f64, u32)> {
+    /// The episodes since the last call: the steps of the training at their end, their returns and lengths.
+    fn take_episodes(&self, py: Python<'_>) -> Vec<(u64, f64, u32)> {
         std::mem::take(&mut locked(py, &self.inner).episodes)
     }
 
@@ -293,6 +293,13 @@ impl Policy {
     /// Writes the policy to a new folder, for the commands `eval` and `play`.
     fn save(&self, py: Python<'_>, folder: std::path::PathBuf) -> PyResult<()> {
         locked(py, &self.inner).save(folder).map_err(failed)
+    }
+
+    /// Returns `n` completions of each prompt, of a policy that writes.
+    fn generate(&self, py: Python<'_>, prompts: Vec<String>, n: usize, temperature: f32, seed: u64) -> PyResult<Vec<Vec<String>>> {
+        let guard = locked(py, &self.inner);
+        let policy = &*guard;
+        py.detach(|| crate::text::generate(policy.behaviour(), policy.world(), &prompts, n, temperature, seed)).map_err(failed)
     }
 
     /// The spaces.

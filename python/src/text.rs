@@ -1,12 +1,13 @@
 //! Training on texts, with rewards that are functions in Python.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gradus::base::random::{Purpose, Stream};
 use gradus::envs::text::Finish;
 use gradus::envs::text::rewards::{Completed, OnError, RewardFunctions, Rewards};
-use gradus::envs::{EnvError, registry};
-use gradus::nets::Sampling;
+use gradus::envs::{EnvError, EnvSpec, registry};
+use gradus::nets::{Behaviour, Sampling};
 use gradus::{Config, Trainer};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -145,26 +146,40 @@ impl TextTrainer {
     /// Returns `n` completions of each prompt.
     fn generate(&self, py: Python<'_>, prompts: Vec<String>, n: usize, temperature: f32, seed: u64) -> PyResult<Vec<Vec<String>>> {
         let guard = locked(py, &self.trainer);
-        let trainer = &*guard;
-        let world = trainer.world();
-        let text = world.text.as_ref().ok_or_else(|| failed("generate: expected a text task"))?;
-        let encoded: Result<Vec<Vec<u32>>, EnvError> = prompts
-            .iter()
-            .map(|prompt| {
-                let tokens = text.task.prompt_of(prompt).map_err(EnvError::Text)?;
-                text.check_prompt(&tokens)?;
-                Ok(tokens)
-            })
-            .collect();
-        let repeated: Vec<Vec<u32>> = encoded.map_err(failed)?.into_iter().flat_map(|prompt| vec![prompt; n]).collect();
-        let sampling = Sampling { temperature, ..Sampling::default() };
-        sampling.check().map_err(failed)?;
-        let stream = |i: usize| Stream::new(seed, Purpose::Evaluation, 1 + i as u64);
-        let policy = trainer.policy();
-        let completions = py.detach(|| gradus::rollouts::generate(policy, text, &repeated, &stream, &sampling));
-        let decoded: Vec<String> = completions.iter().map(|tokens| text.task.vocabulary().decode(tokens)).collect();
-        Ok(decoded.chunks(n.max(1)).map(<[String]>::to_vec).collect())
+        let (policy, world) = (guard.policy(), guard.world());
+        py.detach(|| generate(policy, &world, &prompts, n, temperature, seed)).map_err(failed)
     }
+
+    /// Writes the policy to a new folder, for `Policy.open` and the commands `chat`, `sample` and `eval`.
+    fn save(&self, py: Python<'_>, folder: PathBuf) -> PyResult<()> {
+        let policy = locked(py, &self.trainer).to_policy().map_err(failed)?;
+        py.detach(|| policy.save(folder)).map_err(failed)
+    }
+}
+
+/// Returns `n` completions of each prompt.
+pub(crate) fn generate(
+    policy: &dyn Behaviour,
+    world: &EnvSpec,
+    prompts: &[String],
+    n: usize,
+    temperature: f32,
+    seed: u64,
+) -> Result<Vec<Vec<String>>, gradus::Error> {
+    let text = world.text.as_ref().ok_or_else(|| EnvError::Text("generate: expected a text task".into()))?;
+    let encoded = prompts.iter().map(|prompt| {
+        let tokens = text.task.prompt_of(prompt).map_err(EnvError::Text)?;
+        text.check_prompt(&tokens)?;
+        Ok(tokens)
+    });
+    let encoded = encoded.collect::<Result<Vec<Vec<u32>>, EnvError>>()?;
+    let repeated: Vec<Vec<u32>> = encoded.into_iter().flat_map(|prompt| vec![prompt; n]).collect();
+    let sampling = Sampling { temperature, ..Sampling::default() };
+    sampling.check().map_err(|error| EnvError::Text(error.to_string()))?;
+    let stream = |i: usize| Stream::new(seed, Purpose::Evaluation, 1 + i as u64);
+    let completions = gradus::rollouts::generate(policy, text, &repeated, &stream, &sampling);
+    let decoded: Vec<String> = completions.iter().map(|tokens| text.task.vocabulary().decode(tokens)).collect();
+    Ok(decoded.chunks(n.max(1)).map(<[String]>::to_vec).collect())
 }
 
 /// Adds this file's class.

@@ -225,3 +225,16 @@ def test_a_seed_is_followed():
         return [int(model.predict(np.full(4, 0.01 * i, np.float32))[0]) for i in range(50)]
 
     assert trained() == trained()
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_training_episodes(native):
+    env = "CartPole-v1" if native else gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1").unwrapped, 500)
+    model = PPO("MlpPolicy", env, seed=1, n_steps=128).learn(512)
+    steps, returns = model.training_episodes()
+    assert (np.cumsum(returns) == steps).all() and 400 < steps[-1] <= 512  # each step's reward is 1
+    model.learn(128, reset_num_timesteps=False)
+    more, _ = model.training_episodes()
+    assert (more[: len(steps)] == steps).all() and 512 < more[-1] <= 640
+    model.learn(128)
+    assert model.training_episodes()[0][-1] <= 128

@@ -2,13 +2,13 @@
 
 import pytest
 
-from gradus_rl.text import grpo, train
+from gradus_rl.text import grpo, load, train
 
 PROMPTS = [f"{a}{b}" for a in "abcd" for b in "efgh"]
 SMALL = {"envs": 32, "transformer.layers": 1, "transformer.width": 32, "transformer.heads": 2, "transformer.feed_forward_width": 32, "optimiser.learning_rate": 3e-3}
 
 
-def test_a_reward_is_learned():
+def test_a_reward_is_learned(tmp_path):
     seen = []
 
     def share_of_a(completions, prompts, finish):
@@ -21,6 +21,10 @@ def test_a_reward_is_learned():
     assert first < 0.3 and last > 0.9
     assert model.generate(["ae"], temperature=0)[0].count("a") >= 3
     assert [len(texts) for texts in model.generate(["ae", "bf"], n=3)] == [3, 3]
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").generate(["ae", "bf"], n=3) == model.generate(["ae", "bf"], n=3)
+    with pytest.raises(ValueError, match="choose another folder"):
+        model.save(tmp_path / "model")  # there is one
 
 
 def test_an_exception_is_itself():

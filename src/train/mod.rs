@@ -172,6 +172,11 @@ impl Trainer {
         self.updater.algorithm.policy()
     }
 
+    /// Returns a copy of the current policy, with what it needs to act without the trainer.
+    pub fn to_policy(&self) -> Result<crate::Policy, Error> {
+        crate::Policy::copy(&self.updater.config, &self.world, self.policy(), self.collector.normaliser())
+    }
+
     /// Returns the policy with what it needs to act without the trainer.
     pub fn into_policy(self) -> crate::Policy {
         let Self { updater: Updater { config, algorithm, .. }, world, collector, .. } = self;

@@ -242,3 +242,11 @@ fn large_numbers_are_exact() {
     }
     assert_eq!([".5", "0.50", "0.51", "1"].map(|answer| score("b", answer)), [1.0, 1.0, 0.0, 0.0]);
 }
+
+#[test]
+fn symbols_write_answers_that_only_a_reward_function_knows() {
+    let lines = "{\"verifier\": \"none\", \"max_new_tokens\": 2}\n{\"prompt\": \"1+4=\", \"answer\": \"5\"}\n{\"prompt\": \"4+4=\", \"answer\": 8}\n{\"prompt\": \"=\", \"answer\": [9]}";
+    let task = FileTask::parse(lines.as_bytes()).unwrap();
+    assert!(task.vocabulary().encode("58").is_ok());
+    assert!(task.vocabulary().encode("9").is_err(), "what is in an array is no text");
+}

@@ -1,6 +1,11 @@
 """Arguments of constructors: as settings of Gradus, and in files."""
 
+from collections.abc import Callable
+
 import numpy as np
+
+# a function of the remaining progress of the training, from 1 to 0
+Schedule = Callable[[float], float]
 
 INFINITE = "inf"
 

@@ -7,7 +7,10 @@ import random
 import time
 import warnings
 import zipfile
+from array import array
 from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -17,6 +20,9 @@ from gradus_rl.sb3 import arguments as args
 from gradus_rl.sb3 import conversion, worlds
 from gradus_rl.sb3.arguments import ArgumentError
 from gradus_rl.sb3.logger import Callbacks, Logger, folder_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 VERSION = 2
 WHOLE = 1 << 62
@@ -28,6 +34,13 @@ class BaseAlgorithm:
     agent = ""
     log_every, logs_episodes = 1, False
 
+    if TYPE_CHECKING:
+        n_envs: int
+
+        def __init__(self, policy: Any, env: Any, **kwargs: Any) -> None: ...
+
+        def __getattr__(self, name: str) -> Any: ...  # arguments of the constructor
+
     def _begin(self, scope):
         """Takes the arguments of the constructor."""
         given = {name: value for name, value in scope.items() if name not in ("self", "policy", "env", "__class__", "_init_setup_model")}
@@ -38,7 +51,7 @@ class BaseAlgorithm:
         if str(given["device"]) not in ("auto", "cpu"):
             raise ArgumentError(f"device: expected auto or cpu, got {given['device']}")
         self.stats_window_size = given.get("stats_window_size", 100)
-        self.num_timesteps, self._total, self._episodes, self._iterations = 0, 0, 0, 0
+        self.num_timesteps, self._total, self._iterations = 0, 0, 0
         self._core = self._policy = self._state = self._learnt = self._world = self._vector = self._wrapped = self._env = self._last_obs = None
         self.observation_space = self.action_space = None
         self.logger, self._has_own_logger = Logger(), False
@@ -51,6 +64,16 @@ class BaseAlgorithm:
 
     def _forget_episodes(self):
         self.ep_info_buffer, self.ep_success_buffer = deque(maxlen=self.stats_window_size), deque(maxlen=self.stats_window_size)
+        self._episodes, self._ends, self._returns = 0, array("d"), array("d")
+
+    def _ended(self, step, value):
+        self._episodes += 1
+        self._ends.append(step)
+        self._returns.append(value)
+
+    def training_episodes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the steps at which the episodes of the training ended, and their returns: what `gradus_rl.figures.learning_curves` draws."""
+        return np.array(self._ends), np.array(self._returns)
 
     def _settings(self):
         """Returns the agent's own settings."""
@@ -62,23 +85,23 @@ class BaseAlgorithm:
 
     # the environment
 
-    def set_env(self, env, force_reset=True):
+    def set_env(self, env: Any, force_reset: bool = True) -> None:
         """Sets the environment, whose spaces and number of environments must be those of the one before."""
         if env is self._wrapped and env is not None:
             self._use(env, force_reset)
             return
         ours = worlds.native(env)
-        vector = None if ours else worlds.steps_in_python(env)
         if ours:
+            vector, n_envs = None, ours[1]
             observations, actions = map(spaces.to_gymnasium, _core.World(ours[0]).spaces())
         else:
-            observations, actions = vector.observation_space, vector.action_space
+            vector = worlds.steps_in_python(env)
+            observations, actions, n_envs = vector.observation_space, vector.action_space, vector.num_envs
         if self.observation_space is not None and (observations, actions) != (self.observation_space, self.action_space):
             raise ArgumentError(f"env: expected the spaces {self.observation_space} and {self.action_space}, got {observations} and {actions}")
         if isinstance(observations, gymnasium.spaces.Dict) != (self.policy_class == "MultiInputPolicy"):
             fitting = "MultiInputPolicy" if isinstance(observations, gymnasium.spaces.Dict) else "MlpPolicy or CnnPolicy"
             raise ArgumentError(f"policy: expected {fitting} for observations in a {type(observations).__name__}, got {self.policy_class}")
-        n_envs = ours[1] if ours else vector.num_envs
         if self._env is not None and n_envs != self.n_envs:
             raise ArgumentError(f"env: expected {self.n_envs} environments, as before, got {n_envs}")
         try:
@@ -106,11 +129,11 @@ class BaseAlgorithm:
             self._state, self._core = self._core.save(), None
 
     @property
-    def env(self):
+    def env(self) -> Any:
         """The environment, as `get_env` returns it."""
         return self.get_env()
 
-    def get_env(self):
+    def get_env(self) -> Any:
         """Returns the environment: as a vector of Stable-Baselines3's if that is installed, otherwise as it was given."""
         if self._env is None or hasattr(self._env, "step_async"):
             return self._env
@@ -182,7 +205,7 @@ class BaseAlgorithm:
 
     # training
 
-    def learn(self, total_timesteps, callback=None, log_interval=None, tb_log_name=None, reset_num_timesteps=True, progress_bar=False):
+    def learn(self, total_timesteps: float, callback: Any = None, log_interval: int | None = None, tb_log_name: str | None = None, reset_num_timesteps: bool = True, progress_bar: bool = False) -> "Self":
         """Trains for `total_timesteps` steps, rounded up to whole rollouts. Returns the model.
 
         Metrics are logged after every `log_interval` updates or, for off-policy agents, episodes [default: 1 for PPO, 100 for A2C, 4 episodes], as in Stable-Baselines3.
@@ -196,7 +219,7 @@ class BaseAlgorithm:
             before = self._total
             self._keep()
         if reset_num_timesteps:
-            self.num_timesteps, self._iterations, self._episodes = 0, 0, 0
+            self.num_timesteps, self._iterations = 0, 0
             self._forget_episodes()
         self._set_logger(tb_log_name or type(self).__name__, reset_num_timesteps)
         callbacks = Callbacks(callback, self)
@@ -220,8 +243,8 @@ class BaseAlgorithm:
         while not core.is_finished:
             episodes = self._episodes
             core.train(1 if logs else WHOLE)
-            for value, length in core.take_episodes():
-                self._episodes += 1
+            for step, value, length in core.take_episodes():
+                self._ended(step + self._offset, value)
                 self.ep_info_buffer.append({"r": value, "l": length, "t": (time.time_ns() - self._start_time) / 1e9})
             self.num_timesteps = core.steps + self._offset
             self._policy = None
@@ -250,7 +273,7 @@ class BaseAlgorithm:
                 self.ep_info_buffer.append(infos[env]["episode"])
                 if infos[env].get("is_success") is not None:
                     self.ep_success_buffer.append(infos[env]["is_success"])
-                self._episodes += 1
+                self._ended(self.num_timesteps, returns[env])
                 returns[env], lengths[env] = 0.0, 0
             goes_on = callbacks.on_step({"self": self, "rewards": rewards, "dones": dones, "infos": infos, "new_obs": new_obs, "actions": actions}, globals()) if callbacks else True
             self._last_obs = new_obs
@@ -288,7 +311,7 @@ class BaseAlgorithm:
 
     # metrics
 
-    def set_logger(self, logger):
+    def set_logger(self, logger: Any) -> None:
         """Logs to another logger: to one of Stable-Baselines3's, or one with its methods."""
         self.logger, self._has_own_logger = logger, True
 
@@ -313,20 +336,20 @@ class BaseAlgorithm:
         record("time/total_timesteps", self.num_timesteps)
         self.logger.dump(step=self.num_timesteps)
 
-    def lr_schedule(self, progress_remaining):
+    def lr_schedule(self, progress_remaining: float) -> float:
         """Returns the learning rate when this part of the training, from 1 to 0, remains."""
         return float(self.learning_rate(progress_remaining) if callable(self.learning_rate) else self.learning_rate)
 
     # acting
 
     @property
-    def policy(self):
+    def policy(self) -> _core.Policy:
         """The current policy, which acts on rows of numbers."""
         if self._policy is None:
             self._policy = self._ready().policy()
         return self._policy
 
-    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+    def predict(self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False) -> tuple[Any, Any]:
         """Returns actions for one observation or for several, and `state`."""
         space = self.observation_space
         if space is None:
@@ -338,7 +361,7 @@ class BaseAlgorithm:
         actions = spaces.from_numbers(self.action_space, self.policy.predict(rows, deterministic))
         return (actions[0] if is_one else actions), state
 
-    def set_random_seed(self, seed=None):
+    def set_random_seed(self, seed: int | None = None) -> None:
         """Sets the seed of what is trained and sampled from now on, of the environments, and of Python's and NumPy's own random numbers."""
         self.seed = self._env_seed = seed
         if seed is None:
@@ -350,27 +373,27 @@ class BaseAlgorithm:
         if self._policy is not None:
             self._policy.set_seed(int(seed))
 
-    def get_parameters(self):
+    def get_parameters(self) -> dict[str, dict[str, np.ndarray]]:
         """Returns the parameters by name, as arrays."""
         return {"policy": self.policy.parameters()}
 
-    def set_parameters(self, parameters, exact_match=True, device="auto"):
+    def set_parameters(self, parameters: dict[str, dict[str, np.ndarray]], exact_match: bool = True, device: str = "auto") -> None:
         """Replaces the parameters by those of `get_parameters`."""
         self._ready().set_parameters({name: np.ascontiguousarray(array, np.float32) for name, array in parameters["policy"].items()})
         self._policy = None
 
-    def to_sb3(self, env=None):
+    def to_sb3(self, env: Any = None) -> Any:
         """Returns a model of Stable-Baselines3 with the same arguments and parameters. Needs stable-baselines3."""
         return conversion.to_sb3(self, env)
 
     @classmethod
-    def from_sb3(cls, model, env=None, **kwargs):
+    def from_sb3(cls, model: Any, env: Any = None, **kwargs: Any) -> "Self":
         """Returns a model with the parameters of one of Stable-Baselines3, or of a file of its `save`. `kwargs` are further arguments of the constructor; they are not read from the model."""
         return conversion.from_sb3(cls, model, env, kwargs)
 
     # files
 
-    def save(self, path, exclude=None, include=None):
+    def save(self, path: Any, exclude: Iterable[str] | None = None, include: Iterable[str] | None = None) -> None:
         """Writes the model to a file, with what is needed to train it further, without the arguments in `exclude` that are not in `include`."""
         left_out = set(exclude or ()) - set(include or ())
         core = self._ready()
@@ -401,7 +424,7 @@ class BaseAlgorithm:
         part.replace(target)  # a file that was there stays whole until the new one is
 
     @classmethod
-    def load(cls, path, env=None, device="auto", custom_objects=None, print_system_info=False, force_reset=True, **kwargs):
+    def load(cls, path: Any, env: Any = None, device: str = "auto", custom_objects: dict[str, Any] | None = None, print_system_info: bool = False, force_reset: bool = True, **kwargs: Any) -> "Self":
         """Reads a model that `save` wrote. `custom_objects` replace arguments of its constructor, and `kwargs` replace or add them."""
         file, state = _read(path, cls.__name__)
         arguments = {name: args.from_file(value) for name, value in file["arguments"].items()}

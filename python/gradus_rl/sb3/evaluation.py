@@ -1,10 +1,12 @@
 """Evaluation of policies."""
 
+from typing import Any
+
 import gymnasium
 import numpy as np
 
 
-def evaluate_policy(model, env, n_eval_episodes=10, deterministic=True, return_episode_rewards=False):
+def evaluate_policy(model: Any, env: Any, n_eval_episodes: int = 10, deterministic: bool = True, return_episode_rewards: bool = False) -> tuple[Any, Any]:
     """Plays episodes: the mean return and its standard deviation, or with `return_episode_rewards` the returns and lengths."""
     env = gymnasium.make(env) if isinstance(env, str) else env
     returns, lengths = [], []

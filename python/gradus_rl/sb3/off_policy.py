@@ -1,8 +1,10 @@
 """DQN, DDPG, TD3 and SAC."""
 
+from typing import Any
+
 import numpy as np
 
-from gradus_rl.sb3.arguments import ArgumentError, number, refuse, schedule
+from gradus_rl.sb3.arguments import ArgumentError, Schedule, number, refuse, schedule
 from gradus_rl.sb3.base import BaseAlgorithm
 
 
@@ -47,11 +49,13 @@ class DQN(OffPolicyAlgorithm):
     agent = "dqn"
 
     def __init__(
-        self, policy, env, learning_rate=1e-4, buffer_size=1_000_000, learning_starts=100, batch_size=32, tau=1.0, gamma=0.99, train_freq=4,
-        gradient_steps=1, replay_buffer_class=None, replay_buffer_kwargs=None, optimize_memory_usage=False, n_steps=1, target_update_interval=10_000,
-        exploration_fraction=0.1, exploration_initial_eps=1.0, exploration_final_eps=0.05, max_grad_norm=10.0, stats_window_size=100, tensorboard_log=None,
-        policy_kwargs=None, verbose=0, seed=None, device="auto", _init_setup_model=True,
-    ):  # fmt: skip
+        self, policy: Any, env: Any, learning_rate: float | Schedule = 1e-4, buffer_size: int = 1_000_000, learning_starts: int = 100, batch_size: int = 32,
+        tau: float = 1.0, gamma: float = 0.99, train_freq: int | tuple[int, str] = 4, gradient_steps: int = 1, replay_buffer_class: None = None,
+        replay_buffer_kwargs: None = None, optimize_memory_usage: bool = False, n_steps: int = 1, target_update_interval: int = 10_000,
+        exploration_fraction: float = 0.1, exploration_initial_eps: float = 1.0, exploration_final_eps: float = 0.05, max_grad_norm: float = 10.0,
+        stats_window_size: int = 100, tensorboard_log: Any = None, policy_kwargs: dict[str, Any] | None = None, verbose: int = 0, seed: int | None = None,
+        device: str = "auto", _init_setup_model: bool = True,
+    ) -> None:  # fmt: skip
         self._begin(locals())
 
     def _settings(self):
@@ -68,10 +72,12 @@ class DDPG(OffPolicyAlgorithm):
     agent = "ddpg"
 
     def __init__(
-        self, policy, env, learning_rate=1e-3, buffer_size=1_000_000, learning_starts=100, batch_size=256, tau=0.005, gamma=0.99, train_freq=1,
-        gradient_steps=1, action_noise=None, replay_buffer_class=None, replay_buffer_kwargs=None, optimize_memory_usage=False, n_steps=1,
-        tensorboard_log=None, policy_kwargs=None, verbose=0, seed=None, device="auto", _init_setup_model=True,
-    ):  # fmt: skip
+        self, policy: Any, env: Any, learning_rate: float | Schedule = 1e-3, buffer_size: int = 1_000_000, learning_starts: int = 100, batch_size: int = 256,
+        tau: float = 0.005, gamma: float = 0.99, train_freq: int | tuple[int, str] = 1, gradient_steps: int = 1, action_noise: Any = None,
+        replay_buffer_class: None = None, replay_buffer_kwargs: None = None, optimize_memory_usage: bool = False, n_steps: int = 1,
+        tensorboard_log: Any = None, policy_kwargs: dict[str, Any] | None = None, verbose: int = 0, seed: int | None = None, device: str = "auto",
+        _init_setup_model: bool = True,
+    ) -> None:  # fmt: skip
         self._begin(locals())
 
     def _settings(self):
@@ -84,11 +90,12 @@ class TD3(OffPolicyAlgorithm):
     agent = "td3"
 
     def __init__(
-        self, policy, env, learning_rate=1e-3, buffer_size=1_000_000, learning_starts=100, batch_size=256, tau=0.005, gamma=0.99, train_freq=1,
-        gradient_steps=1, action_noise=None, replay_buffer_class=None, replay_buffer_kwargs=None, optimize_memory_usage=False, n_steps=1, policy_delay=2,
-        target_policy_noise=0.2, target_noise_clip=0.5, stats_window_size=100, tensorboard_log=None, policy_kwargs=None, verbose=0, seed=None, device="auto",
-        _init_setup_model=True,
-    ):  # fmt: skip
+        self, policy: Any, env: Any, learning_rate: float | Schedule = 1e-3, buffer_size: int = 1_000_000, learning_starts: int = 100, batch_size: int = 256,
+        tau: float = 0.005, gamma: float = 0.99, train_freq: int | tuple[int, str] = 1, gradient_steps: int = 1, action_noise: Any = None,
+        replay_buffer_class: None = None, replay_buffer_kwargs: None = None, optimize_memory_usage: bool = False, n_steps: int = 1, policy_delay: int = 2,
+        target_policy_noise: float = 0.2, target_noise_clip: float = 0.5, stats_window_size: int = 100, tensorboard_log: Any = None,
+        policy_kwargs: dict[str, Any] | None = None, verbose: int = 0, seed: int | None = None, device: str = "auto", _init_setup_model: bool = True,
+    ) -> None:  # fmt: skip
         self._begin(locals())
 
     def _settings(self):
@@ -104,11 +111,13 @@ class SAC(OffPolicyAlgorithm):
     agent = "sac"
 
     def __init__(
-        self, policy, env, learning_rate=3e-4, buffer_size=1_000_000, learning_starts=100, batch_size=256, tau=0.005, gamma=0.99, train_freq=1,
-        gradient_steps=1, action_noise=None, replay_buffer_class=None, replay_buffer_kwargs=None, optimize_memory_usage=False, n_steps=1, ent_coef="auto",
-        target_update_interval=1, target_entropy="auto", use_sde=False, sde_sample_freq=-1, use_sde_at_warmup=False, stats_window_size=100,
-        tensorboard_log=None, policy_kwargs=None, verbose=0, seed=None, device="auto", _init_setup_model=True,
-    ):  # fmt: skip
+        self, policy: Any, env: Any, learning_rate: float | Schedule = 3e-4, buffer_size: int = 1_000_000, learning_starts: int = 100, batch_size: int = 256,
+        tau: float = 0.005, gamma: float = 0.99, train_freq: int | tuple[int, str] = 1, gradient_steps: int = 1, action_noise: Any = None,
+        replay_buffer_class: None = None, replay_buffer_kwargs: None = None, optimize_memory_usage: bool = False, n_steps: int = 1,
+        ent_coef: float | str = "auto", target_update_interval: int = 1, target_entropy: float | str = "auto", use_sde: bool = False,
+        sde_sample_freq: int = -1, use_sde_at_warmup: bool = False, stats_window_size: int = 100, tensorboard_log: Any = None,
+        policy_kwargs: dict[str, Any] | None = None, verbose: int = 0, seed: int | None = None, device: str = "auto", _init_setup_model: bool = True,
+    ) -> None:  # fmt: skip
         self._begin(locals())
 
     def _settings(self):

@@ -1,6 +1,8 @@
 """PPO and A2C."""
 
-from gradus_rl.sb3.arguments import ArgumentError, number, positive, refuse, schedule
+from typing import Any
+
+from gradus_rl.sb3.arguments import ArgumentError, Schedule, number, positive, refuse, schedule
 from gradus_rl.sb3.base import BaseAlgorithm
 
 ON_POLICY = [
@@ -37,11 +39,13 @@ class PPO(OnPolicyAlgorithm):
     agent = "ppo"
 
     def __init__(
-        self, policy, env, learning_rate=3e-4, n_steps=2048, batch_size=64, n_epochs=10, gamma=0.99, gae_lambda=0.95, clip_range=0.2, clip_range_vf=None,
-        normalize_advantage=True, ent_coef=0.0, vf_coef=0.5, max_grad_norm=0.5, use_sde=False, sde_sample_freq=-1, rollout_buffer_class=None,
-        rollout_buffer_kwargs=None, target_kl=None, stats_window_size=100, tensorboard_log=None, policy_kwargs=None, verbose=0, seed=None, device="auto",
-        _init_setup_model=True,
-    ):  # fmt: skip
+        self, policy: Any, env: Any, learning_rate: float | Schedule = 3e-4, n_steps: int = 2048, batch_size: int = 64, n_epochs: int = 10,
+        gamma: float = 0.99, gae_lambda: float = 0.95, clip_range: float | Schedule = 0.2, clip_range_vf: float | Schedule | None = None,
+        normalize_advantage: bool = True, ent_coef: float = 0.0, vf_coef: float = 0.5, max_grad_norm: float = 0.5, use_sde: bool = False,
+        sde_sample_freq: int = -1, rollout_buffer_class: None = None, rollout_buffer_kwargs: None = None, target_kl: float | None = None,
+        stats_window_size: int = 100, tensorboard_log: Any = None, policy_kwargs: dict[str, Any] | None = None, verbose: int = 0, seed: int | None = None,
+        device: str = "auto", _init_setup_model: bool = True,
+    ) -> None:  # fmt: skip
         self._begin(locals())
 
     def _settings(self):
@@ -61,10 +65,12 @@ class A2C(OnPolicyAlgorithm):
     log_every = 100
 
     def __init__(
-        self, policy, env, learning_rate=7e-4, n_steps=5, gamma=0.99, gae_lambda=1.0, ent_coef=0.0, vf_coef=0.5, max_grad_norm=0.5, rms_prop_eps=1e-5,
-        use_rms_prop=True, use_sde=False, sde_sample_freq=-1, rollout_buffer_class=None, rollout_buffer_kwargs=None, normalize_advantage=False,
-        stats_window_size=100, tensorboard_log=None, policy_kwargs=None, verbose=0, seed=None, device="auto", _init_setup_model=True,
-    ):  # fmt: skip
+        self, policy: Any, env: Any, learning_rate: float | Schedule = 7e-4, n_steps: int = 5, gamma: float = 0.99, gae_lambda: float = 1.0,
+        ent_coef: float = 0.0, vf_coef: float = 0.5, max_grad_norm: float = 0.5, rms_prop_eps: float = 1e-5, use_rms_prop: bool = True, use_sde: bool = False,
+        sde_sample_freq: int = -1, rollout_buffer_class: None = None, rollout_buffer_kwargs: None = None, normalize_advantage: bool = False,
+        stats_window_size: int = 100, tensorboard_log: Any = None, policy_kwargs: dict[str, Any] | None = None, verbose: int = 0, seed: int | None = None,
+        device: str = "auto", _init_setup_model: bool = True,
+    ) -> None:  # fmt: skip
         self._begin(locals())
 
     def _settings(self):

@@ -109,8 +109,8 @@ enum Right {
     Value(Fraction),
     /// Inputs and outputs of a program.
     Tests(Vec<(i64, i64)>),
-    /// Nothing is right.
-    Nothing,
+    /// Nothing is right. Has the answer if it is a text or a number: a reward function compares with it, so symbols must be able to write it.
+    Nothing(String),
 }
 
 /// A line of the file.
@@ -392,7 +392,10 @@ impl Right {
                 let tests = tests.filter(|tests| !tests.is_empty()).ok_or_else(|| wrong(expected))?;
                 Ok((Right::Tests(tests), None))
             }
-            NOTHING => Ok((Right::Nothing, None)),
+            NOTHING => {
+                let number = || answer.as_number().map(ToString::to_string).unwrap_or_default();
+                Ok((Right::Nothing(answer.as_str().map_or_else(number, String::from)), None))
+            }
             other => Err(format!("verifier: expected equality, number, regex, expression, program or none, got `{}`", short(other))),
         }
     }
@@ -410,7 +413,7 @@ impl Right {
                 }
             }
             Right::Pattern(pattern) => pattern.is_match(completion),
-            Right::Nothing => false,
+            Right::Nothing(_) => false,
             Right::Value(value) => Expression::parse(completion).and_then(|expression| expression.value) == Some(*value),
             Right::Tests(tests) => {
                 let Some(program) = Machine::new(completion) else { return 0.0 };
@@ -420,10 +423,11 @@ impl Right {
         f64::from(u8::from(is_right))
     }
 
-    /// Returns the characters of every completion that the verifier can read; empty if it can read any.
-    fn alphabet(&self) -> &'static str {
+    /// Returns characters that completions need, beside those of a right one: all that the verifier can read, or none if it can read any; without a verifier, those of the answer.
+    fn alphabet(&self) -> &str {
         match self {
-            Right::Text(_) | Right::Pattern(_) | Right::Nothing => "",
+            Right::Text(_) | Right::Pattern(_) => "",
+            Right::Nothing(answer) => answer,
             Right::Number(..) => "0123456789-.",
             Right::Value(_) => "0123456789+-*/()",
             Right::Tests(_) => "0123456789x+-*dsp[]",
