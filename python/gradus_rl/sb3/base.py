@@ -273,7 +273,7 @@ class BaseAlgorithm:
                 self.ep_info_buffer.append(infos[env]["episode"])
                 if infos[env].get("is_success") is not None:
                     self.ep_success_buffer.append(infos[env]["is_success"])
-                self._ended(self.num_timesteps, returns[env])
+                self._ended(self.num_timesteps, float(infos[env]["episode"]["r"]))
                 returns[env], lengths[env] = 0.0, 0
             goes_on = callbacks.on_step({"self": self, "rewards": rewards, "dones": dones, "infos": infos, "new_obs": new_obs, "actions": actions}, globals()) if callbacks else True
             self._last_obs = new_obs
