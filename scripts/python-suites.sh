@@ -13,7 +13,7 @@ if [ ! -x "$venv/bin/python" ]; then
   python3 -m venv "$venv"
   "$venv/bin/pip" install --quiet "maturin>=1.16,<2"
   "$venv/bin/maturin" build --release --locked --quiet --out "$work/wheels"
-  "$venv/bin/pip" install --quiet "$work"/wheels/gradus_rl-*.whl "stable-baselines3==$version" pytest pandas matplotlib rich tqdm tensorboard pygame ale-py opencv-python-headless
+  "$venv/bin/pip" install --quiet basedpyright "$work"/wheels/gradus_rl-*.whl "stable-baselines3==$version" pytest pandas matplotlib rich tqdm tensorboard pygame ale-py opencv-python-headless
 fi
 "$venv/bin/pip" download --quiet --no-deps --no-binary stable-baselines3 --dest "$work" "stable-baselines3==$version" || { echo "python-suites: expected the source distribution of stable-baselines3 $version" >&2; exit 1; }
 mkdir "$work/suite"
@@ -27,6 +27,8 @@ from gradus_rl import sb3
 for name in ("A2C", "PPO"):
     setattr(stable_baselines3, name, getattr(sb3, name))
 PYTHON
+# basedpyright is pyright with a Node of its own
+"$venv/bin/basedpyright" --pythonpath "$venv/bin/python" --level error tests/typing >"$work/pyright" || { cat "$work/pyright"; exit 1; }
 cp tests/sb3_suite.txt "$work"
 cd "$work"
 grep -v '^#' sb3_suite.txt | sed 's/ .*//' >names

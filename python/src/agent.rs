@@ -343,6 +343,30 @@ impl Policy {
         array(py, policy.predict_many_with(rows, remembered, masks, mode).map_err(failed)?)
     }
 
+    /// What the network computes from rows as it sees them, one-hot codes of discrete observations: values, action values and probabilities, as far as it has them.
+    fn inspect<'py>(&self, py: Python<'py>, observations: PyReadonlyArray2<'py, f32>) -> PyResult<Bound<'py, PyDict>> {
+        let mut policy = locked(py, &self.inner);
+        let (width, shape) = (policy.behaviour().observation_width(), observations.shape());
+        if shape[1] != width {
+            return Err(failed(format!("observations: expected rows of {width} numbers, got {}", shape[1])));
+        }
+        let seen = policy.inspect(observations.as_slice().map_err(failed)?);
+        let parts = PyDict::new(py);
+        let values: Option<Vec<f64>> = seen.iter().map(|one| one.value).collect();
+        if let Some(values) = values {
+            parts.set_item("values", PyArray1::from_vec(py, values))?;
+        }
+        for (name, rows) in [
+            ("action_values", seen.iter().map(|one| &one.action_values[..]).collect::<Vec<_>>()),
+            ("probabilities", seen.iter().map(|one| &one.probabilities[..]).collect()),
+        ] {
+            if rows.first().is_some_and(|row| !row.is_empty()) {
+                parts.set_item(name, PyArray1::from_vec(py, rows.concat()).reshape([rows.len(), rows[0].len()])?)?;
+            }
+        }
+        Ok(parts)
+    }
+
     /// Evaluates the policy in its world: the returns and lengths of episodes.
     fn evaluate(&self, py: Python<'_>, episodes: usize, deterministic: bool) -> PyResult<(Vec<f64>, Vec<u32>)> {
         let guard = locked(py, &self.inner);

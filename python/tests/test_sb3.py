@@ -124,6 +124,13 @@ def test_a_dictionary_is_seen_as_its_parts(tmp_path):
         PPO("MlpPolicy", Parts())
 
 
+def test_the_network_can_be_inspected():
+    seen = PPO("MlpPolicy", "FrozenLake-v1").inspect(np.array([3, 4]))
+    assert seen["values"].shape == (2,) and seen["probabilities"].shape == (2, 4) and np.allclose(seen["probabilities"].sum(axis=1), 1)
+    one = DQN("MlpPolicy", "CartPole-v1", buffer_size=100).inspect(np.zeros(4, np.float32))
+    assert one["action_values"].shape == (2,) and "values" not in one
+
+
 def test_channels_first_is_the_same_picture():
     class Pictures(gymnasium.Env):
         def __init__(self, first):

@@ -361,6 +361,16 @@ class BaseAlgorithm:
         actions = spaces.from_numbers(self.action_space, self.policy.predict(rows, deterministic))
         return (actions[0] if is_one else actions), state
 
+    def inspect(self, observation: Any) -> dict[str, np.ndarray]:
+        """Returns what the network computes from one observation or from several, as far as it has it: `values`, `action_values` and the `probabilities` of actions that are one choice."""
+        space = self.observation_space
+        is_one = spaces.is_one(space, observation)
+        rows = spaces.rows_of(space, spaces.stacked(space, [observation]) if is_one else observation)
+        if isinstance(space, gymnasium.spaces.Discrete):
+            rows = np.eye(int(space.n), dtype=np.float32)[rows[:, 0].astype(int)]
+        parts = self.policy.inspect(rows)
+        return {name: array[0] for name, array in parts.items()} if is_one else parts
+
     def set_random_seed(self, seed: int | None = None) -> None:
         """Sets the seed of what is trained and sampled from now on, of the environments, and of Python's and NumPy's own random numbers."""
         self.seed = self._env_seed = seed

@@ -20,6 +20,8 @@ def native(env):
         return None if world is None else (world, 1)
     if type(env) is GradusVectorEnv and env.metadata["autoreset_mode"] == SAME_STEP:
         return env.world.name, env.num_envs
+    if type(env).__module__ == "gradus_rl.sb3.vec_env":
+        return env.world.name, env.num_envs
     if type(env).__module__.startswith("stable_baselines3.") and type(env).__name__ == "DummyVecEnv":
         all = [_bare(one) for one in env.envs]
         is_ours = all and all.count(all[0]) == len(all) and all[0] is not None
