@@ -41,12 +41,12 @@ pub trait Simd: Copy {
     fn sums(self, rows: &Square) -> [f32; 16] {
         rows.map(sum16)
     }
-    /// Returns the dot products of sixteen rows of x, one after another, with one row of weights. A dot product has sixteen partial sums
+    /// Returns the dot products of sixteen rows of x, which come with the distance between them, with one row of weights. A dot product has sixteen partial sums
     /// by fused multiply-add, which are added as by [`sums`](Simd::sums).
     #[inline(always)]
-    fn dots(self, x: &[f32], weights: &[f32]) -> [f32; 16] {
+    fn dots(self, (x, stride): (&[f32], usize), weights: &[f32]) -> [f32; 16] {
         let mut parts: Square = [[0.0; 16]; 16];
-        for (parts, x) in parts.iter_mut().zip(x.chunks_exact(weights.len())) {
+        for (parts, x) in parts.iter_mut().zip(x.chunks_exact(stride)) {
             let mut sums = [0.0; 16]; // in registers
             for (x, weights) in x.as_chunks::<16>().0.iter().zip(weights.as_chunks::<16>().0) {
                 for i in 0..16 {

@@ -77,7 +77,7 @@ impl Simd for Avx512 {
         unsafe { sums_avx512(load_avx512(rows)) }
     }
     #[inline(always)]
-    fn dots(self, x: &[f32], weights: &[f32]) -> [f32; 16] {
+    fn dots(self, x: (&[f32], usize), weights: &[f32]) -> [f32; 16] {
         // SAFETY: as above.
         unsafe { dots_avx512(x, weights) }
     }
@@ -131,11 +131,11 @@ fn sums_avx512(r: [__m512; 16]) -> [f32; 16] {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
-fn dots_avx512(x: &[f32], weights: &[f32]) -> [f32; 16] {
-    let stride = weights.len();
-    assert!(stride.is_multiple_of(16) && 16 * stride <= x.len(), "dots: expected sixteen rows of whole vectors");
+fn dots_avx512((x, stride): (&[f32], usize), weights: &[f32]) -> [f32; 16] {
+    let width = weights.len();
+    assert!(width.is_multiple_of(16) && width <= stride && 16 * stride <= x.len(), "dots: expected sixteen rows of whole vectors");
     let mut parts = [_mm512_setzero_ps(); 16];
-    for at in (0..stride).step_by(16) {
+    for at in (0..width).step_by(16) {
         // SAFETY: the slices are as long as asserted.
         unsafe {
             let weights = _mm512_loadu_ps(weights.as_ptr().add(at));

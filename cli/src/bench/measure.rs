@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use gradus::envs::random::{Purpose, Stream, unit_f32};
 use gradus::envs::{Actions, EnvSpec, Space, VecEnv};
-use gradus::nets::cpu::multiply_rate;
+use gradus::nets::cpu::{Measured, Shape, multiply_rate};
 use gradus::nets::threads;
 use gradus::{Config, Error, Mode, Trainer, evaluate};
 
@@ -130,6 +130,22 @@ pub fn roofline(config: &Config, rounds: usize) -> Result<Roofline, Error> {
         rates.push(slice(&mut trainer, 0.2)?);
     }
     Ok(Roofline { threads: threads::count(), peak: median(peaks), per_step, rate: median(rates) })
+}
+
+/// Measures the share of a core's peak that products of each shape reach: the median of `rounds` ratios, each of a product and of a peak right before it.
+pub fn products(shapes: &[Shape], rounds: usize) -> Vec<f64> {
+    let mut products: Vec<Measured> = shapes.iter().copied().map(Measured::new).collect();
+    for product in &mut products {
+        product.rate(); // warms up
+    }
+    let mut ratios = vec![Vec::new(); shapes.len()];
+    for _ in 0..rounds {
+        for (product, ratios) in products.iter_mut().zip(&mut ratios) {
+            let peak = multiply_rate();
+            ratios.push(product.rate() / peak);
+        }
+    }
+    ratios.into_iter().map(median).collect()
 }
 
 /// Measures the environment steps per second of a training with `config`, including rollouts and updates. Returns the median of `rounds`

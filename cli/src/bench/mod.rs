@@ -17,6 +17,7 @@ use gradus::agents::{self, ConfigError};
 use gradus::config::{MOST, parse_steps};
 use gradus::envs::registry;
 use gradus::nets::{Device, TorchConfig, TransformerConfig, engine, threads};
+use gradus::nets::cpu::Shape;
 use gradus::{Config, Error, Trainer};
 
 use crate::arguments::{number, number_within, on_threads};
@@ -146,6 +147,12 @@ pub(crate) enum Bench {
         #[arg(long, default_value = "1", allow_hyphen_values = true)]
         threads: String,
     },
+    /// Share of one core's peak multiplication rate that matrix products reach, by shape: layers of perceptrons, and their gradients.
+    Product {
+        /// Number of measurements of each shape, two milliseconds each.
+        #[arg(long, default_value = "101", allow_hyphen_values = true)]
+        rounds: String,
+    },
     /// Same as `env cartpole`.
     Cartpole {
         /// Number of environments in lockstep.
@@ -272,6 +279,7 @@ pub(crate) fn run(bench: Bench) -> Result<u8, Error> {
         Bench::Text(arguments) => text(&arguments),
         Bench::Device(arguments) => on_device(&arguments),
         Bench::Env { env, envs, threads } => random_actions(&env, &envs, &threads),
+        Bench::Product { rounds } => products(number_within("--rounds", &rounds, 1, 1 << 16)? as usize),
         Bench::Cartpole { envs } => random_actions("cartpole", &envs, "1"),
     }
 }
@@ -317,6 +325,26 @@ fn roofline(preset: &str, config: &Config, threads: Option<&str>) -> Result<u8, 
         say(format!("ratio: {:.2}", measured.ratio()));
         Ok(0)
     })?
+}
+
+fn products(rounds: usize) -> Result<u8, Error> {
+    const LAYERS: [[usize; 2]; 9] = [[32, 32], [64, 64], [128, 64], [112, 128], [128, 128], [256, 256], [304, 400], [400, 304], [512, 512]];
+    const ROWS: [usize; 3] = [64, 128, 1024];
+    let shapes: Vec<Shape> = LAYERS
+        .iter()
+        .flat_map(|&[k, n]| ROWS.map(|m| [Shape { m, n, k, transposed: false }, Shape { m: k, n, k: m, transposed: true }]))
+        .flatten()
+        .collect();
+    let shares = measure::products(&shapes, rounds);
+    say("layer (inputs x outputs)    rows: layer, gradient of weights, as shares of the peak");
+    for ([k, n], shares) in LAYERS.iter().zip(shares.chunks(2 * ROWS.len())) {
+        let part = |(rows, shares): (usize, &[f64])| format!("{rows:>5}: {:.2} {:.2}", shares[0], shares[1]);
+        let parts: Vec<String> = ROWS.into_iter().zip(shares.chunks(2)).map(part).collect();
+        say(format!("{k:>4} x {n:<4}   {}", parts.join("   ")));
+    }
+    let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
+    say(format!("lowest: {least:.2}, median: {:.2}; {:.1} GFLOP/s a core", measure::median(shares), gradus::nets::cpu::multiply_rate() / 1e9));
+    Ok(0)
 }
 
 fn growth(steps: &str, config: &Config, what: &str, to: &Path, threads: Option<&str>) -> Result<u8, Error> {

@@ -97,7 +97,7 @@ impl Kernel for Distributions<'_> {
             }
             Head::Gaussian { .. } => {}
             Head::Gsde { .. } => {
-                let f_stride = padded(layout.features());
+                let f_stride = layout.feature_stride();
                 let Workspace { tile, head: HeadSpace { log_stds, squares, variances, .. }, .. } = w;
                 let phi = tile.inputs_of(&layout.perceptron.layers[layout.actor_head()]);
                 squares[..rows * f_stride].iter_mut().zip(phi).for_each(|(square, phi)| *square = phi * phi);
@@ -200,7 +200,7 @@ impl<S: Simd> HeadPass<'_, S> {
     #[inline(always)]
     pub fn add_noise(&self, row: usize, theta: &[f32], w: &Workspace, action: &mut [f32]) {
         let head = &self.layout.perceptron.layers[self.layout.actor_head()];
-        let phi = &w.tile.inputs_of(head)[row * padded(self.layout.features())..];
+        let phi = &w.tile.inputs_of(head)[row * self.layout.feature_stride()..];
         for (k, a) in action.iter_mut().enumerate() {
             let mut noise = 0.0_f32;
             for (phi, theta) in phi.iter().zip(theta.chunks_exact(self.layout.actions)) {
@@ -368,7 +368,7 @@ impl<S: Simd> HeadPass<'_, S> {
                 n: stride,
                 k: rows,
                 a: squares,
-                a_strides: (1, padded(self.layout.features())),
+                a_strides: (1, self.layout.feature_stride()),
                 b: d_log_stds,
                 b_stride: stride,
                 c: gradient,

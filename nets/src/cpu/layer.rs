@@ -10,6 +10,13 @@ pub(super) fn padded(width: usize) -> usize {
     width.next_multiple_of(16)
 }
 
+/// The distance between rows of a hidden layer's outputs: their padded width, and sixteen more for rows that would be a multiple of 512 bytes apart. A column of 64 rows would then
+/// share an eighth of the first-level cache, and not fit into it.
+pub(super) fn spread(width: usize) -> usize {
+    let padded = padded(width);
+    if padded.is_multiple_of(128) { padded + 16 } else { padded }
+}
+
 /// A part of a flat vector with one number per parameter; it begins at index `begin`.
 pub(super) struct Part<'a> {
     pub numbers: &'a mut [f32],
@@ -38,6 +45,9 @@ impl<'a> Part<'a> {
 pub(super) struct Layer {
     pub inputs: usize,
     pub outputs: usize,
+    /// Distances between rows of inputs and between rows of outputs.
+    pub x_stride: usize,
+    pub y_stride: usize,
     pub weights: usize,
     pub bias: usize,
     /// Whether a layer of few outputs is stored as a wide one.
@@ -124,19 +134,19 @@ impl Layer {
     /// Adds to the gradient of b (or sets it, with `Start::Zero`): db = 1' dy.
     #[inline(always)]
     pub fn backward_bias<S: Simd>(&self, simd: S, rows: usize, dy: &[f32], gradient: &mut Part<'_>, start: Start<'_>) {
-        let y_stride = padded(self.outputs);
+        let n = padded(self.outputs);
         product(
             simd,
             Product {
                 m: 1,
-                n: y_stride,
+                n,
                 k: rows,
                 a: &[1.0],
                 a_strides: (0, 0),
                 b: dy,
-                b_stride: y_stride,
-                c: gradient.of(self.bias..self.bias + y_stride),
-                c_stride: y_stride,
+                b_stride: self.y_stride,
+                c: gradient.of(self.bias..self.bias + n),
+                c_stride: n,
                 start,
             },
         );
@@ -153,21 +163,22 @@ impl Layer {
         gradient: &mut [f32],
         start: Start<'_>,
     ) {
-        let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
         // dW (output x input) = dy' x of a narrow layer; dW (input x output) = x' dy of a wide layer
-        let (a, a_stride, b, b_stride) = if self.is_narrow() { (dy, y_stride, x, x_stride) } else { (x, x_stride, dy, y_stride) };
+        let (of_x, of_dy) = ((x, self.x_stride), (dy, self.y_stride));
+        let ((a, a_stride), (b, b_stride), n) =
+            if self.is_narrow() { (of_dy, of_x, padded(self.inputs)) } else { (of_x, of_dy, padded(self.outputs)) };
         product(
             simd,
             Product {
                 m: stored.len(),
-                n: b_stride,
+                n,
                 k: rows,
                 a: &a[stored.start..],
                 a_strides: (1, a_stride),
                 b,
                 b_stride,
                 c: gradient,
-                c_stride: b_stride,
+                c_stride: n,
                 start,
             },
         );
@@ -185,21 +196,21 @@ impl Layer {
         dx: &mut [f32],
         (start, finish): (Start<'_>, Finish<'_>),
     ) {
-        let (x_stride, y_stride) = (padded(self.inputs), padded(self.outputs));
+        let n = padded(self.inputs);
         let by_output = match self.transposed {
             Some(begin) => &transposed[begin..begin + self.transposed_len()],
             None => &parameters[self.weights..self.weights + self.weight_len()],
         };
         let product = Product {
             m: rows,
-            n: x_stride,
+            n,
             k: self.outputs,
             a: dy,
-            a_strides: (y_stride, 1),
+            a_strides: (self.y_stride, 1),
             b: by_output,
-            b_stride: x_stride,
+            b_stride: n,
             c: dx,
-            c_stride: x_stride,
+            c_stride: self.x_stride,
             start,
         };
         product_then(simd, product, finish);
@@ -235,7 +246,7 @@ impl Layer {
         dx: &mut [f32],
         (start, finish): (Start<'_>, Finish<'_>),
     ) {
-        let (x_stride, y_stride, lanes) = (padded(self.inputs), padded(self.outputs), padded(rows));
+        let (x_stride, y_stride, lanes) = (self.x_stride, self.y_stride, padded(rows));
         let (dy_columns, dx_columns) = columns.split_at_mut(self.outputs * lanes);
         transpose(simd, (dy, y_stride), (rows, self.outputs), (dy_columns, lanes));
         if let Start::Sum = start {
@@ -248,7 +259,7 @@ impl Layer {
                 n: lanes,
                 k: self.outputs,
                 a: &parameters[self.weights..self.weights + self.weight_len()],
-                a_strides: (y_stride, 1),
+                a_strides: (padded(self.outputs), 1),
                 b: dy_columns,
                 b_stride: lanes,
                 c: dx_columns,
@@ -319,23 +330,24 @@ impl Kernel for Multiply<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { layer, weights, rows, x, y, start, finish } = self;
-        let (x_stride, y_stride) = (padded(layer.inputs), padded(layer.outputs));
+        let (x_stride, y_stride) = (layer.x_stride, layer.y_stride);
         if !layer.is_narrow() {
+            let n = padded(layer.outputs);
             let product = Product {
                 m: rows,
-                n: y_stride,
+                n,
                 k: layer.inputs,
                 a: x,
                 a_strides: (x_stride, 1),
                 b: weights,
-                b_stride: y_stride,
+                b_stride: n,
                 c: y,
                 c_stride: y_stride,
                 start,
             };
             return product_then(simd, product, finish);
         }
-        let dots = Dots { rows, outputs: layer.outputs, x, weights, stride: x_stride };
+        let dots = Dots { rows, outputs: layer.outputs, x, x_stride, weights, stride: padded(layer.inputs) };
         dots.run(simd, |row, output, sum| {
             let y = &mut y[row * y_stride + output];
             *y = sum

@@ -107,6 +107,11 @@ impl Layout {
         self.perceptron.layers[self.actor_head()].layer.inputs
     }
 
+    /// The distance between the features of two rows.
+    pub fn feature_stride(&self) -> usize {
+        self.perceptron.layers[self.actor_head()].layer.x_stride
+    }
+
     /// Whether the actor's last layer is narrow and a discrete action is one choice. Then rows are computed sixteen at a time.
     pub fn is_narrow(&self) -> bool {
         self.choices.is_one() && self.perceptron.layers[self.actor_head()].layer.is_narrow()

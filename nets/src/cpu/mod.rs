@@ -34,7 +34,7 @@ mod workspace;
 pub use actor_critic::ActorCritic;
 pub use engine::Engine;
 pub use footprint::Footprint;
-pub use peak::multiply_rate;
+pub use peak::{Measured, Shape, multiply_rate};
 pub use q_actor_critic::QActorCritic;
 pub use q_network::QNetwork;
 pub use transformer::Transformer;

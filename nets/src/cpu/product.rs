@@ -589,7 +589,7 @@ unsafe fn block<S: Simd, T: At, const R: usize, const V: usize>(
     }
 }
 
-/// The dot products of every row of x with every row of weights; rows are `stride` numbers long, a multiple of 16.
+/// The dot products of every row of x with every row of weights; rows are `stride` numbers long, a multiple of 16, and rows of x are `x_stride` numbers apart.
 pub struct Dots<'a> {
     /// Rows of x.
     pub rows: usize,
@@ -597,6 +597,8 @@ pub struct Dots<'a> {
     pub outputs: usize,
     /// x, row by row.
     pub x: &'a [f32],
+    /// Distance between rows of x.
+    pub x_stride: usize,
     /// The weights, row by row.
     pub weights: &'a [f32],
     /// Length of a row.
@@ -608,16 +610,16 @@ impl Dots<'_> {
     /// which are added as a tree.
     #[inline(always)]
     pub fn run<S: Simd>(self, simd: S, mut take: impl FnMut(usize, usize, f32)) {
-        let Self { rows, outputs, x, weights, stride } = self;
+        let Self { rows, outputs, x, x_stride, weights, stride } = self;
         assert!(
-            stride.is_multiple_of(16) && rows * stride <= x.len() && outputs * stride <= weights.len(),
+            stride.is_multiple_of(16) && stride <= x_stride && rows * x_stride <= x.len() && outputs * stride <= weights.len(),
             "dots: the stride is not a multiple of 16, or a slice is too short"
         );
         // sixteen rows at a time, so that with AVX-512 the weights stay in registers
         let whole = rows / 16 * 16;
         for first in (0..whole).step_by(16) {
             for output in 0..outputs {
-                let sums = simd.dots(&x[first * stride..(first + 16) * stride], &weights[output * stride..(output + 1) * stride]);
+                let sums = simd.dots((&x[first * x_stride..(first + 16) * x_stride], x_stride), &weights[output * stride..(output + 1) * stride]);
                 sums.into_iter().enumerate().for_each(|(i, sum)| take(first + i, output, sum));
             }
         }
@@ -635,7 +637,7 @@ impl Dots<'_> {
                         let at = i + v * S::LANES;
                         // SAFETY: both rows are within the slices, by the assertion above.
                         unsafe {
-                            let x = S::load(x.as_ptr().add(row * stride + at));
+                            let x = S::load(x.as_ptr().add(row * x_stride + at));
                             *part = S::fma(x, S::load(weights.as_ptr().add(output * stride + at)), *part);
                         }
                     }

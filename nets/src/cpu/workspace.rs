@@ -68,13 +68,13 @@ impl HeadSpace {
     fn new(layout: &Layout, all: usize) -> Self {
         let stride = padded(layout.actions);
         let rows = if layout.head == Head::Categorical { 0 } else { all };
-        let features = if matches!(layout.head, Head::Gsde { .. }) { layout.features() } else { 0 };
+        let (features, f_stride) = if matches!(layout.head, Head::Gsde { .. }) { (layout.features(), layout.feature_stride()) } else { (0, 0) };
         Self {
             entropies: vec![0.0; all],
             columns: if layout.is_narrow() { vec![[[[0.0; 16]; 16]; 2]; all / 16] } else { Vec::new() },
             log_stds: Aligned::zeros(rows * stride),
             d_log_stds: Aligned::zeros(rows * stride),
-            squares: Aligned::zeros(all * padded(features)),
+            squares: Aligned::zeros(all * f_stride),
             variances: Aligned::zeros(features * stride),
         }
     }

@@ -11,7 +11,7 @@ mod view;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::layer::{Layer, padded};
+use super::layer::{Layer, padded, spread};
 use super::weights::Visit;
 use crate::init::{orthogonal, uniform};
 use crate::{Activation, Cell, NetworkConfig};
@@ -91,7 +91,7 @@ pub(in crate::cpu) struct Dense {
 impl Dense {
     /// Width of a row of outputs (of an image, of a pixel), padding included.
     pub fn stride(&self) -> usize {
-        if let Kind::Cell(cell) = &self.kind { cell.stride() } else { padded(self.layer.outputs) }
+        if let Kind::Cell(cell) = &self.kind { cell.stride() } else { self.layer.y_stride }
     }
 
     /// Number of outputs that have weights, without those between the gates of a recurrent cell.
@@ -119,19 +119,14 @@ impl Dense {
         matches!(self.kind, Kind::Dense | Kind::Convolution(_) | Kind::Cell(_))
     }
 
-    /// Width of a row of inputs, padding included.
-    pub fn input_stride(&self) -> usize {
-        padded(self.layer.inputs)
-    }
-
     /// Range of the gains.
     pub fn gains(&self, norm: usize) -> Range<usize> {
-        norm..norm + self.stride()
+        norm..norm + padded(self.layer.outputs)
     }
 
     /// Range of the shifts.
     pub fn shifts(&self, norm: usize) -> Range<usize> {
-        norm + self.stride()..norm + 2 * self.stride()
+        norm + padded(self.layer.outputs)..norm + 2 * padded(self.layer.outputs)
     }
 }
 
@@ -276,14 +271,22 @@ impl Perceptron {
     /// Adds a layer, with parameters at the end; returns its number.
     fn push(&mut self, dense: Dense, has_norm: bool) -> usize {
         let begin = self.range.end;
-        let mut dense = Dense { parameters: begin..begin, layer: Layer { weights: begin, bias: begin, ..dense.layer }, ..dense };
+        // a cell reads what it remembers, not the layer before it
+        let x_stride = match dense.reads {
+            Some(read) if !matches!(dense.kind, Kind::Cell(_)) => self.layers[read].row(),
+            _ => padded(dense.layer.inputs),
+        };
+        let is_spread = dense.is_hidden && matches!(dense.kind, Kind::Dense);
+        let y_stride = if is_spread { spread(dense.layer.outputs) } else { padded(dense.layer.outputs) };
+        let layer = Layer { weights: begin, bias: begin, x_stride, y_stride, ..dense.layer };
+        let mut dense = Dense { parameters: begin..begin, layer, ..dense };
         if dense.has_weights() {
             dense.layer.bias = begin + dense.layer.weight_len();
             dense.parameters.end = dense.layer.bias + padded(dense.layer.outputs);
         }
         if has_norm {
             dense.norm = Some(dense.parameters.end);
-            dense.parameters.end += 2 * dense.stride();
+            dense.parameters.end += 2 * padded(dense.layer.outputs);
         }
         self.range.end = dense.parameters.end;
         self.summed.extend(blocks(0, &dense, SUMMED).into_iter().map(|block| block.length));
@@ -353,7 +356,7 @@ impl Perceptron {
 impl Dense {
     /// Creates a layer that reads this many numbers and writes that many, for each of some pixels, without parameters yet.
     fn new(kind: Kind, (inputs, outputs): (usize, usize), order: Order, pixels: usize, [name, norm_name]: [String; 2]) -> Self {
-        let layer = Layer { inputs, outputs, weights: 0, bias: 0, is_wide: !matches!(kind, Kind::Dense), transposed: None };
+        let layer = Layer { inputs, outputs, x_stride: 0, y_stride: 0, weights: 0, bias: 0, is_wide: !matches!(kind, Kind::Dense), transposed: None };
         Self {
             layer,
             kind,
@@ -377,7 +380,7 @@ fn blocks(i: usize, dense: &Dense, size: usize) -> Vec<Block> {
     if !dense.has_weights() {
         return Vec::new();
     }
-    let (rows, stride) = if layer.is_narrow() { (layer.outputs, dense.input_stride()) } else { (layer.inputs, padded(layer.outputs)) };
+    let (rows, stride) = if layer.is_narrow() { (layer.outputs, padded(layer.inputs)) } else { (layer.inputs, padded(layer.outputs)) };
     // the products compute six rows at a time
     let height = (size / stride / 6 * 6).max(6);
     let weights = (0..rows).step_by(height).map(|first| {

@@ -147,7 +147,7 @@ impl ActorTile {
     /// The features of the rows, and the numbers from one row to the next.
     #[inline(always)]
     fn features<'a>(tile: &'a Tile, layout: &QActorLayout) -> std::slice::ChunksExact<'a, f32> {
-        let stride = padded(layout.features());
+        let stride = layout.feature_stride();
         match layout.actor.layers.last().and_then(|dense| dense.reads) {
             Some(layer) => tile.outputs(layer).chunks_exact(stride),
             None => tile.inputs().chunks_exact(stride),
@@ -264,7 +264,7 @@ impl ActorTile {
             }
         }
         let reads = layout.actor.layers[output].reads;
-        let features_stride = padded(k);
+        let features_stride = layout.feature_stride();
         for row in 0..rows {
             for f in 0..k {
                 let phi = match reads {

@@ -54,6 +54,11 @@ impl QActorLayout {
         self.actor.layers.last().map_or(self.width(), |dense| dense.layer.inputs)
     }
 
+    /// The distance between the features of two rows.
+    pub fn feature_stride(&self) -> usize {
+        self.actor.layers.last().map_or(padded(self.width()), |dense| dense.layer.x_stride)
+    }
+
     /// Number of parameters.
     pub fn parameters(&self) -> usize {
         self.critics.last().unwrap_or(&self.actor).range.end
