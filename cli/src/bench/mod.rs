@@ -329,7 +329,7 @@ fn roofline(preset: &str, config: &Config, threads: Option<&str>) -> Result<u8, 
 
 fn products(rounds: usize) -> Result<u8, Error> {
     const LAYERS: [[usize; 2]; 9] = [[32, 32], [64, 64], [128, 64], [112, 128], [128, 128], [256, 256], [304, 400], [400, 304], [512, 512]];
-    const ROWS: [usize; 3] = [64, 128, 1024];
+    const ROWS: [usize; 3] = [32, 64, 128];
     let shapes: Vec<Shape> = LAYERS
         .iter()
         .flat_map(|&[k, n]| ROWS.map(|m| [Shape { m, n, k, transposed: false }, Shape { m: k, n, k: m, transposed: true }]))
