@@ -399,6 +399,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('text', 'text', [CompletionResultType]::ParameterValue, 'Completion tokens per second of GRPO with a transformer, generation and update together')
             [CompletionResult]::new('device', 'device', [CompletionResultType]::ParameterValue, 'Steps per second of PPO on CartPole or GRPO on a text task, including rollouts and updates. The policy is on one device, and the environments are on the same device or on the host')
             [CompletionResult]::new('env', 'env', [CompletionResultType]::ParameterValue, 'Steps per second of an environment with random actions')
+            [CompletionResult]::new('product', 'product', [CompletionResultType]::ParameterValue, 'Share of one core''s peak multiplication rate that matrix products reach, by shape: layers of perceptrons, and their gradients')
             [CompletionResult]::new('cartpole', 'cartpole', [CompletionResultType]::ParameterValue, 'Same as `env cartpole`')
             break
         }
@@ -493,6 +494,12 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         'gradus;bench;env' {
             [CompletionResult]::new('--envs', '--envs', [CompletionResultType]::ParameterName, 'Number of environments in lockstep')
             [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads, each with an equal share of the environments')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gradus;bench;product' {
+            [CompletionResult]::new('--rounds', '--rounds', [CompletionResultType]::ParameterName, 'Number of measurements of each shape, two milliseconds each')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

@@ -115,6 +115,9 @@ _gradus() {
             gradus__subcmd__bench,growth)
                 cmd="gradus__subcmd__bench__subcmd__growth"
                 ;;
+            gradus__subcmd__bench,product)
+                cmd="gradus__subcmd__bench__subcmd__product"
+                ;;
             gradus__subcmd__bench,roofline)
                 cmd="gradus__subcmd__bench__subcmd__roofline"
                 ;;
@@ -223,7 +226,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__bench)
-            opts="-h --help solve roofline train growth seeds busy text device env cartpole"
+            opts="-h --help solve roofline train growth seeds busy text device env product cartpole"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -380,6 +383,24 @@ _gradus() {
                     return 0
                     ;;
                 --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gradus__subcmd__bench__subcmd__product)
+            opts="-h --rounds --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --rounds)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -16,8 +16,8 @@ use clap::{Args, Subcommand};
 use gradus::agents::{self, ConfigError};
 use gradus::config::{MOST, parse_steps};
 use gradus::envs::registry;
-use gradus::nets::{Device, TorchConfig, TransformerConfig, engine, threads};
 use gradus::nets::cpu::Shape;
+use gradus::nets::{Device, TorchConfig, TransformerConfig, engine, threads};
 use gradus::{Config, Error, Trainer};
 
 use crate::arguments::{number, number_within, on_threads};
@@ -343,7 +343,11 @@ fn products(rounds: usize) -> Result<u8, Error> {
         say(format!("{k:>4} x {n:<4}   {}", parts.join("   ")));
     }
     let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
-    say(format!("lowest: {least:.2}, median: {:.2}; {:.1} GFLOP/s a core", measure::median(shares), gradus::nets::cpu::multiply_rate() / 1e9));
+    say(format!(
+        "lowest: {least:.2}, median: {:.2}; {:.1} GFLOP/s a core",
+        measure::median(shares),
+        gradus::nets::cpu::multiply_rate() / 1e9
+    ));
     Ok(0)
 }
 

@@ -619,7 +619,8 @@ impl Dots<'_> {
         let whole = rows / 16 * 16;
         for first in (0..whole).step_by(16) {
             for output in 0..outputs {
-                let sums = simd.dots((&x[first * x_stride..(first + 16) * x_stride], x_stride), &weights[output * stride..(output + 1) * stride]);
+                let sums =
+                    simd.dots((&x[first * x_stride..(first + 16) * x_stride], x_stride), &weights[output * stride..(output + 1) * stride]);
                 sums.into_iter().enumerate().for_each(|(i, sum)| take(first + i, output, sum));
             }
         }

@@ -68,7 +68,8 @@ impl HeadSpace {
     fn new(layout: &Layout, all: usize) -> Self {
         let stride = padded(layout.actions);
         let rows = if layout.head == Head::Categorical { 0 } else { all };
-        let (features, f_stride) = if matches!(layout.head, Head::Gsde { .. }) { (layout.features(), layout.feature_stride()) } else { (0, 0) };
+        let (features, f_stride) =
+            if matches!(layout.head, Head::Gsde { .. }) { (layout.features(), layout.feature_stride()) } else { (0, 0) };
         Self {
             entropies: vec![0.0; all],
             columns: if layout.is_narrow() { vec![[[[0.0; 16]; 16]; 2]; all / 16] } else { Vec::new() },

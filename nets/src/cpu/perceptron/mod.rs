@@ -356,7 +356,16 @@ impl Perceptron {
 impl Dense {
     /// Creates a layer that reads this many numbers and writes that many, for each of some pixels, without parameters yet.
     fn new(kind: Kind, (inputs, outputs): (usize, usize), order: Order, pixels: usize, [name, norm_name]: [String; 2]) -> Self {
-        let layer = Layer { inputs, outputs, x_stride: 0, y_stride: 0, weights: 0, bias: 0, is_wide: !matches!(kind, Kind::Dense), transposed: None };
+        let layer = Layer {
+            inputs,
+            outputs,
+            x_stride: 0,
+            y_stride: 0,
+            weights: 0,
+            bias: 0,
+            is_wide: !matches!(kind, Kind::Dense),
+            transposed: None,
+        };
         Self {
             layer,
             kind,
