@@ -56,7 +56,7 @@ def main():
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 out = f"{folder}/run"
-                tokens = 4096 if world == MODEL else 40_000 if "64" in size else 4096
+                tokens = 3000 if world == MODEL else {64: 40_000, 256: 4096, 768: 1024}[shape["transformer.width"]]
                 settings = {**shape, **own, **EQUAL[name], "envs": 64, "optimiser.learning_rate": "1e-20", "optimiser.schedule": "constant", "seed": 1}
                 command = [program, "train", name, world, "--steps", str(tokens), "--threads", "2", "--quiet", "--out", out]
                 command += [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
