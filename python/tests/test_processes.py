@@ -68,7 +68,8 @@ def test_ctrl_c_ends_a_training():
         model.learn(100_000_000)
     assert time.perf_counter() - begin < 30
     model.predict(np.zeros(4, np.float32))
-    model.learn(100)  # and goes on
+    model.learn(100)
+    assert 100 <= model.num_timesteps <= 2048  # one rollout, not those that were stopped
 
 
 @pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="no /proc here")

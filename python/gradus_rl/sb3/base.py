@@ -51,7 +51,7 @@ class BaseAlgorithm:
         if str(given["device"]) not in ("auto", "cpu"):
             raise ArgumentError(f"device: expected auto or cpu, got {given['device']}")
         self.stats_window_size = given.get("stats_window_size", 100)
-        self.num_timesteps, self._total, self._iterations = 0, 0, 0
+        self.num_timesteps, self._total, self._iterations, self._counted = 0, 0, 0, 0
         self._core = self._policy = self._state = self._learnt = self._world = self._vector = self._wrapped = self._env = self._last_obs = None
         self.observation_space = self.action_space = None
         self.logger, self._has_own_logger = Logger(), False
@@ -209,6 +209,7 @@ class BaseAlgorithm:
         """Trains for `total_timesteps` steps, rounded up to whole rollouts. Returns the model.
 
         Metrics are logged after every `log_interval` updates or, for off-policy agents, episodes [default: 1 for PPO, 100 for A2C, 4 episodes], as in Stable-Baselines3.
+        Off-policy agents report a group of updates together, about 1000 steps; without Python they log no more often than that.
         """
         if self._env is None:
             raise ArgumentError("env: expected one before `learn`; `set_env` sets it")
@@ -216,16 +217,17 @@ class BaseAlgorithm:
             raise ArgumentError(f"total_timesteps: expected a number from 1 up, got {total_timesteps}")
         log_interval, before = log_interval or self.log_every, 0
         if self._core is not None or self._state is not None:
-            before = self._total
+            before = self._total if self._core is None else self._core.steps  # an earlier training may have been stopped
             self._keep()
         if reset_num_timesteps:
-            self.num_timesteps, self._iterations = 0, 0
+            self.num_timesteps, self._iterations, self._counted = 0, 0, 0
             self._forget_episodes()
         self._set_logger(tb_log_name or type(self).__name__, reset_num_timesteps)
         callbacks = Callbacks(callback, self)
         self._make_core(before + int(total_timesteps))
         bar = _bar(total_timesteps) if progress_bar else None
         self._start_steps, self._start_time, self._offset = self.num_timesteps, time.time_ns(), self.num_timesteps - self._core.steps
+        self._start_iterations = self._iterations - self._core.iterations
         callbacks.call("on_training_start", locals(), globals())
         if self._world and not callbacks:
             self._train(log_interval, bar)
@@ -234,21 +236,20 @@ class BaseAlgorithm:
         callbacks.call("on_training_end")
         if bar is not None:
             bar.close()
-        self._total = self._core.total_steps
+        self._total = self._core.steps
         return self
 
     def _train(self, log_interval, bar):
         """Trains in a world of Gradus, which is left only to log."""
         core, logs = self._core, self._has_own_logger or self.verbose > 0 or self.tensorboard_log is not None or bar is not None
         while not core.is_finished:
-            episodes = self._episodes
             core.train(1 if logs else WHOLE)
             for step, value, length in core.take_episodes():
                 self._ended(step + self._offset, value)
                 self.ep_info_buffer.append({"r": value, "l": length, "t": (time.time_ns() - self._start_time) / 1e9})
             self.num_timesteps = core.steps + self._offset
             self._policy = None
-            self._updated(log_interval, episodes, bar)
+            self._updated(log_interval, bar)
 
     def _loop(self, callbacks, log_interval, bar):
         """Trains in environments that are stepped in Python."""
@@ -266,7 +267,6 @@ class BaseAlgorithm:
             dones = terminated | truncated
             returns += rewards
             lengths += 1
-            episodes = self._episodes
             for env in np.flatnonzero(dones):
                 own = {"r": float(returns[env]), "l": int(lengths[env]), "t": (time.time_ns() - self._start_time) / 1e9}
                 infos[env] = {"episode": own, **infos[env]}  # that of a Monitor has further keys
@@ -283,10 +283,12 @@ class BaseAlgorithm:
             except ValueError as error:
                 told = spaces.fault(space, spaces.each(space, new_obs, self.n_envs), rewards) or spaces.fault(space, [final for _, final in finals]) or str(error)
                 raise ArgumentError(f"after {self.num_timesteps} steps, {told}") from None
+            if finals and self.logs_episodes:
+                self._log(log_interval)
             if is_updated:
                 self._policy = None
                 callbacks.call("on_rollout_end")
-                self._updated(log_interval, episodes, bar)
+                self._updated(log_interval, bar)
                 if not core.is_finished and goes_on:
                     callbacks.call("on_rollout_start")
             if not goes_on:
@@ -297,16 +299,20 @@ class BaseAlgorithm:
         seed, self._env_seed = self._env_seed, None
         return seed
 
-    def _updated(self, log_interval, episodes, bar):
-        """Counts an update, and logs if it is time."""
-        self._iterations += 1
+    def _updated(self, log_interval, bar):
+        """Reads what the last updates reported, and logs if it is time."""
+        self._iterations = self._core.iterations + self._start_iterations
         for name, value in self._core.report().items():
             if value == value:  # what this training does not have is not a number
                 self.logger.record(name, value)
-        count, last = (self._episodes, episodes) if self.logs_episodes else (self._iterations, self._iterations - 1)
         if bar is not None:
             bar.update(self.num_timesteps - self._start_steps - bar.n)
-        if count // log_interval > last // log_interval:
+        self._log(log_interval)
+
+    def _log(self, log_interval):
+        """Logs if there were enough updates or, for off-policy agents, episodes."""
+        last, self._counted = self._counted, self._episodes if self.logs_episodes else self._iterations
+        if self._counted // log_interval > last // log_interval:
             self.dump_logs()
 
     # metrics
@@ -415,7 +421,7 @@ class BaseAlgorithm:
             "world": self._world,
             "n_envs": self.n_envs,
             "num_timesteps": self.num_timesteps,
-            "total": self._total,
+            "total": core.steps,
             "spaces": [spaces.to_file(self.observation_space), spaces.to_file(self.action_space)],
             "last_obs": None if self._last_obs is None else _to_file(self._last_obs),
         }
