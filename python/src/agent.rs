@@ -62,15 +62,20 @@ impl Inner {
         let actions = agent.act(envs.observation_rows(), envs.action_masks())?;
         envs.step_unfinished(actions)?;
         agent.observe(&envs.outcome())?;
-        self.learn()
-    }
-
-    fn learn(&mut self) -> Result<(), gradus::Error> {
-        if let Some(report) = self.agent.update()? {
-            self.report = report.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        if self.learn()? {
             self.episodes.extend(self.agent.episodes().iter().map(|episode| (episode.step, episode.episode_return, episode.length)));
         }
         Ok(())
+    }
+
+    /// Learns, if a rollout is complete. Returns whether it was.
+    fn learn(&mut self) -> Result<bool, gradus::Error> {
+        let Some(report) = self.agent.update()? else { return Ok(false) };
+        // agents with short rollouts report a group of them together
+        if !report.is_empty() {
+            self.report = report.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        }
+        Ok(true)
     }
 }
 
@@ -215,10 +220,8 @@ impl Agent {
             finished: &finished,
             ..Outcome::new(rewards.as_slice().map_err(failed)?, &endings, observations.as_slice().map_err(failed)?)
         };
-        let before = inner.agent.iterations();
         inner.agent.observe(&outcome).map_err(failed)?;
-        py.detach(|| inner.learn()).map_err(failed)?;
-        Ok(inner.agent.iterations() > before)
+        py.detach(|| inner.learn()).map_err(failed)
     }
 
     /// A copy of the policy.

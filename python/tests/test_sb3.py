@@ -49,6 +49,17 @@ def test_callbacks_see_every_step_and_stop():
     assert model.num_timesteps == 364  # not the steps that were stopped, too
 
 
+def test_callbacks_see_the_newest_policy():
+    policies = set()
+
+    def callback(scope, _):
+        policies.add(b"".join(array.tobytes() for array in scope["self"].get_parameters()["policy"].values()))
+
+    DQN("MlpPolicy", "CartPole-v1", seed=1, learning_starts=20, buffer_size=500).learn(100, callback=callback)
+    # an update after every fourth step from 20 on; a callback sees what the one before it made
+    assert 18 <= len(policies) <= 21
+
+
 def test_an_exception_of_a_world_is_itself():
     class Fault(Exception):
         pass
