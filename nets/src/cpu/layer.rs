@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::product::{Dots, Finish, Product, Start, product, product_then};
+use super::dots::Dots;
+use super::product::{Finish, Product, Start, product, product_then};
 use gradus_base::simd::{Kernel, Simd, Square};
 
 /// Rounds a row's width up to a multiple of sixteen; the numbers in the padding are 0.

@@ -14,6 +14,7 @@
 mod act;
 mod actor_critic;
 mod aligned;
+mod dots;
 mod engine;
 mod footprint;
 mod forward_backward;
