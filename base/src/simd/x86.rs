@@ -153,13 +153,15 @@ fn dots_avx512((x, stride): (&[f32], usize), weights: &[f32]) -> [f32; 16] {
 fn transpose_avx512(square: &mut Square) {
     let r = load_avx512(square);
     let mut pairs = r;
-    for i in (0..16).step_by(2) {
+    for pair in 0..8 {
+        let i = 2 * pair;
         pairs[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
         pairs[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
     }
     let mut fours = r;
-    for i in (0..16).step_by(4) {
+    for four in 0..4 {
         for half in 0..2 {
+            let i = 4 * four;
             let (a, b) = (_mm512_castps_pd(pairs[i + half]), _mm512_castps_pd(pairs[i + 2 + half]));
             fours[i + 2 * half] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
             fours[i + 2 * half + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));

@@ -240,7 +240,9 @@ impl Kernel for Transpose<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { layout, layers, parameters, copies } = self;
-        layout.perceptron.layers[layers].iter().for_each(|dense| dense.layer.transpose(simd, parameters, copies));
+        for dense in &layout.perceptron.layers[layers] {
+            dense.layer.transpose(simd, parameters, copies);
+        }
     }
 }
 

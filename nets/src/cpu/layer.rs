@@ -288,29 +288,57 @@ fn transpose<S: Simd>(
     (rows, columns): (usize, usize),
     (to, to_stride): (&mut [f32], usize),
 ) {
-    for first_row in (0..rows).step_by(16) {
-        for first_column in (0..columns).step_by(16) {
-            let row = |i: usize| -> [f32; 16] {
-                let at = (first_row + i) * from_stride + first_column;
-                from[at..at + 16].try_into().expect("sixteen numbers")
-            };
-            let column = |i: usize| (first_column + i) * to_stride + first_row;
-            let put = |square: &Square, to: &mut [f32]| match columns - first_column {
-                n @ 1..16 => square[..n].iter().enumerate().for_each(|(i, numbers)| to[column(i)..column(i) + 16].copy_from_slice(numbers)),
-                _ => square.iter().enumerate().for_each(|(i, numbers)| to[column(i)..column(i) + 16].copy_from_slice(numbers)),
-            };
-            // a constant number of rows stays in registers
-            if rows - first_row >= 16 {
-                let mut square: Square = std::array::from_fn(row);
-                simd.transpose(&mut square);
-                put(&square, to);
-            } else {
-                let mut square: Square = [[0.0; 16]; 16];
-                square[..rows - first_row].iter_mut().enumerate().for_each(|(i, numbers)| *numbers = row(i));
-                simd.transpose(&mut square);
-                put(&square, to);
+    let mut first_row = 0;
+    while first_row < rows {
+        let mut first_column = 0;
+        while first_column < columns {
+            let from = &from[first_row * from_stride + first_column..];
+            let to = &mut to[first_column * to_stride + first_row..];
+            // constant numbers of rows and columns stay in registers
+            match (rows - first_row, columns - first_column) {
+                (16.., 16..) => transpose_square(simd, (from, from_stride), (16, 16), (to, to_stride)),
+                (rows, columns) => transpose_square(simd, (from, from_stride), (rows.min(16), columns.min(16)), (to, to_stride)),
             }
+            first_column += 16;
         }
+        first_row += 16;
+    }
+}
+
+/// [`transpose`] as a kernel.
+pub(super) struct Transpose<'a> {
+    /// The numbers, and the distance between their rows.
+    pub from: (&'a [f32], usize),
+    /// Rows and columns.
+    pub shape: (usize, usize),
+    /// The transposed numbers, and the distance between their rows.
+    pub to: (&'a mut [f32], usize),
+}
+
+impl Kernel for Transpose<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        transpose(simd, self.from, self.shape, self.to);
+    }
+}
+
+/// Writes some columns of some rows of sixteen numbers as rows of sixteen numbers; what other rows would have is 0.
+#[inline(always)]
+fn transpose_square<S: Simd>(
+    simd: S,
+    (from, from_stride): (&[f32], usize),
+    (rows, columns): (usize, usize),
+    (to, to_stride): (&mut [f32], usize),
+) {
+    let mut square: Square = [[0.0; 16]; 16];
+    for (i, numbers) in square[..rows].iter_mut().enumerate() {
+        numbers.copy_from_slice(&from[i * from_stride..i * from_stride + 16]);
+    }
+    simd.transpose(&mut square);
+    for (i, numbers) in square[..columns].iter().enumerate() {
+        to[i * to_stride..i * to_stride + 16].copy_from_slice(numbers);
     }
 }
 

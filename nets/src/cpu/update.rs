@@ -113,16 +113,19 @@ impl Kernel for Update<'_> {
                 };
                 for ((p, g), (m, v)) in elements {
                     let g = g * scale;
-                    *m = normal(BETA1 * *m + (1.0 - BETA1) * g);
-                    *v = normal(BETA2 * *v + (1.0 - BETA2) * (g * g));
-                    *p -= step * *m / (v.sqrt() * correction + epsilon);
+                    // numbers of their own: the compiler does not know that the slices lie apart, and would read them again
+                    let first = normal(BETA1 * *m + (1.0 - BETA1) * g);
+                    let second = normal(BETA2 * *v + (1.0 - BETA2) * (g * g));
+                    (*m, *v) = (first, second);
+                    *p -= step * first / (second.sqrt() * correction + epsilon);
                 }
             }
             Rule::RmsProp => {
                 for ((p, g), (_, v)) in elements {
                     let g = g * scale;
-                    *v = ALPHA * *v + (1.0 - ALPHA) * (g * g);
-                    *p -= learning_rate * g / (v.sqrt() + epsilon);
+                    let second = ALPHA * *v + (1.0 - ALPHA) * (g * g);
+                    *v = second;
+                    *p -= learning_rate * g / (second.sqrt() + epsilon);
                 }
             }
         }

@@ -120,7 +120,9 @@ impl Kernel for Forward<'_> {
             let (gains, shifts) = (&parameters[dense.gains(norm)], &parameters[dense.shifts(norm)]);
             if stride == 16 {
                 let blocks = y.chunks_mut(256).zip(normal.chunks_mut(256)).zip(scales.chunks_mut(16));
-                blocks.for_each(|((y, normal), scales)| normalise_narrow(simd, y, normal, (gains, shifts), scales, dense.layer.outputs));
+                for ((y, normal), scales) in blocks {
+                    normalise_narrow(simd, y, normal, (gains, shifts), scales, dense.layer.outputs);
+                }
                 activation.apply(simd, y, 0, (n, n));
                 continue;
             }
@@ -328,7 +330,9 @@ impl Kernel for Backward<'_, '_> {
                 let (delta, normal, d_linear) = (&delta[..all], &normal[..all], &mut d_linear[..all]);
                 if stride == 16 {
                     let blocks = delta.chunks(256).zip(normal.chunks(256)).zip(scales.chunks(16)).zip(d_linear.chunks_mut(256));
-                    blocks.for_each(|(((dy, normal), scales), dx)| normalise_narrow_backward(simd, dy, normal, gains, scales, width, dx));
+                    for (((dy, normal), scales), dx) in blocks {
+                        normalise_narrow_backward(simd, dy, normal, gains, scales, width, dx);
+                    }
                 } else {
                     let inputs = delta.chunks_exact(stride).zip(normal.chunks_exact(stride)).zip(scales.iter());
                     inputs.zip(d_linear.chunks_exact_mut(stride)).for_each(|(((dy, normal), scale), dx)| {

@@ -23,11 +23,11 @@ use self::layout::{Layout, Numbers, OfModel};
 use self::pass::{Answer, Lane, Question, Workspace};
 use self::plan::Plan;
 use super::aligned::Aligned;
-use super::layer::padded;
+use super::layer::{Transpose, padded};
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::cpu::footprint::Footprint;
 use crate::{ActionRows, Actor, Batch, Behaviour, NetworkError, Objective, Policy, Store, Sums, TransformerConfig};
-use gradus_base::simd::Level;
+use gradus_base::simd::{Level, dispatch};
 use gradus_base::tensors::{Tensors, TensorsError, with_prefix, without_prefix};
 use gradus_base::threads;
 
@@ -99,9 +99,9 @@ impl Transformer {
     }
 
     fn parameters_changed(&mut self) {
-        let Self { layout, weights, transposed, .. } = self;
+        let Self { layout, level, weights, transposed, .. } = self;
         if layout.frozen == 0 {
-            return transpose_model(layout, &weights.values, transposed);
+            return transpose_model(*level, layout, &weights.values, transposed);
         }
         let (rank, mut rest, mut copies) = (layout.padded_rank, &mut transposed[..], Vec::new());
         // the copies are consecutive, in the order of the adapters
@@ -112,7 +112,8 @@ impl Transformer {
                 rest = behind;
             }
         }
-        threads::for_each(&mut copies, |_, (from, (rows, columns), stride, to)| transpose(from, *rows, *columns, to, *stride));
+        let level = *level;
+        threads::for_each(&mut copies, |_, (from, shape, stride, to)| transpose(level, from, *shape, (to, *stride)));
     }
 
     /// Panics unless the store and the batch fit this policy.
@@ -183,7 +184,7 @@ impl Transformer {
 }
 
 /// Writes transposed copies of the matrices of all layers and of the logits.
-fn transpose_model(layout: &Layout, parameters: &[f32], transposed: &mut [f32]) {
+fn transpose_model(level: Level, layout: &Layout, parameters: &[f32], transposed: &mut [f32]) {
     let (matrices, unembedding) = transposed.split_at_mut(layout.unembedding);
     let mut rest = matrices;
     let mut copies = Vec::new();
@@ -195,20 +196,12 @@ fn transpose_model(layout: &Layout, parameters: &[f32], transposed: &mut [f32]) 
     }
     let (n, w) = (layout.vocabulary, layout.width);
     copies.push((&parameters[layout.logits..][..n * w], (n, w), padded(n), unembedding));
-    threads::for_each(&mut copies, |_, (from, (rows, columns), stride, to)| transpose(from, *rows, *columns, to, *stride));
+    threads::for_each(&mut copies, |_, (from, shape, stride, to)| transpose(level, from, *shape, (to, *stride)));
 }
 
-/// Writes the transpose of `rows` x `columns` numbers into rows of `stride` numbers.
-fn transpose(from: &[f32], rows: usize, columns: usize, to: &mut [f32], stride: usize) {
-    for first_row in (0..rows).step_by(16) {
-        for first_column in (0..columns).step_by(16) {
-            for row in first_row..rows.min(first_row + 16) {
-                for column in first_column..columns.min(first_column + 16) {
-                    to[column * stride + row] = from[row * columns + column];
-                }
-            }
-        }
-    }
+/// Writes the transpose of `rows` x `columns` numbers, a multiple of 16 columns, into rows of `stride` numbers, a multiple of 16.
+fn transpose(level: Level, from: &[f32], (rows, columns): (usize, usize), (to, stride): (&mut [f32], usize)) {
+    dispatch(level, Transpose { from: (from, columns), shape: (rows, columns), to: (to, stride) });
 }
 
 impl Behaviour for Transformer {
@@ -221,7 +214,7 @@ impl Behaviour for Transformer {
     }
 
     fn load_pretrained(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        let Self { layout, weights, frozen, .. } = self;
+        let Self { layout, level, weights, frozen, .. } = self;
         let model = OfModel(layout);
         let mut known = BTreeSet::new();
         model.for_each_tensor(&mut |name, _, _| _ = known.insert(name));
@@ -239,7 +232,7 @@ impl Behaviour for Transformer {
         } else {
             let parameters = model.flat_from(layout.frozen, tensors, "")?;
             let mut transposed = Aligned::zeros(layout.frozen_transposed);
-            transpose_model(layout, &parameters, &mut transposed);
+            transpose_model(*level, layout, &parameters, &mut transposed);
             *frozen = Arc::new([parameters, transposed]);
         }
         self.parameters_changed();
