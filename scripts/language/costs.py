@@ -1,6 +1,6 @@
 """What the critic of PPO costs: python3 scripts/language/costs.py [PROGRAM] (default target/release/gradus, with the feature `language`), on a machine that does nothing else.
 
-Trains PPO with a critic of its own, PPO with a value head on the policy's trunk, and GRPO, each with 64 completions of at most 16 tokens an update and one pass over them, in three sizes of our own transformer and with
+Trains PPO with a critic of its own, PPO with a value head on the policy's trunk, and GRPO in groups of eight and of two, each with 64 completions of at most 16 tokens an update and one pass over them, in three sizes of our own transformer and with
 SmolLM2-135M (adapters, and all parameters). Writes results/language/costs.csv: the numbers that are trained (policy and critic), the median of the seconds for 1000 tokens over the updates after the first, and the
 largest memory in MB. The learning rate changes nothing, so completions stay as long as they are.
 """
@@ -26,6 +26,8 @@ AGENTS = {
     "PPO, critic of its own": ("ppo", {"transformer.critic": "separate"}),
     "PPO, value head": ("ppo", {"transformer.critic": "head"}),
     "GRPO": ("grpo", {"grpo.group_size": 8}),
+    # completions of a group share their prompt, which is read once
+    "GRPO, groups of two": ("grpo", {"grpo.group_size": 2}),
 }
 EQUAL = {"ppo": {"ppo.epochs": 1, "ppo.minibatch_size": 1024, "ppo.episodes_per_env": 1}, "grpo": {"grpo.epochs": 1, "grpo.minibatches": 1}}
 
