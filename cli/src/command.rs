@@ -15,7 +15,7 @@ use crate::{
 
 /// Reinforcement learning to teach with and to publish from: environments, agents and honest comparisons, in Rust.
 #[derive(Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(name = "gradus", version, arg_required_else_help = true)]
 pub(crate) struct Arguments {
     /// Python interpreter for environments gym:ID and reward functions [default: the active virtual environment's, or python3]
     #[arg(long, global = true, value_name = "PATH")]

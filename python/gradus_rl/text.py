@@ -25,12 +25,14 @@ def _called(function):
     """Returns a function of a dictionary of lists that passes those which `function` names."""
     parameters = inspect.signature(function).parameters.values()
     takes_all = any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters)
-    names = [parameter.name for parameter in parameters if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
+    named = [parameter for parameter in parameters if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
+    names = [parameter.name for parameter in named]
+    needed = [parameter.name for parameter in named if parameter.default is parameter.empty]
 
     def call(columns):
-        missing = [name for name in names if name not in columns and function.__defaults__ is None]
+        missing = [name for name in needed if name not in columns]
         if missing:
-            raise ValueError(f"{function.__name__}: expected parameters among {', '.join(columns)}, got {missing[0]}")
+            raise ValueError(f"{getattr(function, '__name__', 'reward')}: expected parameters among {', '.join(columns)}, got {missing[0]}")
         result = function(**(columns if takes_all else {name: columns[name] for name in names if name in columns}))
         return [None if one is None else float(one) for one in result]
 

@@ -85,11 +85,32 @@ LONG = bool(os.environ.get("GRADUS_LONG"))
 
 
 @pytest.mark.skipif(not LONG, reason="takes minutes: set GRADUS_LONG=1")
-@pytest.mark.parametrize("id", [id for id in CLASSIC if id != "CliffWalking-v1"])
+@pytest.mark.parametrize("id", [id for id in CLASSIC if id not in ("CliffWalking-v1", "Acrobot-v1")])
 @pytest.mark.parametrize("seed", range(10))
 def test_episodes_are_gymnasiums_for_long(id, seed):
     theirs, ours = gymnasium.make(id), gymnasium.make(f"gradus/{id}")
     check_environments_match(theirs, ours, 100_000, seed=seed, info_comparison="skip", skip_rew=id == "Pendulum-v1")
+
+
+@pytest.mark.skipif(not LONG, reason="takes minutes: set GRADUS_LONG=1")
+@pytest.mark.parametrize("seed", range(10))
+def test_acrobot_is_gymnasiums_until_chaos_shows(seed):
+    # neither the platform's sine, which Gymnasium uses, nor ours is always the nearest number, and Acrobot is chaotic: late in some episodes the last bits differ
+    theirs, ours = gymnasium.make("Acrobot-v1"), gymnasium.make("gradus/Acrobot-v1")
+    actions = np.random.default_rng(seed)
+    starts, episodes, differ = {"seed": seed}, 0, 0
+    while episodes < 200:
+        # Gymnasium computes the first observation in f32
+        np.testing.assert_allclose(ours.reset(**starts)[0], theirs.reset(**starts)[0], rtol=1e-6)
+        starts, step, is_over, is_equal = {}, 0, False, True
+        while not is_over:
+            action = int(actions.integers(3))
+            (observation, *rest, _), (own, *own_rest, _) = theirs.step(action), ours.step(action)
+            step, is_over = step + 1, rest[1] or rest[2]
+            is_equal &= np.array_equal(observation, own)
+            assert own_rest == rest and (is_equal or step > 250), step
+        episodes, differ = episodes + 1, differ + (not is_equal)
+    assert differ < 30
 
 
 @pytest.mark.skipif(not LONG, reason="takes minutes: set GRADUS_LONG=1")

@@ -59,6 +59,19 @@ def test_wrong_rewards_are_one_sentence():
         grpo(PROMPTS, named, max_new_tokens=4, settings=SMALL)
 
 
+def test_parameters_with_defaults_are_not_needed():
+    def short(completions, weight=0.5, *, most=3):
+        return [weight * (len(completion) <= most) for completion in completions]
+
+    assert grpo(PROMPTS, short, max_new_tokens=4, settings=SMALL, steps=64).history[-1]["reward/mean"] <= 0.5
+    with pytest.raises(ValueError, match="asks: expected parameters among .*, got question"):
+
+        def asks(question, completions, weight=0.5):
+            return [weight] * len(completions)
+
+        grpo(PROMPTS, asks, max_new_tokens=4, settings=SMALL)
+
+
 def test_tasks_of_ours_need_no_function():
     model = train("grpo", "addition", steps=2_000, settings={"envs": 32})
     assert "reward/mean" in model.history[-1]

@@ -12,6 +12,12 @@ fn gradus(folder: &Path, arguments: &str) -> (String, String) {
 }
 
 #[test]
+fn the_version_is_that_of_gradus() {
+    let (version, _) = gradus(&std::env::temp_dir(), "--version");
+    assert_eq!(version, concat!("gradus ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
 fn agent_and_environment_may_come_in_either_order() {
     let folder = gradus_testing::tempdir().unwrap();
     assert!(gradus(folder.path(), "train CartPole-v1 ppo --steps 100 --out a").0.starts_with("ppo on cartpole, 256 steps"));

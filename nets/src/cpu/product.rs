@@ -343,7 +343,8 @@ fn blocks<S: Simd, T: At, const R: usize, const V: usize>(simd: S, left: Left<'_
     if let Finish::Derivative(_, h) = finish {
         assert!((p.m - 1) * p.c_stride + p.n <= h.len(), "product: the activations are too short");
     }
-    if p.m >= PACKED_ROWS && p.b_stride >= PACKED_STRIDE && p.k * p.b_stride >= PACKED_NUMBERS {
+    let least = if S::LANES == 16 { 2 * PACKED_NUMBERS } else { PACKED_NUMBERS };
+    if p.m >= PACKED_ROWS && p.b_stride >= PACKED_STRIDE && p.k * p.b_stride >= least {
         // a function of its own, because the copy is large
         simd.call(Packed::<T, R, V>(left, p, finish));
         return;
@@ -353,7 +354,8 @@ fn blocks<S: Simd, T: At, const R: usize, const V: usize>(simd: S, left: Left<'_
 }
 
 /// Columns of B are copied, so that they lie behind each other, if at least this many rows of A read them, if their rows are at least this many numbers apart, and if B has at least
-/// this many numbers: rows that are a page apart, or a multiple, need an entry of the page table each, and share a few places of the cache.
+/// this many numbers (with AVX-512 twice as many: a kernel reads four times as many columns at once): rows that are a page apart, or a multiple, need an entry of the page table each, and
+/// share a few places of the cache.
 const PACKED_ROWS: usize = 8;
 const PACKED_STRIDE: usize = 512;
 const PACKED_NUMBERS: usize = 1 << 18;
@@ -610,9 +612,15 @@ mod tests {
     fn every_element_adds_its_products_in_order() {
         let mut stream = Stream::new(3, Purpose::Initialisation, 0);
         let mut numbers = |n: usize| (0..n).map(|_| stream.uniform(-1.0, 1.0) as f32).collect::<Vec<f32>>();
-        for (m, n, k, b_stride) in
-            [(1, 16, 3, 16), (3, 80, 700, 600), (9, 80, 700, 600), (7, 64, 320, 512), (25, 144, 641, 512), (6, 48, 0, 512), (13, 32, 9, 48)]
-        {
+        for (m, n, k, b_stride) in [
+            (1, 16, 3, 16),
+            (3, 80, 700, 600),
+            (9, 80, 900, 600),
+            (7, 64, 320, 512),
+            (25, 144, 1041, 512),
+            (6, 48, 0, 512),
+            (13, 32, 9, 48),
+        ] {
             let (a, b, c, row) = (numbers(m * k), numbers(k.max(1) * b_stride), numbers(m * n), numbers(n));
             for start in [Start::Zero, Start::Row(&row), Start::Sum] {
                 for finish in [Finish::Same, Finish::Activation(Activation::Relu), Finish::Activation(Activation::Tanh)] {
