@@ -146,7 +146,7 @@ def check_run(folder, make):
     lines = []
     for backend, policy in policies.items():
         env = make()
-        # returns of the games are skewed, but for freeway, whose episodes are long
+        # returns of the games are skewed; freeway's are not, and its episodes are long
         episodes = 100 if backend == "numpy" or isinstance(env, Game) else 20
         if policy.environment == "freeway":
             episodes = 10
