@@ -294,9 +294,25 @@ impl Agent {
         Policy::new(self.updater.config, self.world, self.updater.algorithm.into_behaviour(), self.observer.normaliser())
     }
 
+    /// Forgets the steps since the last update, and ends the episodes that are going on, as if they had been truncated: all environments begin new ones. For
+    /// owners of environments who reset them before an episode is over, or who load a saved agent without its environments. A table (Q-learning and
+    /// others) goes on where it was: end the episodes in the last outcome, with [`Ending::Truncated`](gradus_envs::Ending::Truncated).
+    pub fn interrupt(&mut self) {
+        self.observer.interrupt();
+        if let Some(replay) = self.updater.algorithm.replay_mut() {
+            replay.interrupt();
+        }
+        (self.begun, self.has_acted) = (None, false);
+        self.episodes.clear();
+    }
+
+    /// Whether steps were observed since the last update, which [`save`](Agent::save) leaves out.
+    pub fn is_between_updates(&self) -> bool {
+        self.has_acted || self.begun.is_some() || self.observer.is_within_rollout()
+    }
+
     /// Saves everything that the agent needs to go on as it would have gone on, right after an update. Steps that were observed since are left
-    /// out. The environments are their owner's, who saves them, too. If they begin new episodes after loading, the old ones must have ended in
-    /// the last outcome before saving, with [`Ending::Truncated`](gradus_envs::Ending::Truncated): a replay buffer and a table go on where they were.
+    /// out. The environments are their owner's, who saves them, too. If they are elsewhere after loading, [`interrupt`](Agent::interrupt) says so.
     pub fn save(&self) -> Tensors {
         let mut tensors = self.observer.save();
         tensors.insert(ITERATION.into(), Tensor::u64(vec![self.updater.iteration, self.rollouts as u64]));

@@ -156,6 +156,28 @@ fn a_sample_has_the_decisions_that_were_added() {
     }
 }
 
+/// Episodes that are interrupted end as if they had been truncated, and nothing joins them to what follows.
+#[test]
+fn an_interrupted_episode_is_truncated() {
+    for (envs, capacity, is_masked) in [(1, 50, false), (3, 60, true)] {
+        let (mut world, mut replay) = (Counting::new(envs), Replay::new(capacity, envs));
+        replay.interrupt(); // nothing is going on yet
+        for _ in 0..20 {
+            replay.extend(&world.rollout(4, is_masked));
+            replay.interrupt();
+            replay.interrupt();
+            for (env, history) in world.history.iter_mut().enumerate() {
+                let t = history.len();
+                let next = &mut history[t - 1].3;
+                if *next == Next::Continues {
+                    *next = Next::Truncated(Counting::observation(env, t));
+                }
+            }
+            world.check(&replay, world.history[0].len().min(capacity / envs), 3, is_masked);
+        }
+    }
+}
+
 /// P(i) = p_i^alpha / sum p^alpha, and w_i = (N P(i))^-beta / max w.
 #[test]
 fn priorities_decide_how_often_a_decision_is_drawn() {

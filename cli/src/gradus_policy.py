@@ -584,7 +584,9 @@ def play(policy, env, episodes, seed=0):
         total, is_over, memory = 0.0, False, policy.memory()
         while not is_over:
             action = np.asarray(policy.act(observation, info.get("action_mask"), memory))
-            observation, reward, terminated, truncated, info = env.step(action.item() if policy.is_discrete else action)
+            if policy.is_discrete:
+                action = action + getattr(env.action_space, "start", 0)
+            observation, reward, terminated, truncated, info = env.step(action if action.ndim else action.item())
             total, is_over = total + float(reward), terminated or truncated
         returns.append(total)
     return returns

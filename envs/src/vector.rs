@@ -352,13 +352,16 @@ impl VecEnv {
 
     /// With [`Autoreset::Disabled`]: begins the next episode of environment `env`, if it is finished.
     pub fn begin_next(&mut self, env: usize) -> Result<(), EnvError> {
-        if std::mem::take(&mut self.waiting[env]) {
-            self.guarded(|envs| {
-                envs.begin_episodes(&[env])?;
-                envs.update_masks()
-            })?;
-        }
-        Ok(())
+        if self.waiting[env] { self.begin_anew(env) } else { Ok(()) }
+    }
+
+    /// Begins the next episode of environment `env`, whether the last one is over or not.
+    pub fn begin_anew(&mut self, env: usize) -> Result<(), EnvError> {
+        self.waiting[env] = false;
+        self.guarded(|envs| {
+            envs.begin_episodes(&[env])?;
+            envs.update_masks()
+        })
     }
 
     fn begin_episodes(&mut self, envs: &[usize]) -> Result<(), EnvError> {

@@ -158,12 +158,18 @@ def observation_of(space, row):
 def to_number(space, action):
     """Returns an action as Gradus takes it: several choices are one number."""
     if isinstance(space, gymnasium.spaces.Discrete):
-        return int(action) - int(space.start)
+        return _whole(action) - int(space.start)
     if isinstance(space, gymnasium.spaces.MultiDiscrete):
-        return int(np.ravel_multi_index(tuple(int(choice) for choice in action), space.nvec))
+        return int(np.ravel_multi_index(tuple(_whole(choice) for choice in np.asarray(action) - space.start), space.nvec))
     if isinstance(space, gymnasium.spaces.MultiBinary):
-        return int(np.ravel_multi_index(tuple(int(choice) for choice in action), (2,) * int(space.n)))
+        return int(np.ravel_multi_index(tuple(_whole(choice) for choice in action), (2,) * int(space.n)))
     return np.asarray(action, np.float32).ravel()
+
+
+def _whole(number):
+    if number != int(number):
+        raise ValueError(f"action: expected a whole number, got {number}")
+    return int(number)
 
 
 def from_numbers(space, actions):
@@ -171,9 +177,10 @@ def from_numbers(space, actions):
     if isinstance(space, gymnasium.spaces.Discrete):
         return actions + space.start
     if isinstance(space, gymnasium.spaces.MultiDiscrete):
-        return np.stack(np.unravel_index(actions, space.nvec), axis=-1).astype(space.dtype)
+        return (np.stack(np.unravel_index(actions, space.nvec), axis=-1) + space.start).astype(space.dtype)
     if isinstance(space, gymnasium.spaces.MultiBinary):
         return np.stack(np.unravel_index(actions, (2,) * int(space.n)), axis=-1).astype(space.dtype)
+    actions = np.rint(actions) if np.issubdtype(space.dtype, np.integer) else actions
     return actions.astype(space.dtype).reshape(len(actions), *space.shape)
 
 

@@ -48,6 +48,8 @@ class TextModel:
 
     def generate(self, prompts: Sequence[Any], n: int = 1, temperature: float = 1.0, seed: int = 1) -> list[Any]:
         """Returns completions: a text for each prompt or, if n > 1, a list of texts. A temperature of 0 takes the most probable token."""
+        if isinstance(prompts, str):
+            raise ValueError(f"prompts: expected a list of texts, got the text {prompts!r}")
         completions = self._policy.generate(list(prompts), n, float(temperature), seed)
         return [one[0] for one in completions] if n == 1 else completions
 

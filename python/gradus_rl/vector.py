@@ -18,17 +18,20 @@ class GradusVectorEnv(gymnasium.vector.VectorEnv):
         world: the name, as of `GradusEnv`.
         num_envs: how many.
         autoreset_mode: one of Gymnasium's three; `next_step` is Gymnasium's default.
+        max_episode_steps: the environment's own limit, which is the only one that a vector has.
 
     Episodes follow from the seed of `reset`, and differ from those of `GradusEnv`.
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
 
-    def __init__(self, world: str, num_envs: int = 1, autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP, render_mode: str | None = None) -> None:
+    def __init__(self, world: str, num_envs: int = 1, autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP, render_mode: str | None = None, max_episode_steps: int | None = None) -> None:
         if render_mode is not None:
             raise ValueError(f"render_mode: expected None, because vectors draw no pictures, got {render_mode}")
         mode = AutoresetMode(autoreset_mode)
         self.world = _core.World(world)
+        if max_episode_steps not in (None, self.world.max_episode_steps):
+            raise ValueError(f"max_episode_steps: expected {self.world.max_episode_steps}, the limit of {self.world.name}, because a vector has no other, got {max_episode_steps}")
         self.metadata = {**self.metadata, "autoreset_mode": mode}
         self.num_envs, self.render_mode = num_envs, render_mode
         self.single_observation_space, self.single_action_space = map(to_gymnasium, self.world.spaces())
@@ -56,10 +59,12 @@ class GradusVectorEnv(gymnasium.vector.VectorEnv):
         if mask is not None:
             if self.metadata["autoreset_mode"] != AutoresetMode.DISABLED:
                 raise ValueError("reset_mask: expected the autoreset mode disabled, got another")
+            if seed is not None:
+                raise ValueError(f"seed: expected None with a reset_mask, because all environments follow from one seed, got {seed}")
             mask = np.asarray(mask)
             if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
                 raise ValueError(f"reset_mask: expected {self.num_envs} bools, one or more of them true, got {mask!r}")
-            self._envs.begin_next(mask)
+            self._envs.begin_anew(mask)
         else:
             super().reset(seed=seed if seed is None or isinstance(seed, (int, np.integer)) else None)
             entropy = seed if seed is not None else int(self.np_random.integers(1 << 63))

@@ -47,6 +47,7 @@ class GradusEnv(gymnasium.Env):
         render_mode: `rgb_array` (rows x columns x 3), `ansi` or `None`.
 
     The episodes of Gymnasium's classic environments begin as theirs do, seed for seed. A stochastic environment draws its own random numbers, which follow from the seed.
+    An environment ends an episode at its own limit of steps; `gymnasium.make(..., max_episode_steps=N)` can shorten it, and not lengthen it.
     """
 
     metadata = {"render_modes": ["rgb_array", "ansi"], "render_fps": 30}

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use gradus::base::tensors::{Data, Tensor, Tensors, decode, encode};
+use gradus::base::tensors::{Data, Tensor, Tensors, decode, encode, get_u64};
 use gradus::envs::{Ending, EnvSpec, Finished, Outcome, Space, VecEnv};
 use gradus::{Config, Mode};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArrayDyn, PyUntypedArrayMethods};
@@ -12,6 +12,14 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::envs::{described, locked};
 use crate::failed;
+
+/// Whether steps were observed since the last update, in what [`Agent::save`] returns.
+const BETWEEN: &str = "between_updates";
+
+/// The name of the environments' state in what [`Agent::save`] returns.
+fn worlds_of(agent: &gradus::Agent) -> String {
+    format!("worlds.{}", agent.config().environment)
+}
 
 /// How long an agent trains before it asks whether Python wants something, such as an interruption.
 const ASK_EVERY: Duration = Duration::from_millis(50);
@@ -158,21 +166,26 @@ impl Agent {
 
     /// Trains in a world of ours until `updates` updates or all steps are done, without Python's lock.
     fn train(&self, py: Python<'_>, updates: u64) -> PyResult<()> {
-        let mut guard = locked(py, &self.inner);
-        let inner = &mut *guard;
-        let last = inner.agent.iterations().saturating_add(updates);
-        while !inner.agent.is_finished() && inner.agent.iterations() < last {
+        let last = locked(py, &self.inner).agent.iterations().saturating_add(updates);
+        loop {
             let begin = Instant::now();
+            // a handler of signals may use the agent, so it is not locked then
+            let mut guard = locked(py, &self.inner);
+            let inner = &mut *guard;
+            let is_done = |agent: &gradus::Agent| agent.is_finished() || agent.iterations() >= last;
             py.detach(|| {
-                while !inner.agent.is_finished() && inner.agent.iterations() < last && begin.elapsed() < ASK_EVERY {
+                while !is_done(&inner.agent) && begin.elapsed() < ASK_EVERY {
                     inner.step()?;
                 }
                 Ok(())
             })
             .map_err(|error: gradus::Error| failed(error))?;
+            if is_done(&inner.agent) {
+                return Ok(());
+            }
+            drop(guard);
             py.check_signals()?;
         }
-        Ok(())
     }
 
     /// Chooses an action for each environment.
@@ -247,19 +260,31 @@ impl Agent {
         let inner = locked(py, &self.inner);
         let mut tensors = inner.agent.save();
         if let Some(envs) = &inner.envs {
-            tensors.insert("worlds".into(), Tensor::u64(envs.save()));
+            tensors.insert(worlds_of(&inner.agent), Tensor::u64(envs.save()));
         }
+        tensors.insert(BETWEEN.into(), Tensor::u64(vec![inner.agent.is_between_updates().into()]));
         Ok(PyBytes::new(py, &encode(&tensors, "")))
     }
 
-    /// Goes on where an agent with the same settings, apart from the number of steps, was saved. After an error the agent must not be used.
-    fn load(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
-        let mut inner = locked(py, &self.inner);
+    /// Goes on where an agent with the same settings, apart from the number of steps, was saved. Unless `goes_on`, episodes that were going on are over, and environments
+    /// of a world of ours begin new ones. After an error the agent must not be used.
+    fn load(&self, py: Python<'_>, bytes: &[u8], goes_on: bool) -> PyResult<()> {
+        let mut guard = locked(py, &self.inner);
+        let Inner { agent, envs, .. } = &mut *guard;
         let (mut tensors, _) = decode(bytes).map_err(failed)?;
-        if let (Some(Tensor { data: Data::U64(words), .. }), Some(envs)) = (tensors.remove("worlds"), &mut inner.envs) {
-            envs.load(&words).map_err(failed)?;
+        let worlds = tensors.remove(&worlds_of(agent));
+        let is_between = get_u64(&tensors, BETWEEN).is_ok_and(|between| *between == [1]);
+        agent.load(&tensors).map_err(failed)?;
+        let has_begun = agent.steps() > 0 || is_between;
+        if has_begun && (!goes_on || is_between || envs.is_some() && worlds.is_none()) {
+            agent.interrupt();
         }
-        inner.agent.load(&tensors).map_err(failed)
+        if let (Some(Tensor { data: Data::U64(words), .. }), Some(envs)) = (worlds, envs) {
+            envs.load(&words).map_err(failed)?;
+            let anew = if has_begun && !goes_on { 0..envs.len() } else { 0..0 };
+            anew.into_iter().try_for_each(|env| envs.begin_anew(env)).map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// Loads what an agent with another number of environments has learnt. After an error the agent must not be used.

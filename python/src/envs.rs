@@ -45,7 +45,14 @@ impl Taken {
             Space::Box { .. } => Taken::Continuous(action.extract().map_err(|_| wrong())?),
             _ => Taken::Discrete(action.extract().map_err(|_| wrong())?),
         };
-        if space.contains(taken.action()) { Ok(taken) } else { Err(wrong()) }
+        // the classic environments take forces outside of their bounds, as Gymnasium's do
+        let fits = match (space, &taken) {
+            (Space::Box { low, .. }, Taken::Continuous(numbers)) => {
+                numbers.len() == low.len() && numbers.iter().all(|number| number.is_finite())
+            }
+            _ => space.contains(taken.action()),
+        };
+        if fits { Ok(taken) } else { Err(wrong()) }
     }
 
     fn action(&self) -> Action<'_> {
@@ -225,7 +232,7 @@ pub struct VecEnv {
     inner: Mutex<Vector>,
 }
 
-/// The actions of a vector, from an array with an entry or a row for each environment.
+/// The actions of a vector, from an array with an entry or a row for each environment. Numbers outside of their bounds are clipped.
 pub(crate) enum Many {
     Discrete(Vec<u32>),
     Continuous(Vec<f32>, usize),
@@ -234,13 +241,17 @@ pub(crate) enum Many {
 impl Many {
     pub(crate) fn of(space: &Space, actions: &Bound<'_, PyAny>) -> PyResult<Self> {
         let wrong = |expected: &str| failed(format!("actions: expected an array of {expected} for each environment"));
-        if let Space::Box { low, .. } = space {
+        if let Space::Box { low, high } = space {
             let rows: PyReadonlyArray2<'_, f32> = actions.extract().map_err(|_| wrong("float32, with a row"))?;
             let array = rows.as_array();
             if array.ncols() != low.len() {
                 return Err(failed(format!("actions: expected {} numbers for each environment, got {}", low.len(), array.ncols())));
             }
-            return Ok(Many::Continuous(array.iter().copied().collect(), low.len()));
+            let bounds = low.iter().zip(high).cycle();
+            return Ok(Many::Continuous(
+                array.iter().zip(bounds).map(|(number, (low, high))| number.clamp(*low, *high)).collect(),
+                low.len(),
+            ));
         }
         let numbers: PyReadonlyArray1<'_, i64> = actions.extract().map_err(|_| wrong("int64, with a number"))?;
         let number = |n: &i64| u32::try_from(*n).map_err(|_| failed(format!("actions: expected elements of {space}, got {n}")));
@@ -321,12 +332,12 @@ impl VecEnv {
         Ok(Self::ended(py, inner))
     }
 
-    /// Begins the next episode of the finished environments among those whose entry is true, with the autoreset mode `disabled`.
-    fn begin_next(&self, py: Python<'_>, envs: PyReadonlyArray1<'_, bool>) -> PyResult<()> {
+    /// Begins the next episode of the environments whose entry is true, whether the last one is over or not.
+    fn begin_anew(&self, py: Python<'_>, envs: PyReadonlyArray1<'_, bool>) -> PyResult<()> {
         let mut inner = locked(py, &self.inner);
         for (env, wanted) in envs.as_array().iter().enumerate() {
             if *wanted {
-                inner.begin_next(env).map_err(failed)?;
+                inner.begin_anew(env).map_err(failed)?;
             }
         }
         Ok(())

@@ -19,6 +19,16 @@ fn aggregate(name: &str, gamma: f64) -> PyResult<Aggregate> {
     })
 }
 
+fn bootstrap(resamples: usize, level: f64, seed: u64) -> PyResult<Bootstrap> {
+    if resamples == 0 {
+        return Err(failed("resamples: expected at least 1, got 0"));
+    }
+    if !(level > 0.0 && level < 1.0) {
+        return Err(failed(format!("level: expected a number between 0 and 1, got {level}")));
+    }
+    Ok(Bootstrap { resamples, level, seed, ..Bootstrap::default() })
+}
+
 fn triple(estimate: Estimate) -> (f64, f64, f64) {
     (estimate.point, estimate.low, estimate.high)
 }
@@ -36,7 +46,7 @@ fn interval(
     seed: u64,
 ) -> PyResult<(f64, f64, f64)> {
     let (scores, aggregate) = (scores(tasks)?, aggregate(statistic, gamma)?);
-    let bootstrap = Bootstrap { resamples, level, seed, ..Bootstrap::default() };
+    let bootstrap = bootstrap(resamples, level, seed)?;
     Ok(triple(py.detach(|| bootstrap.aggregates(&[&scores], &[aggregate])[0][0])))
 }
 
@@ -47,7 +57,7 @@ fn improvement(py: Python<'_>, x: Vec<Vec<f64>>, y: Vec<Vec<f64>>, resamples: us
     if x.tasks().len() != y.tasks().len() {
         return Err(failed(format!("scores: expected {} tasks in both tables, got {}", x.tasks().len(), y.tasks().len())));
     }
-    let bootstrap = Bootstrap { resamples, level, seed, ..Bootstrap::default() };
+    let bootstrap = bootstrap(resamples, level, seed)?;
     Ok(triple(py.detach(|| bootstrap.improvement(&x, &y))))
 }
 
@@ -62,7 +72,7 @@ fn profile(
     seed: u64,
 ) -> PyResult<Vec<(f64, f64, f64)>> {
     let scores = scores(tasks)?;
-    let bootstrap = Bootstrap { resamples, level, seed, ..Bootstrap::default() };
+    let bootstrap = bootstrap(resamples, level, seed)?;
     Ok(py.detach(|| bootstrap.profile(&scores, &taus)).into_iter().map(triple).collect())
 }
 

@@ -36,6 +36,49 @@ def test_rewards_of_pendulum_are_gymnasiums():
         assert ours.step(action)[1] == pytest.approx(theirs.step(action)[1], rel=1e-6)
 
 
+def test_limits_and_thresholds_are_registered():
+    for id in ("CartPole-v1", "MountainCar-v0"):
+        theirs, ours = gymnasium.spec(id), gymnasium.spec(f"gradus/{id}")
+        assert (ours.max_episode_steps, ours.reward_threshold) == (theirs.max_episode_steps, theirs.reward_threshold)
+    shorter = gymnasium.make("gradus/MountainCar-v0", max_episode_steps=5)
+    shorter.reset(seed=1)
+    assert [shorter.step(0)[3] for _ in range(5)] == [False] * 4 + [True]
+    with pytest.raises(ValueError, match="max_episode_steps: expected 200, the limit of mountain-car, because a vector has no other, got 5"):
+        gymnasium.make_vec("gradus/MountainCar-v0", num_envs=2, vectorization_mode="vector_entry_point", max_episode_steps=5)
+
+
+@pytest.mark.parametrize("id, action", [("Pendulum-v1", 5.0), ("MountainCarContinuous-v0", 1.5)])
+def test_forces_outside_of_their_bounds(id, action):
+    theirs, ours = gymnasium.make(id), gymnasium.make(f"gradus/{id}")
+    theirs.reset(seed=1), ours.reset(seed=1)
+    for _ in range(20):
+        expected, got = theirs.step(np.array([action], np.float32)), ours.step(np.array([action], np.float32))
+        assert (expected[0] == got[0]).all() and got[1] == pytest.approx(expected[1], rel=1e-6)
+    vector = gymnasium.make_vec(f"gradus/{id}", num_envs=2, vectorization_mode="vector_entry_point")
+    vector.reset(seed=1)
+    clipped = gymnasium.make_vec(f"gradus/{id}", num_envs=2, vectorization_mode="vector_entry_point")
+    clipped.reset(seed=1)
+    assert (vector.step(np.full((2, 1), action))[0] == clipped.step(np.tile(clipped.single_action_space.high, (2, 1)))[0]).all()
+    for env, wrong in ((ours, np.array([np.nan], np.float32)), (vector, np.full((2, 1), np.nan))):
+        with pytest.raises(ValueError, match="action"):
+            env.step(wrong)
+    with pytest.raises(ValueError, match="action: expected a whole number, got 1.7"):
+        env = gymnasium.make("gradus/CartPole-v1").unwrapped
+        env.reset()
+        env.step(1.7)
+
+
+def test_a_mask_begins_episodes_that_are_not_over():
+    envs = gymnasium.make_vec("gradus/CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point", autoreset_mode=AutoresetMode.DISABLED)
+    envs.reset(seed=1)
+    for _ in range(3):
+        before = envs.step(np.array([0, 1, 0]))[0]
+    after, _ = envs.reset(options={"reset_mask": np.array([True, False, False])})
+    assert (after[0] != before[0]).all() and (abs(after[0]) <= 0.05).all() and (after[1:] == before[1:]).all()
+    with pytest.raises(ValueError, match="seed: expected None with a reset_mask"):
+        envs.reset(seed=3, options={"reset_mask": np.array([True, False, False])})
+
+
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_vectors(mode):
     envs = gymnasium.make_vec("gradus/CartPole-v1", num_envs=5, vectorization_mode="vector_entry_point", autoreset_mode=mode)

@@ -61,6 +61,7 @@ def test_threads_share_a_model():
 
 @pytest.mark.skipif(os.name == "nt", reason="no signals here")
 def test_ctrl_c_ends_a_training():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background processes ignore it
     model = PPO("MlpPolicy", "CartPole-v1", seed=1)
     threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     begin = time.perf_counter()

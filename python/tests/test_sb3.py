@@ -1,5 +1,8 @@
 """The interface of Stable-Baselines3."""
 
+import json
+import zipfile
+
 import gymnasium
 import numpy as np
 import pytest
@@ -49,6 +52,163 @@ def test_callbacks_see_every_step_and_stop():
     assert model.num_timesteps == 364  # not the steps that were stopped, too
 
 
+class Counting(gymnasium.Env):
+    """Observations count the steps, 200 in an episode, from `first` on. Each has the reward 1."""
+
+    observation_space, action_space = gymnasium.spaces.Box(0, 1e4, (1,)), gymnasium.spaces.Box(-1, 1, (1,))
+
+    def __init__(self, first=0):
+        self.first = first
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.array([self.first], np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        return np.array([self.first + self.t], np.float32), 1.0, False, self.t == 200, {}
+
+
+def numbers_of_buffer(model, tmp_path):
+    """Returns the observations and what follows them in the replay buffer: 0 continues, 1 terminated, 2 truncated."""
+    model.save(tmp_path / "buffer")
+    state = zipfile.ZipFile(tmp_path / "buffer.zip").read("state.safetensors")
+    length = 8 + int.from_bytes(state[:8], "little")
+    header = json.loads(state[8:length])
+
+    def numbers(name, kind):
+        begin, end = header[name]["data_offsets"]
+        return np.frombuffer(state[length + begin : length + end], kind).tolist()
+
+    name = next(name for name in header if name.endswith(".observations") and "replay_page" in name)
+    return numbers(name, np.float32), numbers(name.replace("observations", "endings"), np.uint8)
+
+
+def small(agent, env, **further):
+    return agent("MlpPolicy", env, seed=1, learning_starts=1000, buffer_size=100, batch_size=8, policy_kwargs={"net_arch": [8]}, **further)
+
+
+def test_transitions_of_different_episodes_are_not_joined(tmp_path):
+    model = small(SAC, Counting())
+    model.learn(8)
+    model.set_env(Counting(1000))
+    model.learn(4)
+    model.learn(4)  # begins a new episode, as in Stable-Baselines3
+    model.learn(4, reset_num_timesteps=False)  # goes on with it
+    model.learn(100, callback=lambda scope, _: scope["self"].num_timesteps < 11, reset_num_timesteps=False)
+    observations, endings = numbers_of_buffer(model, tmp_path)
+    assert observations[:20] == [*range(8), 1000, 1001, 1002, 1003, *range(1000, 1008), *range(1008, 1010)][:20]
+    assert [i for i, end in enumerate(endings[:20]) if end == 2] == [7, 11]
+
+    # a callback stops in the middle of a rollout: what it left out is not part of the next transition
+    model = small(SAC, Counting(), train_freq=8)
+    model.learn(100, callback=lambda scope, _: scope["self"].num_timesteps < 11)
+    model.learn(8, reset_num_timesteps=False)
+    observations, endings = numbers_of_buffer(model, tmp_path)
+    assert observations[:16] == [*range(8), *range(11, 19)] and endings[7] == 2 and set(endings[:7]) == {0}
+
+
+def test_episodes_may_last_over_several_calls():
+    model = PPO("MlpPolicy", Counting(), n_steps=64, batch_size=64)
+    for _ in range(7):
+        model.learn(64, reset_num_timesteps=False)
+    assert model.training_episodes()[1].tolist() == [200.0, 200.0]
+
+
+@pytest.mark.parametrize("n", [1, 4])
+@pytest.mark.parametrize("every, steps, updates", [(1, 1, lambda n: 400 / n), (1, -1, lambda n: 400), (4, 2, lambda n: 200 / n)])
+def test_gradient_steps_follow_the_steps_of_the_vector(n, every, steps, updates):
+    vector = gymnasium.make_vec("gradus/Pendulum-v1", num_envs=n, vectorization_mode="vector_entry_point", autoreset_mode="SameStep")
+    model = SAC("MlpPolicy", vector, seed=1, learning_starts=0, train_freq=every, gradient_steps=steps, batch_size=8, policy_kwargs={"net_arch": [8]})
+    seen = {}
+    model.set_logger(type("Keeps", (), {"record": lambda _, key, value, **__: seen.update({key: value}), "dump": lambda *_, **__: None, "name_to_value": {}})())
+    model.learn(400)
+    assert seen["train/n_updates"] == updates(n)
+
+
+def test_an_interruption_loses_nothing():
+    import signal
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background processes ignore it
+    model = PPO("MlpPolicy", "CartPole-v1", seed=1)
+    steps = []
+    old = signal.signal(signal.SIGALRM, lambda *_: steps.append(model._core.steps) or signal.raise_signal(signal.SIGINT))  # it may use the model
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.learn(1e9)
+    finally:
+        signal.signal(signal.SIGALRM, old)
+    assert 0 < steps[0] <= model.num_timesteps and len(model.training_episodes()[0]) > 0
+    before = model.num_timesteps
+    model.set_env("CartPole-v1")
+    model.learn(2560, reset_num_timesteps=False)
+    assert model.num_timesteps >= before + 2560
+
+
+def test_episodes_begin_anew_unless_the_training_goes_on():
+    returns = []
+    for again in (True, False):
+        model = PPO("MlpPolicy", "CartPole-v1", seed=1, n_steps=64, batch_size=64).learn(64)
+        _, before = model.training_episodes()
+        model.learn(64, reset_num_timesteps=again)
+        steps, after = model.training_episodes()
+        returns.append(after[0 if again else len(before)])
+        assert again or sum(after) <= 128
+    # the first episode of the second call is a whole one only if it begins there
+    assert returns[0] != returns[1]
+
+
+@pytest.mark.parametrize("kind", ["name", "one", "vector", "gymnasium"])
+def test_evaluation_takes_every_kind_of_environment(kind):
+    model = PPO("MlpPolicy", "CartPole-v1", seed=1, n_steps=64, batch_size=64).learn(64)
+    env = {
+        "name": lambda: "CartPole-v1",
+        "one": lambda: gymnasium.make("CartPole-v1"),
+        "vector": lambda: model.get_env(),
+        "gymnasium": lambda: gymnasium.make_vec("gradus/CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point", autoreset_mode="SameStep"),
+    }[kind]()
+    calls = []
+    returns, lengths = evaluate_policy(model, env, 7, callback=lambda *_: calls.append(0), return_episode_rewards=True)
+    assert returns == lengths and len(returns) == 7 and len(calls) >= max(lengths)
+    with pytest.raises(AssertionError, match="reward_threshold: expected a mean return of 501"):
+        evaluate_policy(model, env, 2, reward_threshold=501)
+
+
+def test_actions_are_elements_of_their_space():
+    seen = []
+
+    class World(Counting):
+        def __init__(self, space):
+            super().__init__()
+            self.action_space = space
+
+        def step(self, action):
+            seen.append(action)
+            assert self.action_space.contains(action), action
+            return super().step(action)
+
+    PPO("MlpPolicy", World(gymnasium.spaces.MultiDiscrete([3, 3], start=[1, -1])), n_steps=64, batch_size=64, seed=1).learn(64)
+    assert {tuple(action) for action in seen} == {(i, j) for i in (1, 2, 3) for j in (-1, 0, 1)}
+    seen.clear()
+    PPO("MlpPolicy", World(gymnasium.spaces.Box(0, 3, (1,), np.int64)), n_steps=512, batch_size=64, seed=1).learn(512)
+    counts = np.bincount([int(action[0]) for action in seen], minlength=4)
+    assert counts[1] > 0.25 * counts[0]  # normal around 0 and rounded: 0.24 and 0.69 of all; cut off, it would be 0.14 and 0.84
+
+
+def test_a_seed_counts_from_the_first_prediction():
+    model = PPO("MlpPolicy", "CartPole-v1", seed=1)
+    observations = np.zeros((20, 4), np.float32)
+    predicted = []
+    for _ in range(2):
+        model.set_random_seed(5)
+        predicted.append(model.predict(observations)[0].tolist())
+    fresh = PPO("MlpPolicy", "CartPole-v1", seed=1)
+    fresh.set_random_seed(5)
+    assert predicted[0] == predicted[1] == fresh.predict(observations)[0].tolist()
+
+
 def test_callbacks_see_the_newest_policy():
     policies = set()
 
@@ -94,8 +254,11 @@ def test_images_are_seen_by_convolutions():
 
 
 def test_schedules_and_noise_are_kept(tmp_path):
-    class Noise:
+    class Noise:  # as Stable-Baselines3's, which is called for a sample
         _mu, _sigma = np.zeros(1), np.full(1, 0.3)
+
+        def __call__(self):
+            raise NotImplementedError
 
     settings = lambda model: dict(model._settings_now())
     PPO("MlpPolicy", "CartPole-v1", learning_rate=lambda progress: 1e-3 * progress).save(tmp_path / "ppo")
@@ -103,6 +266,12 @@ def test_schedules_and_noise_are_kept(tmp_path):
     ppo, td3 = settings(PPO.load(tmp_path / "ppo")), settings(TD3.load(tmp_path / "td3"))
     assert (ppo["optimiser.schedule"], float(ppo["optimiser.learning_rate"])) == ('"linear"', 1e-3)
     assert float(td3["td3.action_noise_std"]) == pytest.approx(0.3)
+    PPO("MlpPolicy", "CartPole-v1", tensorboard_log=tmp_path, policy_kwargs={"net_arch": [np.int64(32)]}).save(tmp_path / "ppo")
+    assert settings(PPO.load(tmp_path / "ppo"))["network.hidden"] == "[32]"
+    correlated = Noise()
+    correlated._theta = 0.15
+    with pytest.raises(ValueError, match="action_noise: expected None, or normal noise"):
+        TD3("MlpPolicy", "Pendulum-v1", action_noise=correlated)
 
 
 class Parts(gymnasium.Env):

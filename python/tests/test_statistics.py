@@ -24,3 +24,9 @@ def test_probability_of_improvement():
 def test_wrong_scores_are_one_sentence():
     with pytest.raises(ValueError, match="scores: expected finite numbers, got NaN for run 2 of task 1"):
         statistics.mean([1.0, float("nan")])
+
+
+def test_wrong_levels_and_resamples_are_errors():
+    for wrong, said in (({"level": 1.5}, "level: expected a number between 0 and 1, got 1.5"), ({"resamples": 0}, "resamples: expected at least 1, got 0")):
+        with pytest.raises(ValueError, match=said):
+            statistics.mean([1.0, 2.0, 3.0], **wrong)

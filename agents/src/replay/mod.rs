@@ -291,6 +291,20 @@ impl Replay {
         }
     }
 
+    /// Ends the episodes that are going on, as if they had been truncated: what is added next belongs to new ones.
+    pub fn interrupt(&mut self) {
+        let Some(t) = self.steps.checked_sub(1) else { return };
+        for env in 0..self.envs {
+            let slot = self.slot(env, t);
+            if self.endings[slot] == CONTINUES {
+                self.endings[slot] = TRUNCATED;
+                let (mut observation, mask) = (self.latest.like(1), row_of(&self.latest_masks, self.envs, env).to_vec());
+                observation.set(0, &self.latest, env);
+                self.finals[env].push_back(Final { t, observation, mask });
+            }
+        }
+    }
+
     /// Sets the observation of a slot to number `row` of a store.
     fn put(&mut self, slot: usize, store: &Store, row: usize) {
         let Self { observations, slots, .. } = self;

@@ -71,14 +71,14 @@ class NormalNoise:
 
 def to_file(name, value):
     """Returns an argument so that JSON can write it."""
+    if name == "action_noise" and value is not None:
+        return {"std": np.ravel(value._sigma).astype(float).tolist()}
     if callable(value):
         first, kind = schedule(name, value)
         return first if kind == "constant" else {"falls from": first}
     if name == "policy_kwargs" and value:
         return {key: one.__name__ if isinstance(one, type) else one for key, one in value.items()}
-    if name == "action_noise" and value is not None:
-        return {"std": np.ravel(value._sigma).astype(float).tolist()}
-    return value.item() if isinstance(value, np.generic) else value
+    return value
 
 
 def from_file(value):
@@ -93,7 +93,6 @@ def policy_name(policy):
     known = {"MlpPolicy": "MlpPolicy", "CnnPolicy": "CnnPolicy", "MultiInputPolicy": "MultiInputPolicy"}
     for prefix in ("ActorCritic", "DQN", "TD3", "SAC"):
         known |= {f"{prefix}Policy": "MlpPolicy", f"{prefix}CnnPolicy": "CnnPolicy", f"MultiInput{prefix}Policy": "MultiInputPolicy"}
-    known |= {"CnnPolicy": "CnnPolicy", "MultiInputPolicy": "MultiInputPolicy"}
     if isinstance(policy, str):
         name = policy if policy in ("MlpPolicy", "CnnPolicy", "MultiInputPolicy") else None
     else:

@@ -51,7 +51,7 @@ class BaseAlgorithm:
         if str(given["device"]) not in ("auto", "cpu"):
             raise ArgumentError(f"device: expected auto or cpu, got {given['device']}")
         self.stats_window_size = given.get("stats_window_size", 100)
-        self.num_timesteps, self._total, self._iterations, self._counted = 0, 0, 0, 0
+        self.num_timesteps, self._total, self._iterations, self._counted, self._begins_anew = 0, 0, 0, 0, False
         self._core = self._policy = self._state = self._learnt = self._world = self._vector = self._wrapped = self._env = self._last_obs = None
         self.observation_space = self.action_space = None
         self.logger, self._has_own_logger = Logger(), False
@@ -75,13 +75,13 @@ class BaseAlgorithm:
         """Returns the steps at which the episodes of the training ended, and their returns: what `gradus_rl.figures.learning_curves` draws."""
         return np.array(self._ends), np.array(self._returns)
 
-    def _settings(self):
-        """Returns the agent's own settings."""
+    def _settings(self, n_envs):
+        """Returns the agent's own settings in so many environments."""
         raise NotImplementedError
 
     def _settings_of(self, total, n_envs):
         seed = 1 if self.seed is None else int(self.seed) % (1 << 63)
-        return [f"envs={n_envs}", f"steps={total}", f"seed={seed}", *self._settings(), *args.policy_settings(self.policy_kwargs)]
+        return [f"envs={n_envs}", f"steps={total}", f"seed={seed}", *self._settings(n_envs), *args.policy_settings(self.policy_kwargs)]
 
     # the environment
 
@@ -111,8 +111,7 @@ class BaseAlgorithm:
         self._keep()
         self._env, self._world, self._vector, self._wrapped, self.n_envs = env, ours and ours[0], vector, None, n_envs
         self.observation_space, self.action_space = observations, actions
-        if force_reset:
-            self._last_obs = None
+        self._begins_anew |= force_reset
 
     def _use(self, wrapped, force_reset):
         """Goes on with what `get_env` returned."""
@@ -120,12 +119,12 @@ class BaseAlgorithm:
         self._env, self._vector = wrapped, worlds.Vector(wrapped)
         if worlds.native(wrapped) is None or not force_reset:
             self._world = None
-        if force_reset:
-            self._last_obs = None
+        self._begins_anew |= force_reset
 
     def _keep(self):
         """Keeps what was learnt until there is another core."""
         if self._core is not None:
+            self._total = self._core.steps  # a training may have been stopped
             self._state, self._core = self._core.save(), None
 
     @property
@@ -167,8 +166,8 @@ class BaseAlgorithm:
 
     # the agent
 
-    def _make_core(self, total):
-        """Makes an agent for so many steps, which knows what was learnt before."""
+    def _make_core(self, total, goes_on=True):
+        """Makes an agent for so many steps, which knows what was learnt before, and whose episodes go on or begin anew."""
         trunk = []
         shape = self.observation_space.shape
         if self.policy_class == "CnnPolicy":
@@ -187,7 +186,7 @@ class BaseAlgorithm:
         except ValueError as error:
             raise ArgumentError(str(error)) from None
         if self._state is not None:
-            core.load(self._state)
+            core.load(self._state, goes_on)
         elif self._learnt is not None:
             core.load_learnt(self._learnt)
         self._core, self._policy, self._state, self._learnt = core, None, None, None
@@ -215,21 +214,24 @@ class BaseAlgorithm:
             raise ArgumentError("env: expected one before `learn`; `set_env` sets it")
         if not isinstance(total_timesteps, (int, float, np.integer, np.floating)) or not 1 <= total_timesteps <= WHOLE:
             raise ArgumentError(f"total_timesteps: expected a number from 1 up, got {total_timesteps}")
-        log_interval, before = log_interval or self.log_every, 0
-        if self._core is not None or self._state is not None:
-            before = self._total if self._core is None else self._core.steps  # an earlier training may have been stopped
-            self._keep()
+        log_interval = log_interval or self.log_every
+        self._keep()
+        if reset_num_timesteps or self._begins_anew:
+            self._last_obs, self._begins_anew = None, True
         if reset_num_timesteps:
             self.num_timesteps, self._iterations, self._counted = 0, 0, 0
             self._forget_episodes()
         self._set_logger(tb_log_name or type(self).__name__, reset_num_timesteps)
         callbacks = Callbacks(callback, self)
-        self._make_core(before + int(total_timesteps))
+        is_native = self._world and not callbacks
+        self._make_core(self._total + int(total_timesteps), not self._begins_anew if is_native else self._last_obs is not None)
+        self._begins_anew = False
         bar = _bar(total_timesteps) if progress_bar else None
         self._start_steps, self._start_time, self._offset = self.num_timesteps, time.time_ns(), self.num_timesteps - self._core.steps
         self._start_iterations = self._iterations - self._core.iterations
         callbacks.call("on_training_start", locals(), globals())
-        if self._world and not callbacks:
+        if is_native:
+            self._last_obs = None
             self._train(log_interval, bar)
         else:
             self._loop(callbacks, log_interval, bar)
@@ -243,12 +245,14 @@ class BaseAlgorithm:
         """Trains in a world of Gradus, which is left only to log."""
         core, logs = self._core, self._has_own_logger or self.verbose > 0 or self.tensorboard_log is not None or bar is not None
         while not core.is_finished:
-            core.train(1 if logs else WHOLE)
-            for step, value, length in core.take_episodes():
-                self._ended(step + self._offset, value)
-                self.ep_info_buffer.append({"r": value, "l": length, "t": (time.time_ns() - self._start_time) / 1e9})
-            self.num_timesteps = core.steps + self._offset
-            self._policy = None
+            try:
+                core.train(1 if logs else WHOLE)
+            finally:  # an interruption loses no steps and episodes
+                for step, value, length in core.take_episodes():
+                    self._ended(step + self._offset, value)
+                    self.ep_info_buffer.append({"r": value, "l": length, "t": (time.time_ns() - self._start_time) / 1e9})
+                self.num_timesteps = core.steps + self._offset
+                self._policy = None
             self._updated(log_interval, bar)
 
     def _loop(self, callbacks, log_interval, bar):
@@ -258,7 +262,8 @@ class BaseAlgorithm:
             self._vector = vector = worlds.vector_of(self._world, self.n_envs)
         if self._last_obs is None:
             self._last_obs = vector.reset(self._first_seed())
-        returns, lengths = np.zeros(self.n_envs), np.zeros(self.n_envs, int)
+            self._current = np.zeros(self.n_envs), np.zeros(self.n_envs, int)
+        returns, lengths = self._current
         callbacks.call("on_rollout_start")
         while not core.is_finished:
             actions = spaces.from_numbers(self.action_space, core.act(spaces.rows_of(space, self._last_obs)))
@@ -353,6 +358,8 @@ class BaseAlgorithm:
         """The current policy, which acts on rows of numbers."""
         if self._policy is None:
             self._policy = self._ready().policy()
+            if self.seed is not None:
+                self._policy.set_seed(int(self.seed) % (1 << 63))
         return self._policy
 
     def predict(self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False) -> tuple[Any, Any]:
@@ -387,7 +394,7 @@ class BaseAlgorithm:
         if self.action_space is not None:
             self.action_space.seed(seed)
         if self._policy is not None:
-            self._policy.set_seed(int(seed))
+            self._policy.set_seed(int(seed) % (1 << 63))
 
     def get_parameters(self) -> dict[str, dict[str, np.ndarray]]:
         """Returns the parameters by name, as arrays."""
@@ -427,7 +434,7 @@ class BaseAlgorithm:
         }
         whole = io.BytesIO()
         with zipfile.ZipFile(whole, "w") as archive:
-            archive.writestr("gradus.json", json.dumps(file, indent=1))
+            archive.writestr("gradus.json", json.dumps(file, indent=1, default=lambda value: value.item() if isinstance(value, np.generic) else str(value)))
             archive.writestr("state.safetensors", core.save())
         if hasattr(path, "write"):
             path.write(whole.getvalue())
@@ -457,8 +464,10 @@ class BaseAlgorithm:
         if model.n_envs != file["n_envs"]:
             # episodes and transitions are those of other environments
             model._state, model._learnt, model._total = None, state, 0
+        model._begins_anew = force_reset
         if not force_reset and file["last_obs"] is not None:
             model._last_obs = _from_file(file["last_obs"])
+            model._current = np.zeros(model.n_envs), np.zeros(model.n_envs, int)
         return model
 
 

@@ -1,22 +1,47 @@
 """Evaluation of policies."""
 
+from collections.abc import Callable
 from typing import Any
 
-import gymnasium
 import numpy as np
 
+from gradus_rl.sb3 import worlds
+from gradus_rl.sb3.arguments import ArgumentError
 
-def evaluate_policy(model: Any, env: Any, n_eval_episodes: int = 10, deterministic: bool = True, return_episode_rewards: bool = False) -> tuple[Any, Any]:
-    """Plays episodes: the mean return and its standard deviation, or with `return_episode_rewards` the returns and lengths."""
-    env = gymnasium.make(env) if isinstance(env, str) else env
+
+def evaluate_policy(
+    model: Any, env: Any, n_eval_episodes: int = 10, deterministic: bool = True, render: bool = False, callback: Callable[..., Any] | None = None,
+    reward_threshold: float | None = None, return_episode_rewards: bool = False, warn: bool = True,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Plays episodes: the mean return and its standard deviation, or with `return_episode_rewards` the returns and lengths.
+
+    `env` is a name, an environment, or a vector of Gymnasium's or of Stable-Baselines3's, whose environments share the episodes evenly. Returns and lengths are those
+    that a Monitor noted, where there is one, as in Stable-Baselines3.
+    """
+    if render:
+        raise ArgumentError("render: expected False, because pictures come from the environment's render_mode, got True")
+    vector = worlds.steps_in_python(env)
+    n = vector.num_envs
+    left = [(n_eval_episodes + i) // n for i in range(n)]  # episodes of each environment
+    observations = vector.reset(None)
+    totals, steps = np.zeros(n), np.zeros(n, int)
     returns, lengths = [], []
-    for _ in range(n_eval_episodes):
-        observation, _ = env.reset()
-        total, length, is_over = 0.0, 0, False
-        while not is_over:
-            action, _ = model.predict(observation, deterministic=deterministic)
-            observation, reward, terminated, truncated, _ = env.step(action)
-            total, length, is_over = total + float(reward), length + 1, terminated or truncated
-        returns.append(total)
-        lengths.append(length)
+    while any(left):
+        actions, _ = model.predict(observations, deterministic=deterministic)
+        observations, rewards, terminated, truncated, _, infos = vector.step(actions)
+        totals += rewards
+        steps += 1
+        if callback is not None:
+            callback(locals(), globals())
+        for i in np.flatnonzero(terminated | truncated):
+            if left[i]:
+                noted = infos[i].get("episode", {"r": totals[i], "l": steps[i]})
+                returns.append(float(noted["r"]))
+                lengths.append(int(noted["l"]))
+                left[i] -= 1
+            totals[i], steps[i] = 0.0, 0
+    if isinstance(env, str):
+        vector.given[0].close()
+    if reward_threshold is not None and np.mean(returns) < reward_threshold:
+        raise AssertionError(f"reward_threshold: expected a mean return of {reward_threshold}, got {np.mean(returns):.2f}")
     return (returns, lengths) if return_episode_rewards else (float(np.mean(returns)), float(np.std(returns)))

@@ -13,7 +13,7 @@ class OffPolicyAlgorithm(BaseAlgorithm):
 
     log_every, logs_episodes = 4, True
 
-    def _common(self):
+    def _common(self, n_envs):
         refuse(replay_buffer_class=(self.replay_buffer_class, [None]), replay_buffer_kwargs=(self.replay_buffer_kwargs, [None]))
         rate, falls = schedule("learning_rate", self.learning_rate)
         every = self.train_freq
@@ -21,11 +21,11 @@ class OffPolicyAlgorithm(BaseAlgorithm):
             every, unit = every
             if unit != "step":
                 raise ArgumentError(f"train_freq: expected a number of steps, got {self.train_freq}")
-        updates = every if self.gradient_steps == -1 else self.gradient_steps
+        updates = 1.0 if self.gradient_steps == -1 else self.gradient_steps / (every * n_envs)  # for each step of an environment
         agent = self.agent
         return [
             f"{agent}.buffer_size={self.buffer_size}", f"{agent}.learning_starts={self.learning_starts}", f"{agent}.batch_size={self.batch_size}",
-            f"{agent}.tau={float(self.tau)}", f"{agent}.gamma={self.gamma}", f"{agent}.rollout_steps={every}", f"{agent}.updates_per_step={updates / every!r}",
+            f"{agent}.tau={float(self.tau)}", f"{agent}.gamma={self.gamma}", f"{agent}.rollout_steps={every}", f"{agent}.updates_per_step={updates!r}",
             f"{agent}.n_step={self.n_steps}", f"{agent}.priority_exponent=0", f"optimiser.learning_rate={rate!r}", f"optimiser.schedule={falls}",
             "optimiser.rule=adam", "optimiser.epsilon=1e-8", "optimiser.weight_decay=0", "optimiser.warmup=0", "optimiser.critic_learning_rate_ratio=1",
             "optimiser.clip_per_group=false", "network.cell=none", "network.trunk=none", "network.orthogonal=false", "network.activation=relu",
@@ -38,7 +38,7 @@ class OffPolicyAlgorithm(BaseAlgorithm):
         if self.action_noise is None:
             return [f"{self.agent}.action_noise_std=0"]
         std = getattr(self.action_noise, "_sigma", None)
-        if std is None or not np.allclose(std, np.ravel(std)[0]) or not np.allclose(getattr(self.action_noise, "_mu", 0), 0):
+        if std is None or hasattr(self.action_noise, "_theta") or not np.allclose(std, np.ravel(std)[0]) or not np.allclose(getattr(self.action_noise, "_mu", 0), 0):
             raise ArgumentError(f"action_noise: expected None, or normal noise with mean 0 and one standard deviation, got {self.action_noise}")
         return [f"{self.agent}.action_noise=normal", f"{self.agent}.action_noise_std={float(np.ravel(std)[0])}"]
 
@@ -58,9 +58,9 @@ class DQN(OffPolicyAlgorithm):
     ) -> None:  # fmt: skip
         self._begin(locals())
 
-    def _settings(self):
+    def _settings(self, n_envs):
         return [
-            *self._common(), f"optimiser.max_grad_norm={number(self.max_grad_norm)}", "network.hidden=[64,64]", "dqn.loss=huber", "dqn.double=false",
+            *self._common(n_envs), f"optimiser.max_grad_norm={number(self.max_grad_norm)}", "network.hidden=[64,64]", "dqn.loss=huber", "dqn.double=false",
             "dqn.dueling=false", f"dqn.target_update_interval={self.target_update_interval}", f"dqn.exploration_fraction={self.exploration_fraction}",
             f"dqn.exploration_initial_eps={self.exploration_initial_eps}", f"dqn.exploration_final_eps={self.exploration_final_eps}",
         ]  # fmt: skip
@@ -80,8 +80,8 @@ class DDPG(OffPolicyAlgorithm):
     ) -> None:  # fmt: skip
         self._begin(locals())
 
-    def _settings(self):
-        return [*self._common(), *self._noise(), "optimiser.max_grad_norm=inf", "network.hidden=[400,300]"]
+    def _settings(self, n_envs):
+        return [*self._common(n_envs), *self._noise(), "optimiser.max_grad_norm=inf", "network.hidden=[400,300]"]
 
 
 class TD3(OffPolicyAlgorithm):
@@ -98,9 +98,9 @@ class TD3(OffPolicyAlgorithm):
     ) -> None:  # fmt: skip
         self._begin(locals())
 
-    def _settings(self):
+    def _settings(self, n_envs):
         return [
-            *self._common(), *self._noise(), "optimiser.max_grad_norm=inf", "network.hidden=[400,300]", f"td3.policy_delay={self.policy_delay}",
+            *self._common(n_envs), *self._noise(), "optimiser.max_grad_norm=inf", "network.hidden=[400,300]", f"td3.policy_delay={self.policy_delay}",
             f"td3.target_policy_noise={self.target_policy_noise}", f"td3.target_noise_clip={self.target_noise_clip}",
         ]  # fmt: skip
 
@@ -120,11 +120,11 @@ class SAC(OffPolicyAlgorithm):
     ) -> None:  # fmt: skip
         self._begin(locals())
 
-    def _settings(self):
+    def _settings(self, n_envs):
         refuse(action_noise=(self.action_noise, [None]), target_update_interval=(self.target_update_interval, [1]), use_sde=(self.use_sde, [False]))
         is_auto = isinstance(self.ent_coef, str)
         first = (self.ent_coef.split("_")[1] if "_" in self.ent_coef else 1.0) if is_auto else self.ent_coef
         entropy = [] if self.target_entropy == "auto" else [f"sac.target_entropy={float(self.target_entropy)}"]
         return [
-            *self._common(), "optimiser.max_grad_norm=inf", "network.hidden=[256,256]", f"sac.ent_coef={float(first)}", f"sac.auto_ent_coef={number(is_auto)}", *entropy,
+            *self._common(n_envs), "optimiser.max_grad_norm=inf", "network.hidden=[256,256]", f"sac.ent_coef={float(first)}", f"sac.auto_ent_coef={number(is_auto)}", *entropy,
         ]  # fmt: skip

@@ -48,7 +48,7 @@ class PPO(OnPolicyAlgorithm):
     ) -> None:  # fmt: skip
         self._begin(locals())
 
-    def _settings(self):
+    def _settings(self, n_envs):
         clip, clip_schedule = schedule("clip_range", self.clip_range)
         return [
             *self._common(), "optimiser.rule=adam", "ppo.episodes_per_env=0", f"ppo.minibatch_size={self.batch_size}", f"ppo.epochs={self.n_epochs}",
@@ -73,6 +73,6 @@ class A2C(OnPolicyAlgorithm):
     ) -> None:  # fmt: skip
         self._begin(locals())
 
-    def _settings(self):
+    def _settings(self, n_envs):
         rule, epsilon = ("rmsprop", self.rms_prop_eps) if self.use_rms_prop else ("adam", 1e-5)
         return [*self._common(), f"optimiser.rule={rule}", f"optimiser.epsilon={epsilon}"]

@@ -32,7 +32,10 @@ def native(env):
 
 def _bare(env):
     """Returns the world's name of an environment of Gradus without wrappers that change or write something."""
-    while isinstance(env, (gymnasium.wrappers.OrderEnforcing, gymnasium.wrappers.PassiveEnvChecker)) or _is_monitor(env):
+    own = getattr(env, "unwrapped", None)
+    limit = own.world.max_episode_steps if type(own) is GradusEnv else None
+    checks = gymnasium.wrappers.OrderEnforcing, gymnasium.wrappers.PassiveEnvChecker
+    while isinstance(env, checks) or _is_monitor(env) or (isinstance(env, gymnasium.wrappers.TimeLimit) and env._max_episode_steps == limit):
         env = env.env
     return env.world.name if type(env) is GradusEnv else None
 

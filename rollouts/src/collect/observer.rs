@@ -307,6 +307,21 @@ impl Observer {
         self.worker = worker;
     }
 
+    /// Forgets the episodes that are going on and the steps of an unfinished rollout: every environment begins a new episode.
+    pub fn interrupt(&mut self) {
+        self.noise.fill(0.0);
+        self.memory.fill(0.0);
+        self.trajectories.iter_mut().for_each(Trajectory::clear);
+        self.current.fill(CurrentEpisode::default());
+        self.step.positions.clear();
+        (self.state, self.steps) = (None, 0);
+    }
+
+    /// Whether the rollout has steps, and is not taken yet.
+    pub fn is_within_rollout(&self) -> bool {
+        self.steps > 0
+    }
+
     /// Returns everything that a checkpoint needs of the observer, between two rollouts. Unfinished rollouts are not saved.
     pub fn save(&self) -> Tensors {
         save_acting(
