@@ -70,7 +70,7 @@ tail -n +2 only/episodes.csv | cut -d, -f3 | sort -u | grep -vxFf seeds && fail 
 # the preprocessing of Atari games, of another environment
 code=0
 said=$("$gradus" train ppo gym:CartPole-v1 --set wrappers.atari=lives 2>&1) || code=$?
-[ "$code" = 2 ] && grep -q 'wrappers.atari: expected off, because CartPole-v1 is no Atari game of Gymnasium, got lives' <<<"$said" || fail "expected that wrappers.atari is refused, got $said"
+[ "$code" = 2 ] && grep -q 'wrappers.atari: expected off, because CartPole-v1 is no Atari game of Gymnasium without wrappers, obs_type and frameskip, got lives' <<<"$said" || fail "expected that wrappers.atari is refused, got $said"
 
 # resumed with another version of the package
 sed -i 's/^gymnasium = .*/gymnasium = "1.0.0"/' one/gym.toml

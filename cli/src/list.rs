@@ -5,7 +5,7 @@ use gradus::agents::{Preset, Reached, reached_by};
 use gradus::config::effect::covers;
 use gradus::config::settings::explain;
 use gradus::config::spaces::{kinds, preset_environment};
-use gradus::envs::{names, registry};
+use gradus::envs::{gym, names, registry};
 use gradus::{Config, Error, program_name};
 
 use crate::output::{say, say_wrapped};
@@ -29,6 +29,8 @@ pub(crate) fn run(what: Option<&str>) -> Result<u8, Error> {
             return match (agents::find(name), registry::find(name)) {
                 (Ok(agent), _) => settings(Some(agent.name)),
                 (_, Ok(world)) => list_world(&world),
+                // such as a package that Python lacks
+                (_, Err(error)) if gym::is_gym(name) => Err(error.into()),
                 _ => {
                     let expected = "agents, environments, presets, settings, or the name of an agent or an environment".into();
                     Err(Error::Parse { what: "list".into(), expected, got: name.into() })

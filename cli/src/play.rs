@@ -78,10 +78,6 @@ pub(crate) fn run(arguments: &Play) -> Result<u8, Error> {
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
     let world = world.on_split(Split::Test);
     let mut played = play(policy.as_ref(), &world, seed)?;
-    if arguments.features && !show_features(policy.as_mut(), &mut played) {
-        let (what, expected) = ("--features".into(), "a policy that sees images through convolutional layers (network.trunk)".into());
-        return Err(Error::Parse { what, expected, got: "another policy".into() });
-    }
     if let (Network::Perceptron(network), false) = (&config.network, played.memories.is_empty()) {
         show_memory(&mut played, network.cell_width);
     }
@@ -92,6 +88,10 @@ pub(crate) fn run(arguments: &Play) -> Result<u8, Error> {
             let expected = format!("0 to {last}, the steps of this episode");
             return Err(Error::Parse { what: "--step".into(), expected, got: step.to_string() });
         }
+    }
+    if arguments.features {
+        let wrong = |(expected, got): (&str, &str)| Error::Parse { what: "--features".into(), expected: expected.into(), got: got.into() };
+        show_features(policy.as_mut(), &mut played).map_err(wrong)?;
     }
     if let Some(path) = &arguments.gif {
         write_played(&played, &world, path)?;

@@ -317,7 +317,7 @@ pub fn all() -> Vec<EnvSpec> {
         door_key(),
         game::<Asterix>("asterix", "catch gold and avoid enemies on a screen of 10 x 10 pixels"),
         game::<Breakout>("breakout", "hold a ball in play and break bricks on a screen of 10 x 10 pixels"),
-        game::<Freeway>("freeway", "cross a road of eight lanes on a screen of 10 x 10 pixels, 2500 steps"),
+        game::<Freeway>("freeway", "cross a road of eight lanes on a screen of 10 x 10 pixels, 2501 steps"),
         game::<Seaquest>("seaquest", "rescue divers and shoot enemies on a screen of 10 x 10 pixels"),
         game::<SpaceInvaders>("space-invaders", "shoot aliens before they land on a screen of 10 x 10 pixels"),
     ];

@@ -117,7 +117,7 @@ pub enum NetworkError {
     #[error("network.cell_width: expected a width from 1 to 65536, got {0}")]
     CellWidth(usize),
     /// Too many weights between the observations and the actions.
-    #[error("network.hidden: expected at most 2^28 weights in the actor, got {0}")]
+    #[error("network.hidden: expected at most 2^28 weights in the actor or the action values, network.trunk included, got {0}")]
     Size(usize),
     /// Convolutional layers of observations that are no images.
     #[error("network.trunk: expected none, because observations are no images, got {0}")]

@@ -11,7 +11,7 @@ const NAMES: [(&str, &str); 4] = [
     ("none", ""),
     // Mnih et al., Nature 518, 2015, methods
     ("nature", "32x8/4,64x4/2,64x3"),
-    // Espeholt et al., arXiv 1802.01561, figure 3, with one channel width for each of three sections
+    // the residual network of Espeholt et al., arXiv 1802.01561, figure 3, right, whose channels others double or quadruple
     ("impala-small", "section16,section32,section32"),
     // Young and Tian, arXiv 1903.03176
     ("arcade", "16x3"),
@@ -134,11 +134,13 @@ impl FromStr for Trunk {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let layers = NAMES.iter().find(|(name, _)| *name == text).map_or(text, |(_, layers)| layers);
-        let parts = layers.split(',').filter(|_| !layers.is_empty()).map(|layer| part(layer.trim()));
+        let is_none = text == NAMES[0].0;
+        let parts = layers.split(',').filter(|_| !is_none).map(|layer| part(layer.trim()));
         let parts: Option<Vec<Part>> = parts.collect();
         // beginning as serde's message about an unknown name
         let names = NAMES.map(|(name, _)| name).join(", ");
-        let problem = || format!("unknown variant `{text}`, expected {names} or a list of layers, such as 32x8/4,64x4/2,64x3+1,max2/2");
+        let layers = "a list of layers, such as 32x8/4,64x3+1,max2/2,section16 (filters x size / stride + padding, the padding smaller than the size)";
+        let problem = || format!("unknown variant `{text}`, expected {names} or {layers}");
         Ok(Self { text: text.into(), parts: parts.ok_or_else(problem)? })
     }
 }
@@ -214,7 +216,8 @@ mod tests {
         assert_eq!(layers("none").unwrap(), []);
         assert_eq!(layers("5x3+1, max3/2+1").unwrap(), [convolution(5, window(3, 1, 1)), Part::Pool { window: window(3, 2, 1) }]);
         assert_eq!(layers("section8").unwrap(), [Part::Section { filters: 8 }]);
-        for wrong in ["natur", "0x3", "16x0", "16x3/0", "16x3+3", "max2+2", "16x3,,", "x3", "16", "section", "99999x3", "-1x3", "16x3/2/2"]
+        for wrong in
+            ["natur", "0x3", "16x0", "16x3/0", "16x3+3", "max2+2", "16x3,,", "x3", "16", "section", "", "99999x3", "-1x3", "16x3/2/2"]
         {
             let problem = layers(wrong).unwrap_err();
             assert!(problem.starts_with(&format!("unknown variant `{wrong}`, expected none, nature, ")), "{problem}");

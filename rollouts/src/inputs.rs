@@ -67,6 +67,13 @@ impl Inputs {
             let row = if rows.len() > self.width { format!("[{}]", i / self.width) } else { String::new() };
             return Err(InputError::new(format!("observation{row}[{}]", i % self.width), "a finite number", rows[i]));
         }
+        if let Space::Image(image) = self.observations {
+            // a pixel is kept as a byte, and one that is scaled to 0 to 1 would be lost
+            let largest = f32::from(image.largest);
+            if let Some(pixel) = rows.iter().find(|pixel| !(0.0..=largest).contains(*pixel) || pixel.fract() != 0.0) {
+                return Err(InputError::new("observation", format!("pixels from 0 to {largest}, whole numbers"), pixel));
+            }
+        }
         if let Space::Text { vocabulary, context } = self.observations {
             for row in rows.chunks_exact(self.width) {
                 let is_below = |number: f32, limit: usize| (0.0..limit as f32).contains(&number) && number.fract() == 0.0;

@@ -32,7 +32,7 @@ impl Config {
             Atari::Lives => Some(AtariEpisodes::Lives),
         };
         if let Some(episodes) = episodes {
-            let expected = format!("off, because {} is no Atari game of Gymnasium", world.title());
+            let expected = format!("off, because {} is no Atari game of Gymnasium without wrappers, obs_type and frameskip", world.title());
             ConfigError::unless(gym::is_atari(&world.name), "wrappers.atari", &expected, format!("{atari:?}").to_lowercase())?;
             world = gym::atari(&world.name, episodes)?;
         }

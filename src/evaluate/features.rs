@@ -13,21 +13,28 @@ const BETWEEN: [u8; 3] = [255, 255, 255];
 const GAP: usize = 3;
 
 /// Puts the feature maps of the policy beside the frames of an episode. A map is dark where its filter does not answer, and bright where it answers most
-/// in the whole episode. Returns whether it has done so: the policy must see images, and the environment must be drawn as one.
-pub fn show_features(policy: &mut dyn Behaviour, played: &mut Played) -> bool {
-    let maps = policy.feature_maps(&played.observations.concat());
-    if maps.is_empty() || maps.len() + 1 < played.frames.len() {
-        return false;
-    }
+/// in the whole episode. Returns what was expected, and what was there, if this cannot be done.
+pub fn show_features(policy: &mut dyn Behaviour, played: &mut Played) -> Result<(), (&'static str, &'static str)> {
+    let needed = ("a policy that sees images through convolutional layers (network.trunk), on the device cpu", "another policy");
+    let mut maps_of = |observation: &[f32]| policy.feature_maps(observation).pop();
     // of each filter the largest answer of the episode
-    let of_filter = |k: usize| maps.iter().flat_map(|maps| &maps.maps[k]).copied().fold(f32::MIN_POSITIVE, f32::max);
-    let largest: Vec<f32> = (0..maps[0].maps.len()).map(of_filter).collect();
-    // the last frame is that of the end, before which the policy saw nothing new
-    for (frame, maps) in played.frames.iter_mut().zip(maps.iter().chain(maps.last())) {
-        let [Shape::Picture(picture)] = &frame.scene.shapes[..] else { return false };
-        frame.scene = beside(picture, maps, &largest);
+    let mut largest: Vec<f32> = Vec::new();
+    for observation in &played.observations {
+        let all = maps_of(observation).ok_or(needed)?;
+        largest.resize(all.maps.len(), f32::MIN_POSITIVE);
+        largest.iter_mut().zip(&all.maps).for_each(|(largest, map)| *largest = map.iter().copied().fold(*largest, f32::max));
     }
-    true
+    let last = played.observations.len().saturating_sub(1);
+    for frame in &mut played.frames {
+        let [Shape::Picture(picture)] = &frame.scene.shapes[..] else {
+            return Err(("an environment that is drawn as one picture", "another drawing"));
+        };
+        // the last frame is that of the end, before which the policy saw nothing new
+        let observation = played.observations.get(frame.step.min(last)).ok_or(needed)?;
+        let maps = maps_of(observation).ok_or(needed)?;
+        frame.scene = beside(picture, &maps, &largest);
+    }
+    Ok(())
 }
 
 /// Puts maps beside a picture, in a square of about its height.

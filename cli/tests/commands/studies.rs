@@ -68,6 +68,24 @@ fn folder() -> gradus_testing::TempDir {
     dir
 }
 
+/// A sweep whose runs fail in one of its environments has the tables of the other one.
+#[test]
+fn a_sweep_goes_on_without_an_environment_in_which_all_runs_fail() {
+    let dir = gradus_testing::tempdir().unwrap();
+    let broken = SWEEP
+        .replace("\"ppo.rollout_steps\" = 64 }", "\"ppo.rollout_steps\" = 64, learning_rate = 1e30 }")
+        .replace("learning_rate = { log_uniform = [1e-4, 1e-2], points = 2 }\n", "");
+    fs::write(dir.path().join("sweep.toml"), broken).unwrap();
+    let output = gradus(dir.path(), &["sweep", "sweep.toml", "--out", "out", "--quiet"]);
+    let (said, out) = (String::from_utf8_lossy(&output.stderr).into_owned(), dir.path().join("out"));
+    assert!(output.status.success(), "{said}");
+    let points = read(&out, "points.csv");
+    let rows: Vec<Vec<&str>> = points.lines().skip(1).map(|row| row.split(',').collect()).collect();
+    assert_eq!(rows.len(), 6, "{points}");
+    assert!(rows.iter().all(|row| row[4] == "cartpole" && row[6] == "0" && row[7].parse::<f64>().unwrap().is_finite()), "{points}");
+    assert!(!read(&out, "responses.csv").contains("NaN"));
+}
+
 /// The files of a study that do not depend on times.
 fn repeating(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());

@@ -82,7 +82,7 @@ fn a_network_shows_what_its_filters_answer_to() {
     for (arguments, expected) in [
         (
             "numbers --features",
-            "--features: expected a policy that sees images through convolutional layers (network.trunk), got another policy",
+            "--features: expected a policy that sees images through convolutional layers (network.trunk), on the device cpu, got another policy",
         ),
         ("numbers --gif a.gif --step 501", "--step: expected 0 to "),
     ] {

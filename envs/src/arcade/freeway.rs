@@ -7,7 +7,7 @@ const LANES: usize = 8;
 const COLUMN: i32 = 4;
 /// Steps between two moves of the chicken.
 const PACE: i32 = 3;
-/// Steps of an episode.
+/// Steps of an episode but for the last one.
 const STEPS: i32 = 2500;
 /// The slowest car moves every fifth step.
 const SLOWEST: u32 = 5;
@@ -22,7 +22,7 @@ struct Car {
 }
 
 /// A chicken crosses eight lanes of cars: 1 for each crossing, after which all cars get new speeds and directions. A car that hits the chicken sends it back. The
-/// episode ends after 2500 steps.
+/// episode ends after 2501 steps, as in the package.
 #[derive(Clone, Debug)]
 pub struct Freeway {
     y: i32,

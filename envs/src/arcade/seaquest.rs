@@ -249,10 +249,11 @@ impl Game for Seaquest {
         for timer in [&mut self.next_entry, &mut self.next_diver, &mut self.reload] {
             *timer -= i32::from(*timer > 0);
         }
+        // as in the package also if it comes up in this step
+        is_over |= self.oxygen <= 0;
         if self.y > 0 {
             self.oxygen -= 1;
             self.is_up = 0;
-            is_over |= self.oxygen < 0;
         } else if self.is_up == 0 {
             if self.divers_on_board == 0 {
                 is_over = true;
@@ -293,5 +294,33 @@ impl Game for Seaquest {
         each(&mut self.next_diver, 0..=DIVER_ENTRY);
         each(&mut self.pace, FASTEST..=PACE);
         each(&mut self.rises, 0..=i32::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gradus_base::random::{Purpose, Stream};
+
+    use super::*;
+
+    /// What the package says of a submarine with two divers (version 1.0.15): oxygen and depth before a step, the action, whether the step ends the episode, and oxygen
+    /// and divers after it.
+    #[test]
+    fn the_last_breath_is_that_of_the_package() {
+        for (oxygen, y, action, is_over, left, divers) in [
+            (2, 1, Move::Stay, false, 1, 2),
+            (1, 1, Move::Stay, false, 0, 2),
+            (1, 1, Move::Up, false, OXYGEN, 1),
+            (1, 2, Move::Up, false, 0, 2),
+            (0, 0, Move::Stay, true, 0, 2),
+            (0, 1, Move::Stay, true, -1, 2),
+            (0, 1, Move::Up, true, OXYGEN, 1),
+            (0, 2, Move::Up, true, -1, 2),
+        ] {
+            let draws = &mut Stream::new(1, Purpose::Environment, 0);
+            let mut game = Seaquest { oxygen, y, divers_on_board: 2, is_up: i32::from(y == 0), ..Seaquest::start(draws) };
+            let (_, ends) = game.act(action, draws);
+            assert_eq!((ends, game.oxygen, game.divers_on_board), (is_over, left, divers), "oxygen {oxygen}, depth {y}");
+        }
     }
 }

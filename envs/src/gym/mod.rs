@@ -74,6 +74,11 @@ impl World {
         Ok(Self { name: name.into(), query, python, description, idle: Mutex::new(vec![worker]) })
     }
 
+    /// Whether it is an Atari game that can be preprocessed.
+    fn is_plain_atari(&self) -> bool {
+        self.description.class == ATARI && self.query.is_plain_game()
+    }
+
     /// Returns a worker that knows the environment and has made none.
     fn worker(&self) -> Result<Worker, String> {
         if let Some(worker) = lock(&self.idle).pop() {
@@ -114,10 +119,10 @@ pub(crate) const SEED_BITS: u64 = (1 << 31) - 1;
 /// The class of the Arcade Learning Environment's games.
 const ATARI: &str = "AtariEnv";
 
-/// Whether `name` is that of an Atari game that was [found](crate::registry::find), such as `gym:ALE/Pong-v5`.
+/// Whether `name` is that of an Atari game that was [found](crate::registry::find), such as `gym:ALE/Pong-v5`, without wrappers and the arguments `obs_type` and
+/// `frameskip`: one that [`atari`] takes.
 pub fn is_atari(name: &str) -> bool {
-    let is_it =
-        |world: &Arc<World>| world.description.class == ATARI && (world.name == name || world.description.versioned(&world.name) == name);
+    let is_it = |world: &Arc<World>| world.is_plain_atari() && (world.name == name || world.description.versioned(&world.name) == name);
     is_gym(name) && lock(&KNOWN).values().any(is_it)
 }
 
@@ -127,9 +132,10 @@ pub fn is_atari(name: &str) -> bool {
 pub fn atari(name: &str, episodes: AtariEpisodes) -> Result<EnvSpec, EnvError> {
     let plain = world(name)?;
     let made = |problem| EnvError::Made { world: name.into(), problem };
-    if plain.description.class != ATARI {
-        let got = &plain.description.class;
-        return Err(made(format!("expected a game of the Arcade Learning Environment for Atari's preprocessing, got {got}")));
+    if !plain.is_plain_atari() {
+        let (expected, got) =
+            ("a game of the Arcade Learning Environment without wrappers, obs_type and frameskip", &plain.description.class);
+        return Err(made(format!("expected {expected} for Atari's preprocessing, got {got}")));
     }
     let preprocessed = |episodes| -> Result<EnvSpec, EnvError> {
         let key = (plain.python.clone(), format!("{name} {episodes:?}"));

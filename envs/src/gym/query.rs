@@ -38,6 +38,12 @@ impl Query {
         Ok(query)
     }
 
+    /// Whether an Atari game of this name can be preprocessed: wrappers would not be called, and screens and repeated actions are those of the preprocessing.
+    pub(super) fn is_plain_game(&self) -> bool {
+        let is_fixed = |(key, _): &(String, String)| ["obs_type", "frameskip"].contains(&&key[..]);
+        self.wrappers.is_empty() && self.keys.is_empty() && !self.arguments.iter().any(is_fixed)
+    }
+
     /// The same game, preprocessed.
     pub(super) fn preprocessed(&self, atari: AtariEpisodes) -> Self {
         Self { atari: Some(atari), ..self.clone() }
@@ -69,6 +75,8 @@ mod tests {
             Query::parse("A-v0").unwrap().to_json(),
             json!({ "id": "A-v0", "arguments": {}, "wrappers": [], "keys": [], "atari": null })
         );
+        assert!(!query.is_plain_game() && !Query::parse("Pong-v5?obs_type=ram").unwrap().is_plain_game());
+        assert!(Query::parse("Pong-v5?mode=1").unwrap().is_plain_game());
         let game = query.preprocessed(AtariEpisodes::Lives).to_json();
         assert_eq!((&game["atari"], &game["keys"]), (&json!("lives"), &json!(["image", "direction"])));
     }

@@ -364,7 +364,7 @@ class Atari:
         self.observation_space, self.action_space = spaces.Box(0, 255, self.screens.shape, np.uint8), env.action_space
         # in frames
         self.limit = env.spec and env.spec.max_episode_steps and env.spec.max_episode_steps * self.SKIP
-        self.frames, self.lives, self.is_over = 0, 0, True
+        self.frames, self.lives, self.is_over, self.is_stepped = 0, 0, True, False
 
     def __getattr__(self, name):
         return getattr(self.env, name)
@@ -389,7 +389,7 @@ class Atari:
     def begin(self, seed=None):
         """Begins a game. A game that ends while it is waited for begins once more."""
         self.env.reset(seed=seed)
-        self.frames, self.is_truncated = 0, False
+        self.frames, self.is_truncated, self.is_stepped = 0, False, False
         for _ in range(int(self.env.unwrapped.np_random.integers(1, self.MOST_NOOPS + 1))):
             self.play(0, 1)
             if self.is_over or self.is_truncated:
@@ -398,7 +398,7 @@ class Atari:
 
     def reset(self, *, seed=None):
         # after the loss of a life the game goes on
-        if self.has_lives and not self.is_over and not self.is_truncated and self.frames > 0:
+        if self.has_lives and self.is_stepped and not self.is_over and not self.is_truncated:
             self.play(0)
         else:
             self.begin(seed)
@@ -412,6 +412,7 @@ class Atari:
         return self.screens, {}
 
     def step(self, action):
+        self.is_stepped = True
         reward, before = self.play(int(action)), self.lives
         self.lives = self.ale.lives()
         ends = self.is_over or (self.has_lives and 0 < self.lives < before)

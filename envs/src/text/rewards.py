@@ -135,14 +135,17 @@ async def awaited(value):
 def rewards_of(name, f, all):
     """Returns the rewards of one function, None where it has none, and the problems: the number of a completion, and what is wrong."""
     try:
-        values = f(**arguments_of(f, all))
-        if inspect.isawaitable(values):
-            values = asyncio.run(awaited(values))
+        given = f(**arguments_of(f, all))
+        if inspect.isawaitable(given):
+            given = asyncio.run(awaited(given))
         n = len(all["completions"])
         try:
-            values = list(values)
+            # the order of a dictionary or a set is not that of the completions
+            values = None if isinstance(given, (dict, set, frozenset, str)) else list(given)
         except TypeError:
-            raise Problem(f"expected a list of {n} rewards, got {shown(values)}") from None
+            values = None
+        if values is None:
+            raise Problem(f"expected a list of {n} rewards, got {shown(given)}")
         if len(values) != n:
             raise Problem(f"expected {n} rewards, got {len(values)}")
     except BaseException as error:

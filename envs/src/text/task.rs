@@ -203,6 +203,11 @@ pub trait Task: Send + Sync {
         None
     }
 
+    /// Whether completions can be exactly right: there is a verifier, and not only [rewards of one's own](super::rewards).
+    fn has_answers(&self) -> bool {
+        true
+    }
+
     /// The names of a verdict's scores. Components of the reward are named like `reward/format`.
     fn score_names(&self) -> Vec<String> {
         vec!["exact".into()]

@@ -424,8 +424,19 @@ fn an_episode_of_atari_is_a_life_or_a_game() {
         of_lives.iter().all(|length| *length < of_games[0]) && of_lives.iter().sum::<u32>() < 2 * of_games[0],
         "{of_lives:?} {of_games:?}"
     );
-    let error = gym::atari("gym:CartPole-v1", gym::AtariEpisodes::Lives).err().unwrap().to_string();
-    assert!(error.contains("expected a game of the Arcade Learning Environment for Atari's preprocessing, got CartPoleEnv"), "{error}");
+    // an episode follows from its seed, whatever was reset before it
+    let mut env = lives.env();
+    let [mut first, mut again] = [(); 2].map(|()| vec![0.0; env.observation_space().width()]);
+    env.reset(7, &mut first);
+    env.reset(3, &mut again);
+    env.reset(7, &mut again);
+    assert_eq!(first, again);
+    for wrong in ["gym:CartPole-v1", "gym:ALE/Pong-v5?frameskip=2", "gym:ALE/Pong-v5?wrapper=ClipReward(-1,1)"] {
+        let error = gym::atari(wrong, gym::AtariEpisodes::Lives).err().unwrap().to_string();
+        let expected =
+            "expected a game of the Arcade Learning Environment without wrappers, obs_type and frameskip for Atari's preprocessing, got";
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn unknown_names_and_values_out_of_range_are_refused() {
         ),
         (
             &["ppo", "cartpole", "--set", "network.hidden=[65536,65536,65536]"],
-            "network.hidden: expected at most 2^28 weights in the actor, got 8590327808",
+            "network.hidden: expected at most 2^28 weights in the actor or the action values, network.trunk included, got 8590327808",
         ),
         (
             &["ppo", "cartpole", "--set", "envs=16777216"],

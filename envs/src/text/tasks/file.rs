@@ -238,13 +238,13 @@ impl FileTask {
             }
             let mut answer = Vec::new();
             if let Some(example) = &line.example {
-                if line.right.score(example) != 1.0 {
+                if !line.right.accepts(example) {
                     return Err(at(line.number, format!("example: expected a right completion, got `{}`", short(example))));
                 }
                 answer = encode(&line, "answer", example)?;
                 // the verifier reads what the symbols spell, which may lack the blanks between them
                 let spelt = vocabulary.decode(&answer);
-                if line.right.score(&spelt) != 1.0 {
+                if !line.right.accepts(&spelt) {
                     let what = format!(
                         "answer: expected one that the symbols can spell, got `{}`, of which they make `{}`",
                         short(example),
@@ -295,8 +295,16 @@ fn conversation(language: &dyn Language, system: &Option<Message>, messages: Vec
 fn messages_of(value: &Value) -> Result<Vec<Message>, String> {
     let message = |message: &Value| Some((message["role"].as_str()?.to_owned(), message["content"].as_str()?.to_owned()));
     let all: Option<Vec<Message>> = value.as_array().and_then(|list| list.iter().map(message).collect());
-    all.filter(|all| !all.is_empty())
-        .ok_or_else(|| format!("messages: expected a list of {{\"role\": TEXT, \"content\": TEXT}}, got {}", short(&value.to_string())))
+    let all = all
+        .filter(|all| !all.is_empty())
+        .ok_or_else(|| format!("messages: expected a list of {{\"role\": TEXT, \"content\": TEXT}}, got {}", short(&value.to_string())))?;
+    match all.last() {
+        Some((role, content)) if role == "assistant" => Err(format!(
+            "messages: expected a last message that the model answers, got the assistant's `{}` (an answer to learn from is `example`)",
+            short(content)
+        )),
+        _ => Ok(all),
+    }
 }
 
 /// Returns the symbols of the settings: a text, whose characters are the symbols, or a list of texts.
@@ -398,6 +406,12 @@ impl Right {
             }
             other => Err(format!("verifier: expected equality, number, regex, expression, program or none, got `{}`", short(other))),
         }
+    }
+
+    /// Returns the score of a completion, from 0 to 1.
+    /// Whether a completion may be an example: it is right, or nothing is.
+    fn accepts(&self, completion: &str) -> bool {
+        matches!(self, Right::Nothing(_)) || self.score(completion) == 1.0
     }
 
     /// Returns the score of a completion, from 0 to 1.
@@ -520,6 +534,10 @@ impl Task for FileTask {
     }
 
     /// With right steps, also what these and the answer give.
+    fn has_answers(&self) -> bool {
+        self.known.values().any(|known| !matches!(known.right, Right::Nothing(_)))
+    }
+
     fn score_names(&self) -> Vec<String> {
         let all = ["exact", "reward/steps", "reward/answer"];
         all.iter().take(if self.has_steps { 3 } else { 1 }).map(|name| (*name).into()).collect()

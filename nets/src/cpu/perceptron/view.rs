@@ -205,7 +205,7 @@ impl View {
                 y.fill(f32::NEG_INFINITY);
                 self.pixels_of(i, |begin| {
                     // a NaN stays one
-                    y.iter_mut().zip(&image[begin..begin + stride]).for_each(|(y, x)| *y = if *y >= *x { *y } else { *x });
+                    y.iter_mut().zip(&image[begin..begin + stride]).for_each(|(y, x)| *y = if *x > *y || x.is_nan() { *x } else { *y });
                 });
             }
         }
@@ -221,7 +221,8 @@ impl View {
                 for channel in 0..self.from.channels {
                     let mut place = None;
                     self.pixels_of(i, |begin| {
-                        if place.is_none() && image[begin + channel] == y[output + channel] {
+                        let (x, largest) = (image[begin + channel], y[output + channel]);
+                        if place.is_none() && (x == largest || x.is_nan() && largest.is_nan()) {
                             place = Some(begin + channel);
                         }
                     });
