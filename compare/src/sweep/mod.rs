@@ -121,8 +121,8 @@ struct Scores {
     /// For each environment, and at the end for all of them together if there are several with ranges, its title and the scores of every point, a score for each seed;
     /// `None` for a point that was not run there.
     worlds: Vec<(String, Vec<Option<Vec<f64>>>)>,
-    /// Number of runs that failed, of each point.
-    failed: Vec<usize>,
+    /// For each of these, the number of runs of every point that failed.
+    failed: Vec<Vec<usize>>,
 }
 
 /// The name of the environments together.
@@ -141,13 +141,13 @@ impl Scores {
         let mut runs = jobs.iter().zip(outcomes);
         let mut worlds: Vec<(String, Vec<Option<Vec<f64>>>)> =
             comparison.environments.iter().map(|name| (name.clone(), vec![None; sweep.points.len()])).collect();
-        let mut failed = vec![0; sweep.points.len()];
+        let mut failed = vec![vec![0; sweep.points.len()]; worlds.len()];
         // in the order of the jobs: points, their environments, seeds
         for (number, point) in comparison.agents.iter().enumerate() {
             for world in point.configs.keys() {
                 let row: Vec<f64> =
                     runs.by_ref().take(comparison.seeds.len()).map(|(_, run)| run.as_ref().map_or(f64::NAN, score)).collect();
-                failed[number] += row.iter().filter(|score| score.is_nan()).count();
+                failed[*world][number] += row.iter().filter(|score| score.is_nan()).count();
                 worlds[*world].1[number] = Some(row);
             }
         }
@@ -156,6 +156,10 @@ impl Scores {
             let mut all: Vec<&mut f64> = scores.collect();
             let lowest = all.iter().map(|score| **score).filter(|score| !score.is_nan()).fold(f64::INFINITY, f64::min);
             all.iter_mut().filter(|score| score.is_nan()).for_each(|score| **score = lowest);
+            // where all runs failed there is nothing to compare
+            if lowest.is_infinite() {
+                rows.fill(None);
+            }
         }
         if worlds.len() > 1 && !comparison.score.is_empty() {
             let of = |number: usize| -> Option<Vec<f64>> {
@@ -170,6 +174,7 @@ impl Scores {
             };
             let all = (0..sweep.points.len()).map(of).collect();
             worlds.push((ALL.into(), all));
+            failed.push((0..sweep.points.len()).map(|number| failed.iter().map(|of_world| of_world[number]).sum()).collect());
         }
         Self { worlds, failed }
     }

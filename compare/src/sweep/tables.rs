@@ -64,7 +64,7 @@ impl<'a> Tables<'a> {
                     Response { effect: effect(&levels, &own, is_random), estimates, levels }
                 };
                 let each: Vec<gradus_statistics::Scores> =
-                    own.iter().filter_map(|row| gradus_statistics::Scores::new(vec![row.clone()]).ok()).collect();
+                    own.iter().map(|row| gradus_statistics::Scores::new(vec![row.clone()]).expect("every row has finite scores")).collect();
                 let bootstrap = Bootstrap { resamples: 2_000, ..Bootstrap::default() };
                 let estimates = bootstrap.aggregates(&each.iter().collect::<Vec<_>>(), &[aggregate]);
                 parts.push(Part {
@@ -120,7 +120,7 @@ impl<'a> Tables<'a> {
             Design::Random => "a random sample",
         };
         let (seeds, worlds) = (comparison.seeds.len(), comparison.environments.len());
-        let failed = self.scores.failed.iter().sum::<usize>();
+        let failed = self.scores.failed[..worlds].iter().flatten().sum::<usize>();
         let failed = if failed > 0 { format!("; {failed} failed and count as the lowest score") } else { String::new() };
         format!(
             "{} ({design}) x {} x {} = {}{failed}; the score is the {}",
@@ -153,7 +153,7 @@ impl<'a> Tables<'a> {
                     .chain([
                         quoted(&self.scores.worlds[part.world].0),
                         self.sweep.comparison.seeds.len().to_string(),
-                        self.scores.failed[*point].to_string(),
+                        self.scores.failed[part.world][*point].to_string(),
                     ])
                     .chain([value, low, high].map(f64::to_string))
                     .collect();
