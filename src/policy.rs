@@ -269,6 +269,6 @@ impl Policy {
     /// Writes the policy of a pretrained model as a whole model into an existing folder, in Hugging Face's layout: products of adapters are added to the matrices.
     /// Needs the feature `language`.
     pub fn save_for_transformers(&self, dir: &Path) -> Result<(), Error> {
-        language::write_whole(dir, self.world(), self.behaviour.as_ref())
+        language::write_whole(dir, &self.config, self.world(), self.behaviour.as_ref())
     }
 }

@@ -117,7 +117,9 @@ pub fn load_first_policy(dir: impl AsRef<Path>) -> Result<Option<Box<dyn Policy>
 
 /// Loads the policy of a run of a pretrained model, for texts of at most `context` tokens or as many as the model can read, and its text task.
 pub(crate) fn load_talking(dir: &Path, context: usize) -> Result<(TextWorld, Box<dyn Policy>), Error> {
-    let mut saved = Saved::read(dir, None)?;
+    // nothing is rewarded
+    let unrewarded = |config: Config| Config { text: config.text.map(TextConfig::without_rewards), ..config };
+    let mut saved = Saved::read_as(dir, unrewarded, None)?;
     let text = of_text("chat", &saved.world)?;
     let language = text.task.vocabulary().language();
     let language = language
@@ -153,6 +155,11 @@ impl Saved {
     /// Checks first that the settings are those that the policy was made
     /// with, because damaged settings can describe a network of any size.
     fn read(path: &Path, world: Option<EnvSpec>) -> Result<Self, Error> {
+        Self::read_as(path, |config| config, world)
+    }
+
+    /// As [`read`](Saved::read), with the settings that `change` makes of those that were saved.
+    fn read_as(path: &Path, change: impl Fn(Config) -> Config, world: Option<EnvSpec>) -> Result<Self, Error> {
         let (dir, path, is_file) = if path.is_file() {
             (path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")), path.to_path_buf(), true)
         } else {
@@ -174,6 +181,7 @@ impl Saved {
             None => settings(&path, &note)?,
         };
         check_note(&path, &note, &config)?;
+        let config = change(config);
         let world = match world {
             Some(world) => config.wrap(world)?,
             None => world_of(dir, &config)?,
@@ -349,7 +357,7 @@ pub(crate) fn first_policy(config: &Config, world: &EnvSpec) -> Result<Box<dyn P
 }
 
 /// Settings of networks of which the meaning of parameters depends. Their shapes tell most of the others.
-const MEANINGS: [(&str, &str); 7] = [
+const MEANINGS: [(&str, &str); 8] = [
     ("network", "activation"),
     ("network", "cell"),
     ("network", "layer_norm"),
@@ -357,6 +365,7 @@ const MEANINGS: [(&str, &str); 7] = [
     ("transformer", "heads"),
     ("transformer", "feed_forward"),
     ("transformer", "positions"),
+    ("transformer", "lora_alpha"),
 ];
 
 /// Returns an error if a setting that both have differs between the settings of the policy at `path`, `theirs`, and `ours`.

@@ -76,7 +76,7 @@ pub(crate) fn in_words(evaluation: &Evaluation) -> String {
 pub(crate) fn verdict(last: &Evaluation, levels: &Levels) -> String {
     let error = last.error();
     let who = match last.problems {
-        Some(_) if levels.is_pretrained => "before the training the model has",
+        Some(_) if levels.has_begun_trained => "before the training the model has",
         Some(_) => "an untrained policy has",
         None => "random actions have",
     };

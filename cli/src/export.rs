@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gradus::agents::registry as agents;
-use gradus::config::Atari;
+use gradus::config::{Atari, Network};
 use gradus::envs::random::episode_seed;
 use gradus::envs::{EnvSpec, gym, registry};
 use gradus::evaluate::play::{Played, play};
@@ -210,6 +210,13 @@ impl Card<'_> {
         if let Some((_, model)) = config.environment.split_once("?model=").filter(|(problems, _)| problems.starts_with("chat:")) {
             let model = Path::new(model).file_name().unwrap_or_default().display();
             add(&format!("The policy needs the pretrained model {model}, at the path behind `?model=` in `config.toml`.\n\n"));
+            if let (true, Network::Transformer(network)) = (folder.join("adapter_config.json").exists(), &config.network) {
+                add(&format!(
+                    "In Python, with `BASE` the same model for transformers:\n\n```python\nfrom peft import PeftModel\nfrom transformers import AutoModelForCausalLM\n\n\
+                     model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(BASE), \".\")\n```\n\nThe training sampled at temperature {}.\n\n",
+                    network.temperature
+                ));
+            }
         }
         let play = format!("{program} play .");
         add(&format!("```sh\n{play:<29} # shows an episode in the terminal\n{program} eval . --episodes 100\n```\n\n"));

@@ -53,7 +53,7 @@ enum ColorBy {
 /// How tokens are chosen.
 #[derive(Args)]
 pub(crate) struct Chosen {
-    /// Sampling temperature, by which the logits are divided; 0: always the most probable token.
+    /// Sampling temperature, by which the logits of the policy are divided, beside transformer.temperature of its training; 0: always the most probable token.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     temperature: String,
     /// Sample only from this many of the most probable tokens; 0: all tokens.

@@ -57,7 +57,7 @@ pub(crate) struct Train {
     /// Resume the run in this folder; with --steps, train until this number of steps is done in all, even if the run is finished.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["agent", "env", "seed", "envs", "preset", "config", "settings", "device", "out"])]
     resume: Option<PathBuf>,
-    /// Approximate seconds between checkpoints.
+    /// Approximate seconds between checkpoints; at least ten times what writing one takes, unless it is 0.
     #[arg(long, value_name = "SECONDS", default_value = "1", allow_hyphen_values = true)]
     checkpoint_every: String,
     /// Show a dashboard in the terminal: the learning curve, episodes or the values of a map, and metrics. Needs the feature `watch`.

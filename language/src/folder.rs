@@ -75,14 +75,15 @@ impl Folder {
         let generation =
             if self.path.join("generation_config.json").exists() { json(&self.path, "generation_config.json")? } else { Value::Null };
         // the token that the template ends an answer with comes first
-        let named = Tokens::new(&text, vec![0])?.encode(self.special("eos_token"), true)?;
+        let tokens = Tokens::new(&text, vec![0])?;
+        let named = tokens.encode(self.special("eos_token"), true)?;
         let mut ends = if let [one] = named[..] { vec![one] } else { Vec::new() };
         for end in ids(&generation["eos_token_id"]).into_iter().chain(ids(&self.config["eos_token_id"])) {
             if !ends.contains(&end) {
                 ends.push(end);
             }
         }
-        Tokens::new(&text, ends)
+        tokens.with_ends(ends)
     }
 
     /// Returns the chat template.

@@ -17,12 +17,16 @@ impl Tokens {
         let tokenizer = Tokenizer::from_bytes(json).map_err(|error| format!("tokeniser: {error}"))?;
         let mut plain = tokenizer.clone();
         plain.set_encode_special_tokens(true);
-        let tokens = Self { tokenizer, plain, ends };
-        let count = tokens.len() as u32;
-        match tokens.ends.iter().find(|end| **end >= count) {
+        Self { tokenizer, plain, ends: Vec::new() }.with_ends(ends)
+    }
+
+    /// Sets the tokens that end an answer.
+    pub fn with_ends(self, ends: Vec<u32>) -> Result<Self, String> {
+        let count = self.len() as u32;
+        match ends.iter().find(|end| **end >= count) {
             Some(end) => Err(format!("end of an answer: expected a token below {count}, got {end}")),
-            None if tokens.ends.is_empty() => Err("expected a token that ends an answer (eos), got none".into()),
-            None => Ok(tokens),
+            None if ends.is_empty() => Err("expected a token that ends an answer (eos), got none".into()),
+            None => Ok(Self { ends, ..self }),
         }
     }
 

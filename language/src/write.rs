@@ -12,12 +12,14 @@ use crate::{LanguageError, Model, Source};
 
 impl Model {
     /// Writes a model with the shape, the tokens and the template of this one and these parameters, which have the names of Llama's tensors, into a folder that
-    /// exists. `transformers` opens it. Parameters that are missing, and rows of the positions that are, are those of this model.
-    pub fn write(&self, folder: &Path, tensors: &Tensors) -> Result<(), LanguageError> {
-        self.write_files(folder, tensors).map_err(|problem| LanguageError { path: folder.into(), problem: problem.replace('\n', " ") })
+    /// exists. `transformers` opens it. Parameters that are missing, and rows of the positions that are, are those of this model. The model is to be sampled at this
+    /// temperature.
+    pub fn write(&self, folder: &Path, tensors: &Tensors, temperature: f32) -> Result<(), LanguageError> {
+        self.write_files(folder, tensors, temperature)
+            .map_err(|problem| LanguageError { path: folder.into(), problem: problem.replace('\n', " ") })
     }
 
-    fn write_files(&self, folder: &Path, tensors: &Tensors) -> Result<(), String> {
+    fn write_files(&self, folder: &Path, tensors: &Tensors, temperature: f32) -> Result<(), String> {
         let mut all = self.tensors().map_err(|error| error.problem)?;
         for (name, tensor) in &mut all {
             if let Some(Tensor { data: Data::F32(new), .. }) = tensors.get(name)
@@ -56,7 +58,9 @@ impl Model {
             about["chat_template"] = self.template.text.as_str().into();
         }
         write(folder, "tokenizer_config.json", text(&about).as_bytes())?;
-        write(folder, "generation_config.json", text(&json!({ "eos_token_id": self.ends() })).as_bytes())
+        let temperature: f64 = temperature.to_string().parse().unwrap_or(1.0); // 0.7, and not 0.699999988
+        let generation = json!({ "eos_token_id": self.ends(), "do_sample": true, "temperature": temperature });
+        write(folder, "generation_config.json", text(&generation).as_bytes())
     }
 }
 

@@ -87,15 +87,27 @@ impl Config {
         })?;
         // a bare word is a string, so that strings need no quotes on the command line
         let value = format!("x = {text}").parse::<Table>().ok().and_then(|mut table| table.remove("x"));
-        self.with_named(key.trim(), value.unwrap_or_else(|| Value::String(text.trim().into())))
+        let value = value.unwrap_or_else(|| Value::String(text.trim().into()));
+        let (settings, key) = (self.settings(), key.trim());
+        let key = self.full_name(key, &settings);
+        let is_text = settings.iter().any(|(name, value)| name == key && value.starts_with('"'));
+        // such as 0x3, which TOML reads as the number 3
+        let is_rewritten = matches!(value, Value::Integer(_) | Value::Float(_)) && value.to_string() != text.trim();
+        let value = if is_text && is_rewritten { Value::String(text.trim().into()) } else { value };
+        self.with_value(key, value)
     }
 
     /// As [`with_setting`](Config::with_setting), from the key and the value.
     pub fn with_named(self, key: &str, value: Value) -> Result<Self, Error> {
         let settings = self.settings();
-        let known: Vec<&str> = settings.iter().map(|(name, _)| name.as_str()).collect();
-        let key = if known.contains(&key) { key } else { names::without_section(key, &self.agent, &known).unwrap_or(key) };
+        let key = self.full_name(key, &settings);
         self.with_value(key, value)
+    }
+
+    /// Returns the name of a setting with its section, which `key` may lack.
+    fn full_name<'a>(&self, key: &'a str, settings: &'a [(String, String)]) -> &'a str {
+        let known: Vec<&str> = settings.iter().map(|(name, _)| name.as_str()).collect();
+        if known.contains(&key) { key } else { names::without_section(key, &self.agent, &known).unwrap_or(key) }
     }
 
     /// Changes one setting to the TOML value `value`. A whole number may be a text such as `500k` or `2m`.

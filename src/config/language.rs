@@ -35,7 +35,7 @@ pub(crate) fn write_adapters(_: &Path, _: &Config, _: &EnvSpec, _: &dyn Behaviou
 
 /// Writes a policy as a whole model into the folder `to`, in Hugging Face's layout.
 #[cfg(not(feature = "language"))]
-pub(crate) fn write_whole(to: &Path, _: &EnvSpec, _: &dyn Behaviour) -> Result<(), Error> {
+pub(crate) fn write_whole(to: &Path, _: &Config, _: &EnvSpec, _: &dyn Behaviour) -> Result<(), Error> {
     Err(Error::folder(to, "expected a program built with the feature language, got one without"))
 }
 
@@ -165,9 +165,10 @@ mod with_models {
     }
 
     /// Writes a policy as a whole model into the folder `to`, in Hugging Face's layout.
-    pub fn write_whole(to: &Path, world: &EnvSpec, policy: &dyn Behaviour) -> Result<(), Error> {
+    pub fn write_whole(to: &Path, config: &Config, world: &EnvSpec, policy: &dyn Behaviour) -> Result<(), Error> {
+        let temperature = if let Network::Transformer(network) = &config.network { network.temperature } else { 1.0 };
         match (model(world), policy.merged()) {
-            (Some(model), Some(tensors)) => model.write(to, &tensors).map_err(failed),
+            (Some(model), Some(tensors)) => model.write(to, &tensors, temperature).map_err(failed),
             _ => Err(Error::folder(to, format!("expected a run of a pretrained model (chat:), got one of {}", world.name))),
         }
     }

@@ -17,11 +17,11 @@ pub fn preset_environment(environment: &str) -> Cow<'_, str> {
     ours.map_or(Cow::Borrowed(id), |world| world.name.into())
 }
 
-/// Returns the kinds of environments to which this one belongs, whose presets fit it, the best first: `text`, in the language of a pretrained model `chat` before it; or of Gymnasium's
+/// Returns the kinds of environments to which this one belongs, whose presets fit it, the best first: `text`; `chat` if it is in the language of a pretrained model; or of Gymnasium's
 /// environments `atari` or, with continuous actions, `continuous`; and `any`.
 pub fn kinds(world: &EnvSpec) -> &'static [&'static str] {
     match world.env().action_space() {
-        _ if world.text.as_ref().is_some_and(|text| text.task.vocabulary().language().is_some()) => &["chat", "text"],
+        _ if world.text.as_ref().is_some_and(|text| text.task.vocabulary().language().is_some()) => &["chat"],
         _ if is_text(world) => &["text"],
         Space::Discrete(_) if gym::is_atari(&world.name) => &["atari", "any"],
         Space::Box { .. } if gym::is_gym(&world.name) => &["continuous", "any"],

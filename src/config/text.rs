@@ -57,6 +57,11 @@ impl TextConfig {
         Self { fingerprint, ..Self::default() }
     }
 
+    /// Returns these settings without rewards of one's own.
+    pub(crate) fn without_rewards(self) -> Self {
+        Self { rewards: String::new(), reward_weights: Vec::new(), task_weight: 1.0, ..self }
+    }
+
     /// Applies these options to `world`.
     pub(super) fn apply(&self, world: EnvSpec) -> Result<EnvSpec, EnvError> {
         let found = world.text.as_ref().and_then(|text| text.task.fingerprint()).unwrap_or_default();

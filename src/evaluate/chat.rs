@@ -61,6 +61,7 @@ impl Chat {
                 return Err(error.into());
             }
         };
+        let most = most.min(context - prompt.len());
         let (mut tokens, mut shown, mut ended) = (Vec::new(), 0, Ended::Said);
         let stream = Stream::new(self.seed, Purpose::Evaluation, self.answers);
         generate_aloud(self.policy.as_ref(), &self.world, &prompt, stream, &self.sampling, &mut |token| {

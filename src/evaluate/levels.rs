@@ -7,6 +7,7 @@ use gradus_nets::{ActionRows, Actor, Behaviour, Choice};
 
 use super::{Mode, evaluate};
 use crate::config::is_text;
+use crate::saved::first_policy;
 use crate::{Config, Error};
 
 /// Episodes in which returns of random actions are measured.
@@ -17,8 +18,8 @@ const EPISODES: usize = 100;
 pub struct Levels {
     /// Mean return of uniformly random allowed actions, or of a text task's untrained network, which is greedy, in 100 episodes, and its standard error; of a transition table it is exact, without an error.
     pub random: (f64, f64),
-    /// Whether the text task's network is that of a pretrained model.
-    pub is_pretrained: bool,
+    /// Whether the text task's network was not random when the training began: it is that of a pretrained model, or of another run.
+    pub has_begun_trained: bool,
     /// Mean return at which the environment counts as solved, if it says so.
     pub solved: Option<f64>,
     /// The highest mean return that is possible within the time limit, if a transition table tells it.
@@ -31,18 +32,21 @@ impl Levels {
     /// Measures the level of random actions in the configured environment. This also works for environments of other crates.
     pub fn of(config: &Config, world: &EnvSpec) -> Result<Self, Error> {
         let exact = of_table(world);
+        let is_pretrained = world.text.as_ref().is_some_and(|text| text.task.vocabulary().language().is_some());
+        // the parameters that it began with may be gone
+        let initial = if is_text(world) && !config.init.is_empty() { first_policy(config, world).ok() } else { None };
+        let has_begun_trained = is_pretrained || initial.is_some();
         let evaluation = || match is_text(world) {
-            true => evaluate(config.policy(world)?.as_ref(), world, EPISODES, 1, Mode::Greedy),
+            true => evaluate(initial.map_or_else(|| config.policy(world), Ok)?.as_ref(), world, EPISODES, 1, Mode::Greedy),
             false => evaluate(&Uniform::in_world(world), world, EPISODES, 1, Mode::Sampled),
         };
         let random = match exact {
             Some((uniform, _)) => (uniform, 0.0),
             None => evaluation().map(|random| (random.mean, random.error()))?,
         };
-        let is_pretrained = world.text.as_ref().is_some_and(|text| text.task.vocabulary().language().is_some());
         Ok(Self {
             random,
-            is_pretrained,
+            has_begun_trained,
             solved: world.solved_at,
             optimum: exact.map(|(_, best)| best),
             best: gradus_agents::best_known(&world.name),

@@ -76,6 +76,8 @@ pub struct Run {
     /// Seconds of training so far.
     seconds: f64,
     checkpoint_every: Duration,
+    /// How long it took to write the last checkpoint.
+    writing: Duration,
     /// When the last checkpoint was written.
     saved: Instant,
     /// Whether training must stop.
@@ -189,6 +191,7 @@ impl Run {
             pages,
             seconds,
             checkpoint_every: Duration::from_secs(1),
+            writing: Duration::ZERO,
             saved: Instant::now(),
             stop: Arc::default(),
             _lock: lock,
@@ -215,7 +218,7 @@ impl Run {
         self.seconds
     }
 
-    /// Sets the shortest time between two checkpoints while training; 1 second by default.
+    /// Sets the shortest time between two checkpoints while training, 1 second by default. It is also at least ten times what it takes to write one, unless it is 0.
     pub fn checkpoint_every(&mut self, interval: Duration) {
         self.checkpoint_every = interval;
     }
@@ -302,9 +305,12 @@ impl Run {
                 progress.update(self.trainer.steps(), self.trainer.recent_return_shown(), rate);
             }
             let must_stop = self.stop.load(Ordering::Relaxed) && !self.trainer.is_finished();
-            if must_stop || self.saved.elapsed() >= self.checkpoint_every {
+            // a tenth of the time at most, unless a checkpoint is wanted after every update
+            let pause = if self.checkpoint_every.is_zero() { Duration::ZERO } else { self.checkpoint_every.max(10 * self.writing) };
+            if must_stop || self.saved.elapsed() >= pause {
+                let begin = Instant::now();
                 self.checkpoint().inspect_err(|_| progress.finish())?;
-                self.saved = Instant::now();
+                (self.writing, self.saved) = (begin.elapsed(), Instant::now());
             }
             if must_stop {
                 progress.finish();

@@ -13,7 +13,7 @@ use gradus_envs::EnvSpec;
 use gradus_envs::text::{self, Problem, Split, TextWorld};
 use gradus_nets::{ActionRows, Observations, Policy, Schedule, Store};
 
-use crate::config::of_text;
+use crate::config::{Network, of_text};
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::run::{vacant, write_policy};
 use crate::saved::first_policy;
@@ -52,15 +52,19 @@ pub struct Progress {
 }
 
 /// Returns `config` with a learning rate, its schedule, an epsilon and a gradient clip for warm starts, instead of those for reinforcement
-/// learning.
-pub fn defaults(config: Config) -> Config {
+/// learning, and with temperature 1, at which answers are learned as they are. The adapters of a pretrained model keep their learning rate.
+pub fn defaults(mut config: Config) -> Config {
+    let is_pretrained = matches!(&config.network, Network::Transformer(network) if network.lora_rank > 0);
     let optimiser = gradus_agents::OptimiserConfig {
         epsilon: 1e-8,
-        learning_rate: 2e-3,
+        learning_rate: if is_pretrained { config.optimiser.learning_rate } else { 2e-3 },
         schedule: Schedule::Constant,
         max_grad_norm: 1.0,
         ..config.optimiser
     };
+    if let Network::Transformer(network) = &mut config.network {
+        network.temperature = 1.0;
+    }
     Config { optimiser, ..config }
 }
 

@@ -151,6 +151,9 @@ impl AgentConfig for GrpoConfig {
         let expected = "outcome with a reward model that scores whole texts (reward_model.supervision = outcome)";
         ConfigError::unless(!(setup.scores_whole_texts && is_process), "grpo.supervision", expected, "process")?;
         let is_text = setup.world.text.is_some();
+        let has_answers = setup.world.text.as_ref().is_none_or(|text| text.task.has_answers());
+        let expected = "spread (no problem has a verifier that says which answers are correct)";
+        ConfigError::unless(has_answers || self.group_filter == GroupFilter::Spread, "grpo.group_filter", expected, "correct")?;
         let filters = is_text || self.group_filter == GroupFilter::Spread;
         ConfigError::unless(filters, "grpo.group_filter", "spread (only a text task says which answers are correct)", "correct")?;
         let masks = is_text || !self.mask_truncated_completions;
