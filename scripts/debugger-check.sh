@@ -16,6 +16,7 @@ trap 'rm -rf "$folder"' EXIT
 program=$PWD/target/teach/examples/cartpole_ppo
 for place in 'learner.step();' '^        loss.with_diagnostics'; do
   breakpoint="ppo.rs:$(line "$place")"
+  grep -q "^(gdb) break $breakpoint\$" docs/debugger.md || { echo "docs/debugger.md: expected a breakpoint at $breakpoint, got another line" >&2; exit 1; }
   shown=$(cd "$folder" && rust-gdb -batch -ex "set print elements 4" -ex "break $breakpoint" -ex run -ex "info locals" "$program" 2>&1)
   echo "ppo.rs, at '$place': $(grep -c ' = ' <<<"$shown") values shown"
   if ! grep -qE '^(advantage|estimate) = ' <<<"$shown" || grep -q 'optimized out' <<<"$shown"; then

@@ -66,7 +66,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'One setting, applied after the preset and the --config file; may be repeated. `gradus list --settings` explains all settings')
             [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Run folder [default: the first free runs/AGENT-ENV-N]')
             [CompletionResult]::new('--resume', '--resume', [CompletionResultType]::ParameterName, 'Resume the run in this folder; with --steps, train until this number of steps is done in all, even if the run is finished')
-            [CompletionResult]::new('--checkpoint-every', '--checkpoint-every', [CompletionResultType]::ParameterName, 'Approximate seconds between checkpoints')
+            [CompletionResult]::new('--checkpoint-every', '--checkpoint-every', [CompletionResultType]::ParameterName, 'Approximate seconds between checkpoints; at least ten times what writing one takes, unless it is 0')
             [CompletionResult]::new('--beside', '--beside', [CompletionResultType]::ParameterName, 'With --watch, train a second agent beside the first one, on the same environment and with the same seed: "AGENT KEY=VALUE ..."')
             [CompletionResult]::new('--watch', '--watch', [CompletionResultType]::ParameterName, 'Show a dashboard in the terminal: the learning curve, episodes or the values of a map, and metrics. Needs the feature `watch`')
             [CompletionResult]::new('--slow', '--slow', [CompletionResultType]::ParameterName, 'With --watch, train as slowly as eyes follow: four updates a second. Keys change the speed')
@@ -175,7 +175,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--prompt', '--prompt', [CompletionResultType]::ParameterName, 'Prompt, such as `37+45=`')
             [CompletionResult]::new('-n', '-n', [CompletionResultType]::ParameterName, 'Number of completions')
             [CompletionResult]::new('--n', '--n', [CompletionResultType]::ParameterName, 'Number of completions')
-            [CompletionResult]::new('--temperature', '--temperature', [CompletionResultType]::ParameterName, 'Sampling temperature, by which the logits are divided; 0: always the most probable token')
+            [CompletionResult]::new('--temperature', '--temperature', [CompletionResultType]::ParameterName, 'Sampling temperature, by which the logits of the policy are divided, beside transformer.temperature of its training; 0: always the most probable token')
             [CompletionResult]::new('--top-k', '--top-k', [CompletionResultType]::ParameterName, 'Sample only from this many of the most probable tokens; 0: all tokens')
             [CompletionResult]::new('--top-p', '--top-p', [CompletionResultType]::ParameterName, 'Sample only from the most probable tokens that together have this probability; 1: all tokens')
             [CompletionResult]::new('--min-p', '--min-p', [CompletionResultType]::ParameterName, 'Sample only from tokens with at least this fraction of the highest probability; 0: all tokens')
@@ -188,7 +188,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             break
         }
         'gradus;chat' {
-            [CompletionResult]::new('--temperature', '--temperature', [CompletionResultType]::ParameterName, 'Sampling temperature, by which the logits are divided; 0: always the most probable token')
+            [CompletionResult]::new('--temperature', '--temperature', [CompletionResultType]::ParameterName, 'Sampling temperature, by which the logits of the policy are divided, beside transformer.temperature of its training; 0: always the most probable token')
             [CompletionResult]::new('--top-k', '--top-k', [CompletionResultType]::ParameterName, 'Sample only from this many of the most probable tokens; 0: all tokens')
             [CompletionResult]::new('--top-p', '--top-p', [CompletionResultType]::ParameterName, 'Sample only from the most probable tokens that together have this probability; 1: all tokens')
             [CompletionResult]::new('--min-p', '--min-p', [CompletionResultType]::ParameterName, 'Sample only from tokens with at least this fraction of the highest probability; 0: all tokens')

@@ -64,7 +64,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand train" -l config -d 'TOML 
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l set -d 'One setting, applied after the preset and the --config file; may be repeated. `gradus list --settings` explains all settings' -r
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l out -d 'Run folder [default: the first free runs/AGENT-ENV-N]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l resume -d 'Resume the run in this folder; with --steps, train until this number of steps is done in all, even if the run is finished' -r -F
-complete -c gradus -n "__fish_gradus_using_subcommand train" -l checkpoint-every -d 'Approximate seconds between checkpoints' -r
+complete -c gradus -n "__fish_gradus_using_subcommand train" -l checkpoint-every -d 'Approximate seconds between checkpoints; at least ten times what writing one takes, unless it is 0' -r
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l beside -d 'With --watch, train a second agent beside the first one, on the same environment and with the same seed: "AGENT KEY=VALUE ..."' -r
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l watch -d 'Show a dashboard in the terminal: the learning curve, episodes or the values of a map, and metrics. Needs the feature `watch`'
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l slow -d 'With --watch, train as slowly as eyes follow: four updates a second. Keys change the speed'
@@ -132,7 +132,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l minibatch -d '
 complete -c gradus -n "__fish_gradus_using_subcommand inspect" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l prompt -d 'Prompt, such as `37+45=`' -r
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -s n -l n -d 'Number of completions' -r
-complete -c gradus -n "__fish_gradus_using_subcommand sample" -l temperature -d 'Sampling temperature, by which the logits are divided; 0: always the most probable token' -r
+complete -c gradus -n "__fish_gradus_using_subcommand sample" -l temperature -d 'Sampling temperature, by which the logits of the policy are divided, beside transformer.temperature of its training; 0: always the most probable token' -r
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l top-k -d 'Sample only from this many of the most probable tokens; 0: all tokens' -r
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l top-p -d 'Sample only from the most probable tokens that together have this probability; 1: all tokens' -r
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l min-p -d 'Sample only from tokens with at least this fraction of the highest probability; 0: all tokens' -r
@@ -143,7 +143,7 @@ entropy\t''
 kl\t''"
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l greedy -d 'Always take the most probable token'
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -s h -l help -d 'Print help'
-complete -c gradus -n "__fish_gradus_using_subcommand chat" -l temperature -d 'Sampling temperature, by which the logits are divided; 0: always the most probable token' -r
+complete -c gradus -n "__fish_gradus_using_subcommand chat" -l temperature -d 'Sampling temperature, by which the logits of the policy are divided, beside transformer.temperature of its training; 0: always the most probable token' -r
 complete -c gradus -n "__fish_gradus_using_subcommand chat" -l top-k -d 'Sample only from this many of the most probable tokens; 0: all tokens' -r
 complete -c gradus -n "__fish_gradus_using_subcommand chat" -l top-p -d 'Sample only from the most probable tokens that together have this probability; 1: all tokens' -r
 complete -c gradus -n "__fish_gradus_using_subcommand chat" -l min-p -d 'Sample only from tokens with at least this fraction of the highest probability; 0: all tokens' -r

@@ -119,16 +119,14 @@ fn main() -> Result<()> {
     if out.exists() && !out.join("index.html").exists() && fs::read_dir(&out)?.next().is_some() {
         bail!("{}: expected a new folder, or one with a book, got one with other files", out.display());
     }
-    let work = out.with_extension("source");
-    let _ = fs::remove_dir_all(&work);
+    let work = std::env::temp_dir().join(format!("gradus-book-{}", std::process::id()));
     write_sources(&root, &work)?;
-    let config: Config = CONFIG.parse()?;
-    let mut config = config;
+    let mut config: Config = CONFIG.parse()?;
     config.build.build_dir = out.clone();
     MDBook::load_with_config(&work, config)?.build()?;
     fs::remove_dir_all(&work)?;
-    let lessons: Vec<&str> = PARTS.iter().flat_map(|(_, own)| own.iter().map(|(page, _)| *page)).collect();
-    let slides = slides::write(&root, &out, &lessons)?;
+    let pages: Vec<&str> = PARTS.iter().flat_map(|(_, own)| own.iter().map(|(page, _)| *page)).collect();
+    let slides = slides::write(&root, &out, &pages)?;
     let (pages, followed) = check::check(&out)?;
     println!("{}: {pages} pages, {followed} links followed; slides of {slides} lessons", out.join("index.html").display());
     Ok(())
