@@ -52,6 +52,11 @@ pub trait Agent: Send {
         0
     }
 
+    /// Returns the number of action distributions that an update keeps of each decision, for the estimate of the memory.
+    fn kept_distributions(&self) -> usize {
+        0
+    }
+
     /// Returns the number of workers, which divides the number of environments. Each rollout comes from the environments of one worker.
     fn workers(&self) -> usize {
         1

@@ -585,7 +585,7 @@ def play(policy, env, episodes, seed=0):
         while not is_over:
             action = np.asarray(policy.act(observation, info.get("action_mask"), memory))
             if policy.is_discrete:
-                action = action + getattr(env.action_space, "start", 0)
+                action = action + getattr(getattr(env, "action_space", None), "start", 0)
             observation, reward, terminated, truncated, info = env.step(action if action.ndim else action.item())
             total, is_over = total + float(reward), terminated or truncated
         returns.append(total)

@@ -33,6 +33,8 @@ struct Parts {
     acting: f64,
     /// Networks in addition to the policy: a reference, a reward model.
     others: f64,
+    /// Bytes of the distributions over all actions that an update keeps of a decision.
+    distributions: f64,
 }
 
 impl Parts {
@@ -51,19 +53,20 @@ impl Parts {
         let acting = if config.max_concurrent == 0 { f64::INFINITY } else { config.max_concurrent as f64 };
         let reward_models = usize::from(config.reward_model.as_ref().is_some_and(RewardConfig::is_on));
         let others = (agent.kept_policies() + reward_models) as f64;
+        let distributions = (4 * agent.kept_distributions() * world.env().action_space().mask_width()) as f64;
         let (rollout, network) = (RolloutBytes::of(world, &config.wrappers), footprint(&config.network, world)?);
-        Ok(Some((Self { rollout, network, amount, key, decisions, acting, others }, built)))
+        Ok(Some((Self { rollout, network, amount, key, decisions, acting, others, distributions }, built)))
     }
 
     /// Returns the bytes of a training with `envs` environments that learns from `batch` decisions at once: in an iteration, and what a
     /// checkpoint needs in addition.
     fn bytes(&self, envs: f64, batch: impl Fn(f64) -> f64) -> [f64; 2] {
-        let Self { rollout, network, amount, decisions, acting, others, .. } = *self;
+        let Self { rollout, network, amount, decisions, acting, others, distributions, .. } = *self;
         let all = envs * amount * decisions;
         let networks = network.learning(batch(all)) + others * (4.0 * network.parameters + network.transposed);
         let kept = networks + envs * rollout.env + all * rollout.decision;
         let update = envs * rollout.env_in_rollout
-            + all * (rollout.decision_in_rollout + Rollout::UPDATE_BYTES as f64 + network.decision)
+            + all * (rollout.decision_in_rollout + Rollout::UPDATE_BYTES as f64 + network.decision + distributions)
             + network.workspace;
         let checkpoint = envs * rollout.saved + CHECKPOINT * network.parameters;
         let iteration = update.max(envs.min(acting) * network.row);

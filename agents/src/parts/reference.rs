@@ -234,6 +234,12 @@ impl Reference {
         kl_penalty
     }
 
+    /// Returns the number of distributions that are kept of each decision: 1 if the loss uses the exact estimator, or 0.
+    pub fn kept_distributions(&self) -> usize {
+        let ReferenceConfig { estimator, place, coefficient, .. } = self.config;
+        usize::from(estimator == Estimator::Exact && place == KlPlace::Loss && coefficient > 0.0)
+    }
+
     /// Returns the number of policies that are kept: 1, or 0 if no reference is needed.
     pub fn kept_policies(&self) -> usize {
         usize::from(self.config.is_needed())

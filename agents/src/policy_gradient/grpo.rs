@@ -329,6 +329,10 @@ impl Agent for Grpo {
         self.reference.kept_policies()
     }
 
+    fn kept_distributions(&self) -> usize {
+        self.reference.kept_distributions()
+    }
+
     fn begin(&mut self, policy: &dyn Policy) {
         self.reference.begin(policy);
     }

@@ -291,6 +291,10 @@ impl Agent for Ppo {
         self.reference.kept_policies()
     }
 
+    fn kept_distributions(&self) -> usize {
+        self.reference.kept_distributions() + usize::from(self.kl_coefficient > 0.0)
+    }
+
     fn begin(&mut self, policy: &dyn Policy) {
         self.reference.begin(policy);
     }

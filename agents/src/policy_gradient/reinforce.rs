@@ -281,6 +281,10 @@ impl Agent for Reinforce {
         self.reference.kept_policies()
     }
 
+    fn kept_distributions(&self) -> usize {
+        self.reference.kept_distributions()
+    }
+
     fn begin(&mut self, policy: &dyn Policy) {
         self.reference.begin(policy);
     }
