@@ -1,11 +1,11 @@
 //! Bias and noise of policy gradient estimates, measured against the exact gradient: `cargo run --example exact_gradient`.
 //!
 //! In a small world with a known table the gradient is a sum, and not a guess. The estimates of many single episodes are compared with it:
-//! GAE with every lambda and three critics. Lesson 7 of the course explains the figure. Writes `results/lessons/exact-gradient.csv` and
-//! `.svg`, in seconds.
+//! GAE with every lambda and three critics. Lesson 7 of the course explains the figure. Writes `exact-gradient.csv` and
+//! `.svg` into the folder `runs/lesson-7`, or into another one: `... --example exact_gradient -- FOLDER`.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use gradus::Error;
@@ -142,11 +142,11 @@ fn run() -> Result<(), Error> {
         columns: 3,
         panels: panels.into_iter().map(panel).collect(),
     };
-    let out = Path::new("results/lessons");
-    std::fs::create_dir_all(out).map_err(|source| Error::Io { action: "create", path: out.into(), source })?;
+    let out = std::env::args_os().nth(1).map_or_else(|| PathBuf::from("runs/lesson-7"), PathBuf::from);
+    std::fs::create_dir_all(&out).map_err(|source| Error::Io { action: "create", path: out.clone(), source })?;
     gradus::files::replace(&out.join("exact-gradient.csv"), csv.as_bytes()).map_err(|source| Error::Io {
         action: "write",
-        path: out.into(),
+        path: out.clone(),
         source,
     })?;
     figure::write(&figure, &out.join("exact-gradient.svg"))?;

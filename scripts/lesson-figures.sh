@@ -31,6 +31,5 @@ for figure in 6.2 6.5 7.2; do
 done
 
 # lesson 7
-mkdir -p "$work/results/lessons"
-(cd "$work" && "$target/examples/exact_gradient" >/dev/null)
-for ending in csv svg; do draw results/lessons/exact-gradient.$ending results/lessons/exact-gradient.$ending; done
+"$target/examples/exact_gradient" "$work/lesson-7" >/dev/null
+for ending in csv svg; do draw lesson-7/exact-gradient.$ending results/lessons/exact-gradient.$ending; done

@@ -34,11 +34,11 @@
 //!
 //! ```toml
 //! [profile.dev.package]
-//! gradus-agents = { opt-level = 3, debug-assertions = false }
-//! gradus-base = { opt-level = 3, debug-assertions = false }
-//! gradus-envs = { opt-level = 3, debug-assertions = false }
-//! gradus-nets = { opt-level = 3, debug-assertions = false }
-//! gradus-rollouts = { opt-level = 3, debug-assertions = false }
+//! gradus-agents = { opt-level = 3, debug-assertions = false, overflow-checks = false }
+//! gradus-base = { opt-level = 3, debug-assertions = false, overflow-checks = false }
+//! gradus-envs = { opt-level = 3, debug-assertions = false, overflow-checks = false }
+//! gradus-nets = { opt-level = 3, debug-assertions = false, overflow-checks = false }
+//! gradus-rollouts = { opt-level = 3, debug-assertions = false, overflow-checks = false }
 //! ```
 //!
 //! [`guide`] has the pages of the folder `docs/`, such as the architecture, custom environments, custom agents, and determinism.

@@ -300,6 +300,8 @@ fn adapters_of_peft_are_written_and_read() {
     );
     let wrong = error(Trainer::new(starting_from(&dir.join("run"), &other, &[])));
     assert!(wrong.contains("expected a policy with the vocabulary of"), "{wrong}");
+    let wrong = error(Trainer::new(starting_from(&dir.join("run"), &world, &["transformer.lora_alpha=128"])));
+    assert!(wrong.ends_with("expected a policy with transformer.lora_alpha = 128.0, got one with 32.0"), "{wrong}");
     // the same model by another path
     let relative = self::world(dir, Path::new("tests/golden/language/llama"));
     assert_eq!(Trainer::new(starting_from(&dir.join("run"), &relative, &[])).unwrap().policy().save(), ours);
@@ -450,7 +452,9 @@ fn whole_models_are_written_and_read() {
             let Data::F32(numbers) = &mut tensor.data else { panic!() };
             numbers.iter_mut().enumerate().for_each(|(i, x)| *x += i as f32);
         }
-        model.write(dir, &changed).unwrap();
+        model.write(dir, &changed, 0.7).unwrap();
+        let generation = std::fs::read_to_string(dir.join("generation_config.json")).unwrap();
+        assert!(generation.contains("\"temperature\": 0.7\n") || generation.contains("\"temperature\": 0.7,"), "{generation}");
         let read = Model::open(dir).unwrap();
         assert_eq!(read.shape(), model.shape(), "{family}");
         assert!(read.tensors().unwrap() == changed, "{family}");
@@ -458,6 +462,29 @@ fn whole_models_are_written_and_read() {
         assert_eq!(read.conversation(&text).unwrap(), model.conversation(&text).unwrap());
         assert_eq!(read.ends(), model.ends());
     }
+}
+
+/// Problems without a verifier: examples are learned, and groups cannot be filtered by right answers. A conversation ends with what the model answers.
+#[test]
+fn problems_without_a_verifier_and_conversations() {
+    let folder = gradus_testing::tempdir().unwrap();
+    let (model, problems) = (golden("llama"), folder.path().join("p.jsonl"));
+    let world = format!("chat:{}?model={}", problems.display(), model.display());
+    let write = |line: &str| std::fs::write(&problems, format!("{{\"max_new_tokens\": 5, \"verifier\": \"none\"}}\n{line}\n")).unwrap();
+    write("{\"prompt\": \"Ha\", \"example\": \"A1\"}");
+    assert!(gradus_envs::registry::find(&world).is_ok());
+    let settings = ["grpo.group_size=4", "grpo.sampling_rounds=2", "grpo.group_filter=correct"];
+    let wrong = error(Trainer::new(small("grpo", &world, &settings)));
+    assert_eq!(wrong, "grpo.group_filter: expected spread (no problem has a verifier that says which answers are correct), got correct");
+    // presets of small transformers are not for pretrained ones
+    let wrong = Config::preset("grpo", &world, Some("dapo")).unwrap_err().to_string();
+    assert!(wrong.starts_with("unknown preset `dapo`"), "{wrong}");
+    let taught = gradus::run::sft::defaults(Config::preset("ppo", &world, None).unwrap());
+    let gradus::config::Network::Transformer(network) = &taught.network else { panic!("a transformer") };
+    assert_eq!((network.temperature, taught.optimiser.learning_rate), (1.0, 2e-4));
+    write("{\"messages\": [{\"role\": \"user\", \"content\": \"Ha\"}, {\"role\": \"assistant\", \"content\": \"A1\"}]}");
+    let wrong = gradus_envs::registry::find(&world).err().unwrap().to_string();
+    assert!(wrong.contains("messages: expected a last message that the model answers, got the assistant's `A1`"), "{wrong}");
 }
 
 /// What is wrong with a model's files is said in one line.

@@ -130,7 +130,7 @@ impl Shared {
         }
     }
 
-    /// Processes the remaining items of all shares except `own`. The shares of resting workers are empty.
+    /// Processes the remaining items of all shares except `own`. Those of resting workers are empty.
     fn help(&self, own: usize, job: &(dyn Fn(usize) + Sync)) {
         let n = self.shares.len();
         (1..n).for_each(|other| self.shares[(own + other) % n].0.work(job));
@@ -162,7 +162,7 @@ impl Shared {
                 // SAFETY: the state is taken, see `Share`.
                 let job = unsafe { *own.job.get() };
                 let work = |job| {
-                    let is_one = own.end.load(Ordering::Relaxed) - own.next.load(Ordering::Relaxed) <= 1;
+                    let is_one = own.end.load(Ordering::Relaxed) <= own.next.load(Ordering::Relaxed) + 1;
                     own.work(job);
                     // with one item per share, stealing gains nothing: each worker has taken its own item, and the caller takes the rest
                     if !is_one {
@@ -212,6 +212,8 @@ impl Shared {
         let threads = workers.len() + 1;
         // a thread gets the same share every time, so that the share's data stay in its cache
         (0..threads).for_each(|i| self.shares[i].0.set(i * items / threads..(i + 1) * items / threads));
+        // what a panic of the caller may have left to a worker that rests now
+        self.shares[threads..].iter().for_each(|share| share.0.set(0..0));
         let withdraw = Withdraw(self, threads);
         for (share, worker) in self.shares[1..].iter().zip(workers) {
             // SAFETY: the state is idle, see `Share`: the previous work has been withdrawn.

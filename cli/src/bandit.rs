@@ -210,6 +210,7 @@ pub(crate) fn run(arguments: &Bandit) -> Result<u8, Error> {
         let numbers = [reward, best, regret].map(|Average { mean, error }| format!("{mean},{error}"));
         writeln!(summary, "{},{}", row.rule, numbers.join(",")).expect("a string");
     }
+    say("at the end: over the last tenth of the steps; the intervals are those of one step, and wider than those of the mean over them");
     if let Some(constant) = bound {
         let least = constant * f64::from(ln(steps as f32));
         say(format!("regret of a rule that is good on all problems, asymptotically, at least {least:.1} (Lai and Robbins)"));

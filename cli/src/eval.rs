@@ -83,6 +83,9 @@ pub(crate) fn run(arguments: &Eval) -> Result<u8, Error> {
         (false, _) => {
             all.iter().for_each(|run| say(format!("{}: {}", run.dir.display(), in_words(run))));
             differences.iter().for_each(|(a, b, estimate)| say_difference(&all[*a], &all[*b], estimate));
+            if differences.len() > 1 {
+                say(format!("each interval is for one pair, and not corrected for the {} pairs", differences.len()));
+            }
         }
     }
     Ok(0)

@@ -21,7 +21,13 @@ pub(crate) struct Guide {
 pub(crate) fn run(arguments: &Guide) -> Result<u8, Error> {
     let Some(topic) = &arguments.topic else {
         say(format!("pages, printed by `{} guide PAGE`, or `PAGE#SECTION`", program_name()));
-        for (name, text) in PAGES {
+        // lesson-2 before lesson-10
+        let mut pages: Vec<_> = PAGES.iter().collect();
+        pages.sort_by_key(|(name, _)| {
+            let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+            (stem, name[stem.len()..].parse().unwrap_or(0_u32))
+        });
+        for (name, text) in pages {
             say_wrapped(&format!("  {name:<22}"), headings(text, "# ").next().unwrap_or_default());
         }
         return Ok(0);

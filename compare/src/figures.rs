@@ -88,7 +88,7 @@ impl Analysis<'_> {
     }
 
     /// Returns [`moment`](Analysis::moment) for all environments together.
-    fn moments(&self) -> &'static str {
+    pub(super) fn moments(&self) -> &'static str {
         if self.has_budgets() { "after equal steps" } else { "of the final parameters" }
     }
 
@@ -353,7 +353,7 @@ impl Analysis<'_> {
         let of_what = if columns > 1 { format!("{y_label}; grey: the other agents; ") } else { String::new() };
         let note = format!("{of_what}{environments}, {}, 95 % stratified bootstrap intervals", self.runs());
         let figure = Figure { title: "Performance profile".into(), note, columns, panels };
-        let caption = "Higher is better at every τ. If one curve lies above another everywhere, its agent is stochastically dominant.";
+        let caption = "Higher is better at every τ. If one curve lies above another everywhere, its agent is stochastically dominant in these runs; where bands overlap, other runs may differ.";
         Some(Named { name: "performance_profile".into(), caption: caption.into(), figure })
     }
 

@@ -159,8 +159,8 @@ impl Comparison {
         unless(!file.agents.is_empty(), "agents", "at least one", "none")?;
         for entry in file.agents {
             let name = entry.name.clone().unwrap_or_else(|| entry.agent.clone());
-            let is_line = !name.trim().is_empty() && !name.chars().any(char::is_control);
-            unless(is_line, "agents.name", "a name in one line", format!("{name:?}"))?;
+            let is_line = !name.is_empty() && name.trim() == name && !name.chars().any(char::is_control);
+            unless(is_line, "agents.name", "a name in one line, without blanks around it", format!("{name:?}"))?;
             if comparison.agents.iter().any(|other| other.name == name) {
                 return Err(format!("agents: expected names that differ, got \"{name}\" twice"));
             }
@@ -424,7 +424,11 @@ mod tests {
             ),
             (agent, &agent.repeat(2), "agents: expected names that differ, got \"ppo\" twice"),
             ("agent = \"ppo\"", "agent = \"pbo\"", "agent \"pbo\" on cartpole: unknown agent `pbo`; did you mean `ppo`?"),
-            ("agent = \"ppo\"", "agent = \"ppo\"\nname = \"\"", "agents.name: expected a name in one line, got \"\""),
+            (
+                "agent = \"ppo\"",
+                "agent = \"ppo\"\nname = \"\"",
+                "agents.name: expected a name in one line, without blanks around it, got \"\"",
+            ),
             (
                 "agent = \"ppo\"",
                 "agent = \"ppo\"\npreset = \"cleanr\"",

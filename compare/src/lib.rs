@@ -136,6 +136,17 @@ pub struct Execution<'a> {
 ///
 /// If a run fails, the other runs are still made and kept, and the first error is returned.
 pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: impl Fn(&str) + Sync) -> Result<Vec<PathBuf>, Error> {
+    let (files, failure) = compare_what_runs(comparison, dir, execution, say)?;
+    failure.map_or(Ok(files), |failure| Err(Error::folder(&dir.join("runs"), failure)))
+}
+
+/// As [`compare`], but a run that fails is no error: also returns what failed, and whose results are left out.
+pub(crate) fn compare_what_runs(
+    comparison: &Comparison,
+    dir: &Path,
+    execution: Execution,
+    say: impl Fn(&str) + Sync,
+) -> Result<(Vec<PathBuf>, Option<String>), Error> {
     let Execution { jobs, command, show, .. } = execution;
     let runs = dir.join("runs");
     let Made { jobs: all, outcomes, failure, _lock } = make_runs(&COMPARISONS, comparison, dir, &execution, Lines::Each, &say)?;
@@ -174,7 +185,8 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
         let analysis = Analysis::new(&table, &Wanted::of(comparison), begin).map_err(unsound)?;
         begin("tables");
         write(&dir.join("summary.csv"), &analysis.summary_csv())?;
-        write(&dir.join("summary.md"), &analysis.summary_md(&comparison.name))?;
+        let note = if left_out.is_empty() { String::new() } else { format!("\nLeft out, because runs failed: {}.\n", left_out.join(", ")) };
+        write(&dir.join("summary.md"), &(analysis.summary_md(&comparison.name) + &note))?;
         write(&dir.join("summary.tex"), &analysis.summary_tex(&comparison.name))?;
         let mut figures = analysis.figures();
         begin("episodes");
@@ -182,17 +194,15 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
         begin("figures");
         let files = draw(&figures, dir, &formats)?;
         let seconds = outcomes.iter().filter_map(|run| run.evaluated.last()).map(|at| at.seconds).sum();
-        let facts = Facts { comparison, command, jobs, cores: threads::cores(), seconds };
+        let facts = Facts { comparison, command, jobs, cores: threads::cores(), seconds, left_out: &left_out };
         Ok::<_, Error>((files, report::html(&facts, &analysis, &figures, &dir.join("report.html"))?))
     };
     let (files, page) = threads::with(jobs, || with_steps(show, analyse))?;
     write(&dir.join("report.html"), &page)?;
     write(&dir.join(folder::SUMS), &folder::sums(&COMPARISONS, dir)?)?;
     let tables = [RESULTS, TIMING, "summary.csv", "summary.md", "summary.tex"].map(|name| dir.join(name));
-    if let Some(failure) = failure {
-        return Err(Error::folder(&runs, format!("{failure}; the tables and figures leave out {}", left_out.join(", "))));
-    }
-    Ok(tables.into_iter().chain(files).chain([dir.join("report.html")]).collect())
+    let files = tables.into_iter().chain(files).chain([dir.join("report.html")]).collect();
+    Ok((files, failure.map(|failure| format!("{failure}; the tables and figures leave out {}", left_out.join(", ")))))
 }
 
 /// The runs of a study, and the lock of its folder.

@@ -53,6 +53,8 @@ pub(super) struct Facts<'a> {
     pub(super) cores: usize,
     /// Total seconds of training of all runs.
     pub(super) seconds: f64,
+    /// The agents without results, because runs of theirs failed.
+    pub(super) left_out: &'a [String],
 }
 
 /// Returns the page of a comparison.
@@ -129,7 +131,8 @@ fn about(facts: &Facts) -> Vec<(&'static str, String)> {
     let equals = if is_whole { " =" } else { ", not every agent in every environment:" };
     let what = format!("{agents} x {environments} x {seeds}{equals} {all}; {evaluations} of {episodes} each, and one before training");
     let more = circumstances(facts.command, Some(facts.seconds), (facts.jobs, facts.cores));
-    std::iter::once(("compared", what)).chain(pythons(facts.comparison)).chain(more).collect()
+    let left_out = (!facts.left_out.is_empty()).then(|| ("left out, because runs failed", facts.left_out.join(", ")));
+    std::iter::once(("compared", what)).chain(left_out).chain(pythons(facts.comparison)).chain(more).collect()
 }
 
 pub(super) fn table(Sheet { heading, note, columns, rows }: &Sheet) -> String {

@@ -128,10 +128,9 @@ impl Analysis<'_> {
         SMALL * (high - low)
     }
 
-    /// Says what intervals and tests of few runs are worth.
-    fn on_few_runs(&self) -> String {
+    /// Says what intervals and tests of few runs are worth. `smallest` is the least p-value that n runs of each agent can have.
+    fn on_few_runs(&self, smallest: impl Fn(usize) -> f64) -> String {
         let least = (0..self.table.agents.len()).map(|agent| self.table.count(agent)).min().unwrap_or(0);
-        let smallest = |n: usize| 2.0 / (0..n).map(|i| (2 * n - i) as f64 / (n - i) as f64).product::<f64>();
         match least {
             0 => String::new(),
             1 => " An agent with one run has no interval, and nothing is decided about it.".into(),
@@ -141,6 +140,7 @@ impl Analysis<'_> {
                     " With {few} runs an interval is little more than their range, and no p-value can be below {p}: nothing is decided by a test."
                 )
             }
+            few if smallest(few) > 0.05 => format!(" With {few} runs no p-value can be below {}.", short(smallest(few))),
             _ => String::new(),
         }
     }
@@ -180,7 +180,8 @@ impl Analysis<'_> {
             (_, "undecided") => "undecided",
             (true, "higher") | (false, "lower") if pair.stands() => "below",
             (true, "higher") | (false, "lower") => "perhaps",
-            _ => "above",
+            _ if pair.stands() => "above",
+            _ => "perhaps above",
         };
         let named = |wanted: &str| -> Vec<&str> {
             let pairs = self.improvements_within[at].iter().filter(|pair| (pair.x == best || pair.y == best) && verdict(pair) == wanted);
@@ -194,6 +195,7 @@ impl Analysis<'_> {
             list("Below it", named("below")),
             list("Below it by the interval, but not significant after Holm's correction", named("perhaps")),
             list("Above it by P(X > Y)", named("above")),
+            list("Above it by the interval of P(X > Y), but not significant after Holm's correction", named("perhaps above")),
         ];
         format!("Highest interquartile mean: {name}, {value}.{}", others.concat())
     }
@@ -322,7 +324,7 @@ impl Analysis<'_> {
         let note = format!(
             "Probability that the {returns} of a run of X is higher than that of a run of Y. p: Mann-Whitney test; p (Holm): corrected \
              for all pairs in this table. Tie: the interval contains 0.5 and lies within 0.4 to 0.6.{}{left_out}",
-            self.on_few_runs()
+            self.on_few_runs(|n| 2.0 / (0..n).map(|i| (2 * n - i) as f64 / (n - i) as f64).product::<f64>())
         );
         let rows = pairs.iter().map(|pair| self.pair_row(pair, (0.5, TIE))).collect();
         Sheet { heading: format!("Probability of improvement{what}"), note, columns, rows }
@@ -341,7 +343,7 @@ impl Analysis<'_> {
              to 20 seeds; p (Holm): corrected for all pairs in this table. Tie: the interval contains 0 and lies within {} of it, a twentieth of the range of all \
              returns.{}",
             short(self.small(at)),
-            self.on_few_runs()
+            self.on_few_runs(|n| 2.0 * 0.5_f64.powi(n as i32))
         );
         let rows = self.differences[at].iter().map(|pair| self.pair_row(pair, (0.0, self.small(at)))).collect();
         let heading = format!("Paired differences on {}", title(&self.table.environments[at]));
@@ -373,9 +375,9 @@ impl Analysis<'_> {
         let runs = self.runs_of(pair);
         let verdict = match (pair.verdict(nothing, margin), pair.stands()) {
             _ if runs < 2 => "undecided: one run".into(),
-            ("tie", _) => "tie".into(),
             ("undecided", _) => format!("undecided: the interval contains {nothing}"),
             (verdict, _) if runs < ENOUGH => format!("undecided: {verdict} by the interval of {runs} runs"),
+            ("tie", _) => "tie".into(),
             (verdict, true) => verdict.to_owned(),
             (verdict, false) if pair.p > 0.05 => format!("{verdict} by the interval, not by the test"),
             (verdict, false) => format!("{verdict}; not significant after Holm's correction"),
@@ -413,7 +415,8 @@ impl Analysis<'_> {
         };
         let is_behind = |at: usize, agent: usize| {
             let pair = self.improvements_within[at].iter().find(|pair| [(pair.x, pair.y), (pair.y, pair.x)].contains(&(best(at), agent)));
-            pair.is_some_and(|pair| pair.stands() && self.runs_of(pair) >= ENOUGH)
+            let is_below = |pair: &Pair| (pair.estimate.point > 0.5) == (pair.y == agent);
+            pair.is_some_and(|pair| pair.stands() && is_below(pair) && self.runs_of(pair) >= ENOUGH)
         };
         let mut rows = String::new();
         for (agent, name) in agents.iter().enumerate() {
@@ -435,9 +438,10 @@ impl Analysis<'_> {
         let intervals =
             if (0..agents.len()).all(|agent| self.table.count(agent) < 2) { "" } else { ", with 95\\,\\% bootstrap intervals in brackets" };
         let caption = format!(
-            "{}: {} of the returns of the final parameters over {runs}{intervals}. Bold: the highest, and those that are not significantly below it.",
+            "{}: {} of the returns {} over {runs}{intervals}. Bold: the highest, and those that are not significantly below it.",
             latex(name),
-            self.statistic_name()
+            self.statistic_name(),
+            self.moments()
         );
         let label = name
             .to_lowercase()

@@ -16,8 +16,10 @@ pub fn penalised_rewards(log_probs: &[f64], reference: &[f64], score: f64, beta:
 
 /// 12.3
 pub fn best_policy(reference: &[f64], rewards: &[f64], beta: f64) -> Vec<f64> {
-    let largest = rewards.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let weights: Vec<f64> = reference.iter().zip(rewards).map(|(p, r)| p * ((r - largest) / beta).exp()).collect();
+    // of the completions that the reference writes
+    let largest = reference.iter().zip(rewards).filter(|(p, _)| **p > 0.0).fold(f64::NEG_INFINITY, |largest, (_, r)| largest.max(*r));
+    let weight = |(p, r): (&f64, &f64)| if *p > 0.0 { p * ((r - largest) / beta).exp() } else { 0.0 };
+    let weights: Vec<f64> = reference.iter().zip(rewards).map(weight).collect();
     let sum: f64 = weights.iter().sum();
     weights.iter().map(|weight| weight / sum).collect()
 }

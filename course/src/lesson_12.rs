@@ -245,7 +245,7 @@ static BEST_POLICY: Exercise<BestPolicy> = Exercise {
         section: "the-best-policy-on-a-leash",
         hints: &[
             "The weight of a completion is its probability in the reference times e^(reward / beta). Divide by the sum of the weights.",
-            "e^(reward / beta) overflows easily: subtract the largest reward from all of them first. It cancels in the division.",
+            "e^(reward / beta) overflows easily: subtract the largest reward from all of them first. It cancels in the division. A completion that the reference never writes has no weight, and its reward must not be that largest one.",
         ],
     },
     right: |reference, rewards, beta| tilted(reference, rewards, 1.0 / beta),
@@ -258,6 +258,7 @@ static BEST_POLICY: Exercise<BestPolicy> = Exercise {
             row_of_policy(sheet, function, &[0.5, 0.5], &[0.0, ln(3.0)], 0.5, vec![0.1, 0.9]);
             row_of_policy(sheet, function, &[0.2, 0.3, 0.5], &[4.0, 4.0, 4.0], 2.0, vec![0.2, 0.3, 0.5]);
             row_of_policy(sheet, function, &[0.9, 0.1, 0.0], &[0.0, 100.0, 50.0], 0.1, vec![0.0, 1.0, 0.0]);
+            row_of_policy(sheet, function, &[1.0, 0.0], &[0.0, 100.0], 0.1, vec![1.0, 0.0]);
         },
         |Trial { function, right, seed }, sheet| {
             let mut stream = stream(seed, 123);

@@ -106,7 +106,7 @@ impl Display for Value {
 /// Writes a list of numbers, the middle of a long one left out.
 pub(crate) fn list(numbers: &[f64]) -> String {
     let words: Vec<String> = match numbers {
-        [first @ .., last] if first.len() > 9 => first[..8].iter().map(|x| shown(*x)).chain(["...".into(), shown(*last)]).collect(),
+        [first @ .., last] if first.len() > 19 => first[..18].iter().map(|x| shown(*x)).chain(["...".into(), shown(*last)]).collect(),
         all => all.iter().map(|x| shown(*x)).collect(),
     };
     format!("[{}]", words.join(", "))
@@ -218,7 +218,8 @@ mod tests {
         let all = [0.0, 1.0, -0.123456, 1234.5678, 123456.7, 1e-7, 2.5e12, f64::INFINITY];
         assert_eq!(all.map(shown), ["0", "1", "-0.12346", "1234.6", "123457", "1.0000e-7", "2.5000e12", "inf"]);
         assert_eq!(list(&[1.0, 0.5]), "[1, 0.5]");
-        assert_eq!(list(&(0..12).map(f64::from).collect::<Vec<_>>()), "[0, 1, 2, 3, 4, 5, 6, 7, ..., 11]");
+        let numbers: Vec<f64> = (0..24).map(f64::from).collect();
+        assert_eq!(list(&numbers), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, ..., 23]");
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl VecEnv {
                 let has_mask = n > 0 && envs.batch.action_mask(0, &mut masks[..width]);
                 envs.masks = has_mask.then_some(masks);
             }
-            envs.update_masks()
+            envs.update_masks(0..envs.len())
         })?;
         Ok(envs)
     }
@@ -238,10 +238,10 @@ impl VecEnv {
         self.masks.as_deref()
     }
 
-    fn update_masks(&mut self) -> Result<(), EnvError> {
+    fn update_masks(&mut self, envs: Range<usize>) -> Result<(), EnvError> {
         let Some(masks) = &mut self.masks else { return Ok(()) };
         let actions = masks.len() / self.waiting.len();
-        for (env, mask) in masks.chunks_exact_mut(actions).enumerate() {
+        for (env, mask) in masks.chunks_exact_mut(actions).enumerate().take(envs.end).skip(envs.start) {
             mask.fill(true);
             // the mask of a finished environment is not used, and may mark no action
             if !self.waiting[env] {
@@ -339,15 +339,16 @@ impl VecEnv {
         let outcome = self.finish_episodes(&done);
         self.done = done;
         outcome?;
-        self.update_masks()
+        self.update_masks(0..self.len())
     }
 
     /// With [`Autoreset::Disabled`]: begins the next episode of every finished environment.
     pub fn reset_finished(&mut self) -> Result<(), EnvError> {
-        for env in 0..self.len() {
-            self.begin_next(env)?;
-        }
-        Ok(())
+        let waiting: Vec<usize> = (0..self.len()).filter(|env| std::mem::take(&mut self.waiting[*env])).collect();
+        self.guarded(|envs| {
+            envs.begin_episodes(&waiting)?;
+            envs.update_masks(0..envs.len())
+        })
     }
 
     /// With [`Autoreset::Disabled`]: begins the next episode of environment `env`, if it is finished.
@@ -360,7 +361,7 @@ impl VecEnv {
         self.waiting[env] = false;
         self.guarded(|envs| {
             envs.begin_episodes(&[env])?;
-            envs.update_masks()
+            envs.update_masks(env..env + 1)
         })
     }
 
@@ -548,7 +549,7 @@ impl VecEnv {
             self.episodes.iter_mut().zip(&self.lengths).for_each(|(episode, length)| *episode -= u64::from(*length == 0 && *episode > 0));
             self.begin_episodes(&(0..self.len()).collect::<Vec<_>>())?;
         }
-        self.update_masks()?;
+        self.update_masks(0..self.len())?;
         Ok(words)
     }
 }

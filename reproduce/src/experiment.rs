@@ -121,10 +121,15 @@ impl Experiment {
         let io = |source| Error::Io { action: "write", path: path.clone(), source };
         // the first line is that of the settings; results of others are not used
         let settings = format!("# {}", toml::to_string(&self.settings).unwrap_or_default().replace('\n', " "));
-        let before = fs::read_to_string(path).unwrap_or_default();
+        let written = fs::read_to_string(path).unwrap_or_default();
+        // without a last line that was interrupted
+        let before = &written[..written.rfind('\n').map_or(0, |end| end + 1)];
         let mut lines = before.lines();
         let known: BTreeMap<&str, f64> = match lines.next() {
             Some(first) if first == settings => {
+                if before.len() < written.len() {
+                    fs::write(path, before).map_err(io)?;
+                }
                 lines.filter_map(|line| line.rsplit_once(',')).filter_map(|(name, result)| Some((name, result.parse().ok()?))).collect()
             }
             _ => {
@@ -139,8 +144,8 @@ impl Experiment {
                 return Ok(*result);
             }
             let result = work(job)?;
-            // a line in one call, so that an interruption leaves whole lines or a last one without a number
-            writeln!(file.lock().unwrap_or_else(PoisonError::into_inner), "{name},{result}").map_err(io)?;
+            let line = format!("{name},{result}\n");
+            file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes()).map_err(io)?;
             Ok(result)
         })
     }

@@ -163,12 +163,14 @@ impl Run {
         if let Some(replay) = trainer.replay_mut() {
             pages::create(dir)?;
             pages.load(dir, replay)?;
-            pages.remove_uncommitted(dir);
         }
         let (covered, seconds) = covered(&state).map_err(damaged)?;
         // nothing is changed before everything has been checked
         CURVES.into_iter().chain([POLICY]).try_for_each(|name| expect_file(&dir.join(name)))?;
         let logs = Logs::open(dir, covered, trainer.is_text(), trainer.score_names())?;
+        if trainer.replay_mut().is_some() {
+            pages.remove_uncommitted(dir);
+        }
         // rewrites settings of an older format in the current format, and records another number of steps
         let (settings, text) = (dir.join(CONFIG), trainer.config().to_file_in(dir)?);
         if read(&settings)? != text.as_bytes() {

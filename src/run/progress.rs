@@ -20,11 +20,11 @@ pub use none::with_steps;
 /// The lines of Cargo.toml that make a debug build of a program that depends on Gradus fast.
 const PROFILE: &str = "\
 [profile.dev.package]
-gradus-agents = { opt-level = 3, debug-assertions = false }
-gradus-base = { opt-level = 3, debug-assertions = false }
-gradus-envs = { opt-level = 3, debug-assertions = false }
-gradus-nets = { opt-level = 3, debug-assertions = false }
-gradus-rollouts = { opt-level = 3, debug-assertions = false }";
+gradus-agents = { opt-level = 3, debug-assertions = false, overflow-checks = false }
+gradus-base = { opt-level = 3, debug-assertions = false, overflow-checks = false }
+gradus-envs = { opt-level = 3, debug-assertions = false, overflow-checks = false }
+gradus-nets = { opt-level = 3, debug-assertions = false, overflow-checks = false }
+gradus-rollouts = { opt-level = 3, debug-assertions = false, overflow-checks = false }";
 
 /// Prints a warning at the first call, if Gradus is built without optimisation.
 pub(crate) fn warn_of_a_debug_build() {

@@ -157,7 +157,9 @@ impl LearnedReward {
         let report = new.train(&self.old, self.model.as_mut(), context, &self.config.training, &self.optimiser, update)?;
         let loss = report.iter().find(|(name, _)| *name == "reward_model/loss").map_or(f64::NAN, |(_, loss)| *loss);
         let quality = validation.quality(self.model.as_mut(), context);
-        self.old.extend(new);
+        if self.config.training.replay > 0.0 {
+            self.old.extend(new);
+        }
         Ok([vec![loss], quality.figures()].concat())
     }
 

@@ -115,7 +115,10 @@ impl Trainer {
     /// Creates a training whose policy `wrap` puts into another one; `None` for an agent without an actor-critic network.
     pub fn around(config: Config, wrap: &dyn Fn(Box<dyn Policy>) -> Box<dyn Policy>) -> Result<Option<Self>, Error> {
         let mut trainer = Self::new(config)?;
-        let Some(algorithm) = trainer.updater.config.algorithm_around(&trainer.world, wrap)? else { return Ok(None) };
+        let Some(mut algorithm) = trainer.updater.config.algorithm_around(&trainer.world, wrap)? else { return Ok(None) };
+        // the parameters may be those of the setting `init`
+        let parameters = trainer.updater.algorithm.behaviour().save();
+        algorithm.behaviour_mut().load(&parameters).map_err(|source| Error::Tensors { path: "parameters".into(), source })?;
         trainer.updater.algorithm = algorithm;
         trainer.begin()?;
         Ok(Some(trainer))

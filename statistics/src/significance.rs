@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use gradus_base::random::{Purpose, Stream};
-use gradus_base::threads;
+use gradus_base::{math, threads};
 
 use super::bootstrap::grouped;
 use super::{Scores, ascending, average};
@@ -217,14 +217,16 @@ pub fn fisher_exact([x, n]: [u64; 2], [y, m]: [u64; 2]) -> f64 {
     assert!(x <= n && y <= m, "Fisher's exact test: expected at most as many successes as runs, got {x} of {n} and {y} of {m}");
     let successes = x + y;
     let possible = successes.saturating_sub(m)..=successes.min(n);
-    // the hypergeometric probabilities of k successes of X, up to a common factor, each from the one before it
-    let mut weight = 1.0;
-    let mut weights = Vec::new();
+    // the logarithms of the hypergeometric probabilities of k successes of X, up to a common term, each from the one before it
+    let mut log_weight: f64 = 0.0;
+    let mut logs = Vec::new();
     for k in possible.clone() {
-        weights.push(weight);
+        logs.push(log_weight);
         let odds = (n - k) as f64 * (successes - k) as f64 / ((k + 1) as f64 * (m + k + 1 - successes) as f64);
-        weight *= odds;
+        log_weight += math::ln_f64(odds);
     }
+    let greatest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let weights: Vec<f64> = logs.iter().map(|log| math::exp_f64(log - greatest)).collect();
     let observed = weights[(x - possible.start()) as usize];
     // equal probabilities may differ by rounding errors
     let as_extreme: f64 = weights.iter().filter(|weight| **weight <= observed * (1.0 + 1e-9)).sum();
@@ -342,6 +344,9 @@ mod tests {
             (([0, 20], [20, 20]), 1.4508889103849688e-11),
             (([12, 20], [5, 20]), 0.05355099259437413),
             (([3, 7], [50, 90]), 0.6981082353033375),
+            // exact sums of binomial coefficients
+            (([300, 600], [330, 600]), 0.09361584146866415),
+            (([510, 1000], [560, 1000]), 0.028013855476787742),
         ] {
             let p = fisher_exact(x, y);
             assert!((p - expected).abs() <= 1e-9 * expected, "{x:?}, {y:?}: expected {expected}, got {p}");

@@ -128,7 +128,9 @@ impl Agent for A2c {
 
     fn update(&mut self, policy: &mut dyn Policy, rollout: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
         let (mut learner, explained_variance) = gradient(&self.config, policy, rollout, &self.optimiser, context)?;
-        learner.step();
+        if learner.decisions() > 0 {
+            learner.step();
+        }
         learner.check_parameters()?;
         Ok(learner.report([("train/explained_variance", explained_variance)], []))
     }

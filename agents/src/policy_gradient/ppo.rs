@@ -326,6 +326,9 @@ impl Agent for Ppo {
                 objective.normalise_advantages(&learner.all().indices);
             }
             for minibatch in if is_one_step { vec![learner.all()] } else { learner.minibatches_of_size(config.minibatch_size) } {
+                if minibatch.indices.is_empty() {
+                    continue; // no text of the rollout could be scored
+                }
                 if normalised_over == Some(NormaliseOver::Minibatch) {
                     objective.normalise_advantages(&minibatch.indices);
                 }

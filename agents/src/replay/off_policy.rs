@@ -35,7 +35,7 @@ settings! {
         /// Number of rewards in a target before it bootstraps.
         pub n_step: usize = 1,
         /// Exponent alpha of the priorities with which decisions are sampled; 0: all decisions have the same probability.
-        pub priority_exponent: f32 = 0.0 => from(0.0),
+        pub priority_exponent: f32 = 0.0 => from(0.0).to(1.0),
         /// Exponent beta of the importance weights that correct for priorities, at the beginning; it rises linearly to 1.
         pub importance_exponent: f32 = 0.4 => from(0.0).to(1.0),
     }

@@ -28,7 +28,8 @@ settings! {
         pub gamma: f64 = 0.99 => from(0.0).to(1.0),
         /// Step size alpha.
         pub alpha: f64 = 0.1 => above(0.0).to(1.0),
-        /// Decay of the step size: at the n-th update of a value it is alpha n^-alpha_decay; 1 with alpha = 1: a mean.
+        /// Decay of the step size: at the n-th update of a value it is alpha n^-alpha_decay; 1 with alpha = 1: a mean. Values that traces or
+        /// planning update besides take the step size of the visited one.
         pub alpha_decay: f64 = 0.0 => from(0.0).to(1.0),
         /// Probability of a random action, epsilon.
         pub epsilon: f64 = 0.1 => from(0.0).to(1.0),

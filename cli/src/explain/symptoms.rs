@@ -246,7 +246,7 @@ impl Record {
     fn entropy_collapsed(&self) -> Option<Symptom> {
         let (begin, end, most) = self.entropies()?;
         // an agent that has learned may be certain
-        (end < 0.02 * most && !self.is_improved()).then(|| Symptom {
+        (end < 0.02 * most && !self.is_improved() && self.forgot().is_none()).then(|| Symptom {
             name: "entropy-collapsed",
             seen: format!("entropy {} at the end, {} at the beginning, without a better return", short(end), short(begin)),
             advice: format!("The policy stopped exploring before it had learned. {}.", self.keep_exploring()),
@@ -376,7 +376,7 @@ impl Record {
                 false => format!("no episode of the greedy policy ends before the time limit; it returns {}, and the training returned {} at the end", short(greedy), short(end)),
             },
             advice: match self.is_table || goes_in_circles {
-                true => "Where values are not final yet, a greedy policy can walk in circles that random actions leave. Train for more steps. Where states look alike, the best policy is \
+                true => "Where values are not final yet, a greedy policy can walk in circles that random actions leave. Train for more steps; a table's values settle only with a step size that falls (alpha_decay). Where states look alike, the best policy is \
                          random: evaluate it with --sampled."
                     .into(),
                 false => format!(

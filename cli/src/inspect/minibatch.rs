@@ -111,16 +111,14 @@ fn actions(rows: &ActionRows, symbol: &dyn Fn(u32) -> String) -> Vec<String> {
 
 /// Makes one update from the policy of a run, with a new optimiser, and prints what it does to `shown` decisions of its first minibatch.
 pub(super) fn look_into(dir: &Path, shown: usize) -> Result<(), Error> {
-    let (mut config, world, policy) = load_policy(dir)?;
-    let parameters = policy.save();
+    let (mut config, world, _) = load_policy(dir)?;
     let record: Arc<Mutex<Record>> = Arc::default();
     let recorder = Recorder { record: record.clone(), symbol: symbols(&world) };
     let recorder = Mutex::new(Some(recorder));
     // observations are normalised as in the run
     config.init = dir.display().to_string();
     let agent = config.agent.clone();
-    let wrap = |mut policy: Box<dyn Policy>| -> Box<dyn Policy> {
-        policy.load(&parameters).expect("a network of these settings");
+    let wrap = |policy: Box<dyn Policy>| -> Box<dyn Policy> {
         let listener = recorder.lock().unwrap_or_else(PoisonError::into_inner).take().expect("one policy is trained");
         Box::new(Wrapped { policy, listener })
     };

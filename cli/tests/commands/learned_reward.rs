@@ -232,7 +232,7 @@ fn the_first_retraining_replays_the_rankings_of_the_folder() {
     assert!(model(&once) == trained.0, "the model did not learn from a tenth of the old rankings");
     let (_, none) = first("0");
     assert!(model(&none) == train_by_hand(dir.path(), &new, &[], 0.0).0);
-    assert_eq!(rankings(&none, "reward_model.rankings"), history[old.len()..], "rankings that are never replayed are not kept");
+    assert!(rankings(&none, "reward_model.rankings").is_empty(), "rankings that are never replayed are not kept");
 }
 
 /// Decodes rankings, each from the best text to the worst.

@@ -29,6 +29,7 @@ fn pages_agree_with_their_tables() {
     assert!(holds > 200, "only {holds} numbers and claims were checked");
 }
 
+/// With `GRADUS_WRITE=1` the summaries are written instead, after a change of their text.
 #[test]
 fn aggregates_agree_with_the_evaluations() {
     let mut folders = vec![root().join("results")];
@@ -41,6 +42,9 @@ fn aggregates_agree_with_the_evaluations() {
         let [csv, md] = compare::summaries(&folder).unwrap();
         for (name, computed) in [("summary.csv", csv), ("summary.md", md)] {
             let path = folder.join(name);
+            if std::env::var_os("GRADUS_WRITE").is_some() {
+                fs::write(&path, &computed).unwrap();
+            }
             assert!(fs::read_to_string(&path).unwrap() == computed, "{} differs from the summary of results.csv", path.display());
             compared += 1;
         }

@@ -30,8 +30,9 @@ fn value_at<'a>(point: &'a Settings, key: &str) -> Option<&'a Value> {
     point.iter().find(|(name, _)| name == key).map(|(_, value)| value)
 }
 
-/// Returns the levels of a setting among `points`, given with their numbers, in the order of the space. Points without the setting are in none.
-pub(super) fn levels(dimension: &Dimension, points: &[(usize, &Settings)]) -> Vec<Level> {
+/// Returns the levels of a setting among `points`, given with their numbers, in the order of the space. Points without the setting are in none. Many
+/// values of a random sample are cut into bins.
+pub(super) fn levels(dimension: &Dimension, points: &[(usize, &Settings)], is_random: bool) -> Vec<Level> {
     let key = dimension.key.as_str();
     let mut with: Vec<(usize, &Value)> = points.iter().filter_map(|(number, point)| Some((*number, value_at(point, key)?))).collect();
     let mut distinct: Vec<&Value> = Vec::new();
@@ -46,8 +47,7 @@ pub(super) fn levels(dimension: &Dimension, points: &[(usize, &Settings)]) -> Ve
         let place = |value: &Value| number(value).unwrap_or(f64::NAN);
         with.sort_by(|a, b| place(a.1).total_cmp(&place(b.1)));
         distinct.sort_by(|a, b| place(a).total_cmp(&place(b)));
-        // a random design: every point has its own value
-        if distinct.len() > BINS && distinct.len() * 2 > with.len() {
+        if is_random && distinct.len() > BINS && distinct.len() * 2 > with.len() {
             let bins = (with.len() as f64).sqrt() as usize;
             return cut(&with, bins.clamp(2, BINS));
         }
@@ -246,10 +246,10 @@ mod tests {
         let space = Space::parse(&"a = { uniform = [0, 1] }\nb = [\"x\", \"y\"]".parse().unwrap()).unwrap();
         let points = space.samples(40, 1);
         let numbered: Vec<(usize, &Settings)> = points.iter().enumerate().collect();
-        let bins = levels(&space.0[0], &numbered);
+        let bins = levels(&space.0[0], &numbered, true);
         assert_eq!(bins.iter().map(|bin| bin.points.len()).collect::<Vec<_>>(), [6, 7, 7, 6, 7, 7]);
         assert!(bins.windows(2).all(|pair| pair[0].place < pair[1].place));
-        let lists = levels(&space.0[1], &numbered);
+        let lists = levels(&space.0[1], &numbered, true);
         assert_eq!(lists.iter().map(|level| level.label.as_str()).collect::<Vec<_>>(), ["x", "y"]);
         assert_eq!(lists.iter().map(|level| level.points.len()).sum::<usize>(), 40);
     }

@@ -240,7 +240,7 @@ impl Dimension {
                 self.key
             )),
             Domain::Range { points: Some(count), .. } => {
-                let mut values: Vec<Value> = (0..*count).map(|i| self.domain.at(i as f64 / (count - 1) as f64)).collect();
+                let mut values: Vec<Value> = (0..*count).map(|i| self.domain.spaced(i as f64 / (count - 1) as f64)).collect();
                 values.dedup();
                 Ok(values)
             }
@@ -266,7 +266,18 @@ impl Domain {
         }
     }
 
-    /// Where a value lies in the domain, from 0 to 1.
+    /// The value at `unit`, 0 to 1, of evenly spaced ones, the first and the last of which are the ends.
+    fn spaced(&self, unit: f64) -> Value {
+        match *self {
+            Self::Range { low, high, is_log, is_whole: true, .. } => {
+                let number = if is_log { low * math::pow(high / low, unit) } else { low + unit * (high - low) };
+                Value::Integer(number.round() as i64)
+            }
+            _ => self.at(unit),
+        }
+    }
+
+    /// Where a value lies in the domain, from 0 to 1: the inverse of [`at`](Domain::at).
     pub(crate) fn position(&self, value: &Value) -> f64 {
         let number = value.as_float().or(value.as_integer().map(|number| number as f64));
         match (self, number) {
@@ -274,9 +285,10 @@ impl Domain {
                 let place = values.iter().position(|other| other == value).unwrap_or(0);
                 place as f64 / (values.len() - 1).max(1) as f64
             }
-            (Self::Range { low, high, is_log, .. }, Some(number)) => {
+            (Self::Range { low, high, is_log, is_whole, .. }, Some(number)) => {
+                let (from, to) = if *is_whole { (low - 0.5, high + 0.5) } else { (*low, *high) };
                 let scaled = |x: f64| if *is_log { math::ln_f64(x) } else { x };
-                (scaled(number) - scaled(*low)) / (scaled(*high) - scaled(*low))
+                (scaled(number) - scaled(from)) / (scaled(to) - scaled(from))
             }
             (Self::Range { .. }, None) => 0.0,
         }
@@ -394,6 +406,19 @@ mod tests {
                 assert!((domain.position(&domain.at(unit)) - unit).abs() < 1e-3, "{text} at {unit}");
             }
         }
+    }
+
+    #[test]
+    fn whole_numbers_are_found_where_they_were_put_and_spaced_evenly() {
+        let domain = |text: &str| space(text).unwrap().0.remove(0).domain;
+        for text in ["a = { log_integers = [1, 64] }", "a = { log_integers = [1, 1000] }", "a = { integers = [3, 90] }"] {
+            let domain = domain(text);
+            for number in [3, 4, 8, 16, 32, 50, 64] {
+                assert_eq!(domain.at(domain.position(&Value::Integer(number))), Value::Integer(number), "{text}");
+            }
+        }
+        let space = space("a = { log_integers = [1, 64], points = 7 }").unwrap();
+        assert_eq!(space.0[0].values().unwrap(), [1, 2, 4, 8, 16, 32, 64].map(Value::Integer));
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl<'a> Tables<'a> {
                 let own: Vec<Vec<f64>> = points.iter().filter_map(|point| rows[*point].clone()).collect();
                 let placed: Vec<(usize, &Settings)> = points.iter().map(|point| &sweep.points[*point].settings).enumerate().collect();
                 let response = |dimension: &Dimension| {
-                    let levels = levels(dimension, &placed);
+                    let levels = levels(dimension, &placed, is_random);
                     let estimates = responses(&levels, &own, aggregate, is_random);
                     Response { effect: effect(&levels, &own, is_random), estimates, levels }
                 };
@@ -121,9 +121,11 @@ impl<'a> Tables<'a> {
         };
         let (seeds, worlds) = (comparison.seeds.len(), comparison.environments.len());
         let failed = self.scores.failed[..worlds].iter().flatten().sum::<usize>();
+        let is_alone = seeds == 1 && self.sweep.design != Design::Random;
+        let alone = if is_alone { "; with one seed nothing tells an effect from chance, and intervals have no width" } else { "" };
         let failed = if failed > 0 { format!("; {failed} failed and count as the lowest score") } else { String::new() };
         format!(
-            "{} ({design}) x {} x {} = {}{failed}; the score is the {}",
+            "{} ({design}) x {} x {} = {}{failed}{alone}; the score is the {}",
             plural(points.len(), "point"),
             plural(worlds, "environment"),
             plural(seeds, "seed"),

@@ -60,7 +60,7 @@ use super::run::{Job, Outcome};
 use super::runner::{self, Finished, Lines, Making};
 use super::sweep::Measure;
 use super::sweep::space::{Settings, Space, shown};
-use super::{Comparison, Execution, RESULTS, compare, draw, enter, jobs_of, last_lock, read_table, write};
+use super::{Comparison, Execution, RESULTS, compare_what_runs, draw, enter, jobs_of, last_lock, read_table, write};
 use gradus::Error;
 use gradus::files::{exists, read_to_string, replace};
 use gradus::run::with_steps;
@@ -277,14 +277,16 @@ pub fn tune(tuning: &Tuning, dir: &Path, execution: Execution, say: impl Fn(&str
         }
         Ok::<_, Error>(scores)
     })?;
-    let winners = best(&trials, tuning.plan.rungs.len(), TESTED);
-    if winners.iter().all(|place| trials[*place].scores[last] == f64::NEG_INFINITY) {
+    let mut winners = best(&trials, tuning.plan.rungs.len(), TESTED);
+    winners.retain(|place| trials[*place].scores[last] > f64::NEG_INFINITY);
+    if winners.is_empty() {
         return Err(Error::folder(&runs, "expected a trial with a score, got only trials that failed"));
     }
     let text = tuning.fresh(&trials, &winners);
     let fresh = Comparison::from_text_in(&text, ("fresh", &tuning.trials.dir)).map_err(|problem| Error::folder(dir, problem))?;
     say(&format!("{} trials and the default with {} fresh seeds", winners.len(), tuning.default.seeds.len()));
-    compare(&fresh, &dir.join("fresh"), execution, &say)?;
+    let (_, failure) = compare_what_runs(&fresh, &dir.join("fresh"), execution, &say)?;
+    failure.iter().for_each(|failure| say(failure));
 
     let _lock = match first {
         Some(lock) => lock,

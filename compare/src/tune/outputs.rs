@@ -9,6 +9,7 @@ use gradus_statistics::{Bootstrap, Estimate, Scores};
 
 use super::search::Trial;
 use super::{Measure, Tuning, write};
+use crate::analysis::ENOUGH;
 use crate::figures::Named;
 use crate::report;
 pub(super) use crate::summary::short;
@@ -103,6 +104,10 @@ impl<'a> Summary<'a> {
             lines.push(format!("  {name}: {}{tuned}{better}: {settings}", interval(fresh)));
         }
         let best = &self.tested[0];
+        if seeds < ENOUGH {
+            lines.push(format!("with {} nothing is decided", plural(seeds, "fresh seed")));
+            return lines;
+        }
         lines.push(match (best.fresh.low > self.own.fresh.high, best.better.is_some_and(|better| better.low > 0.5)) {
             (_, true) => format!("{} is better than the default", best.name),
             (true, false) => format!("{} has a higher score than the default", best.name),

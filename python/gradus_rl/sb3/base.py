@@ -111,7 +111,7 @@ class BaseAlgorithm:
         self._keep()
         self._env, self._world, self._vector, self._wrapped, self.n_envs = env, ours and ours[0], vector, None, n_envs
         self.observation_space, self.action_space = observations, actions
-        self._begins_anew |= force_reset
+        self._reset_later(force_reset)
 
     def _use(self, wrapped, force_reset):
         """Goes on with what `get_env` returned."""
@@ -119,7 +119,12 @@ class BaseAlgorithm:
         self._env, self._vector = wrapped, worlds.Vector(wrapped)
         if worlds.native(wrapped) is None or not force_reset:
             self._world = None
-        self._begins_anew |= force_reset
+        self._reset_later(force_reset)
+
+    def _reset_later(self, wanted):
+        """Begins new episodes with the next `learn`."""
+        if wanted:
+            self._last_obs, self._begins_anew = None, True
 
     def _keep(self):
         """Keeps what was learnt until there is another core."""
@@ -216,8 +221,7 @@ class BaseAlgorithm:
             raise ArgumentError(f"total_timesteps: expected a number from 1 up, got {total_timesteps}")
         log_interval = log_interval or self.log_every
         self._keep()
-        if reset_num_timesteps or self._begins_anew:
-            self._last_obs, self._begins_anew = None, True
+        self._reset_later(reset_num_timesteps)
         if reset_num_timesteps:
             self.num_timesteps, self._iterations, self._counted = 0, 0, 0
             self._forget_episodes()

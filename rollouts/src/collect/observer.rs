@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use gradus_agents::{Collection, Exploration, Rollout};
 use gradus_base::random::{Purpose, Stream};
-use gradus_base::tensors::{Tensors, TensorsError};
+use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_u64};
 use gradus_envs::{Actions, Finished, Outcome, Space, text};
 use gradus_nets::{ActorState, Behaviour, Sampling};
 
@@ -59,6 +59,9 @@ pub struct Observer {
     steps: u32,
 }
 
+/// The name of the current episodes in [`Observer::save`].
+const EPISODES: &str = "current_episodes";
+
 /// The current episode of an environment.
 #[derive(Clone, Default)]
 struct CurrentEpisode {
@@ -79,6 +82,8 @@ struct Step {
     positions: Vec<u64>,
     /// What the policy remembered before the step.
     memory: Vec<f32>,
+    /// The noise of all environments before the step.
+    noise: Vec<f32>,
 }
 
 impl Observer {
@@ -201,6 +206,7 @@ impl Observer {
             remembered.copy_from_slice(memory);
         }
         *state = actor.take_state();
+        step.noise.clone_from(noise);
         if let Explores::Noise(noisy) = explores {
             chooser.add_noise(noisy, (&envs.collect::<Vec<_>>(), rows), noise);
         }
@@ -231,6 +237,7 @@ impl Observer {
             }
             if is_idle {
                 memory[of_env(env)].copy_from_slice(&step.memory[of_env(row)]);
+                noise[env * width..(env + 1) * width].copy_from_slice(&step.noise[env * width..(env + 1) * width]);
                 continue;
             }
             let (reward, ending) = (outcome.rewards[row], outcome.endings[row]);
@@ -324,12 +331,15 @@ impl Observer {
 
     /// Returns everything that a checkpoint needs of the observer, between two rollouts. Unfinished rollouts are not saved.
     pub fn save(&self) -> Tensors {
-        save_acting(
+        let mut tensors = save_acting(
             &self.normaliser,
             &self.plan,
             self.streams.iter().map(Stream::position).collect(),
             (self.noise.clone(), self.memory.clone()),
-        )
+        );
+        let words = |episode: &CurrentEpisode| [episode.episode_return.to_bits(), episode.length.into(), episode.is_missed.into()];
+        tensors.insert(EPISODES.into(), Tensor::u64(self.current.iter().flat_map(words).collect()));
+        tensors
     }
 
     /// Loads the tensors of [`save`](Observer::save), to go on in environments that are where they were.
@@ -342,6 +352,16 @@ impl Observer {
         self.plan.before = steps;
         self.trajectories.iter_mut().for_each(Trajectory::clear);
         self.current.fill(CurrentEpisode::default());
+        // earlier versions did not save them
+        if tensors.contains_key(EPISODES) {
+            let words = get_u64(tensors, EPISODES)?;
+            if words.len() != 3 * self.current.len() {
+                return Err(TensorsError::State(format!("{EPISODES}: expected three numbers for each environment")));
+            }
+            for (episode, words) in self.current.iter_mut().zip(words.chunks_exact(3)) {
+                *episode = CurrentEpisode { episode_return: f64::from_bits(words[0]), length: words[1] as u32, is_missed: words[2] == 1 };
+            }
+        }
         (self.state, self.steps) = (None, 0);
         Ok(())
     }
