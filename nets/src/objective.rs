@@ -40,7 +40,7 @@ pub enum UpdatedGroups {
     /// All groups: the loss depends on the policy and on the value.
     #[default]
     All,
-    /// `actor` and `trunk`: the loss does not depend on the value, and the derivative with respect to the value is 0.
+    /// `actor` and `trunk`: the loss does not depend on the value, and the derivative with respect to the value is 0. The value is 0 where it is not computed.
     Actor,
     /// `critic` and `trunk`: the loss depends only on the value.
     Critic,

@@ -189,12 +189,20 @@ impl ActorCritic {
         *updates = objective.updates();
         let question = Question { layout, parameters, store, batch, objective, tile: TILE };
         let sides = &mut sides[..2 * tiles];
-        let is_critic_alone = question.subnet() == Subnet::Critic;
-        if is_critic_alone {
-            sides[..tiles].iter_mut().for_each(|actor| actor.outputs.fill(PolicyOutput::default()));
+        // the sides of the networks that are computed: those of the actor come first
+        let subnet = question.subnet();
+        let computed = match subnet {
+            Subnet::Actor => 0..1,
+            Subnet::Critic => 1..2,
+            Subnet::Both => 0..2,
+        };
+        match subnet {
+            Subnet::Actor => sides[tiles..].iter_mut().for_each(|critic| critic.values.fill(0.0)),
+            Subnet::Critic => sides[..tiles].iter_mut().for_each(|actor| actor.outputs.fill(PolicyOutput::default())),
+            Subnet::Both => {}
         }
-        let first = if is_critic_alone { tiles } else { 0 };
-        threads::for_each(&mut sides[first..], |i, workspace| {
+        let first = computed.start * tiles;
+        threads::for_each(&mut sides[first..computed.end * tiles], |i, workspace| {
             let subnet = if first + i < tiles { Subnet::Actor } else { Subnet::Critic };
             dispatch(*level, Ask { question, subnet, tile: i % tiles, workspace });
         });
@@ -206,17 +214,18 @@ impl ActorCritic {
             question.loss_grad(tile, &mut actor.outputs, &mut critic.values, &mut sums);
         }
 
-        // if only the critic is computed, the actor's copy stays stale
-        let is_stale = if is_critic_alone { *is_stale } else { std::mem::take(is_stale) };
+        // if only one network is computed, the other one's copy stays stale
+        let is_stale = if subnet == Subnet::Both { std::mem::take(is_stale) } else { *is_stale };
         let begin = layout.critic_begin();
         let (actor_gradient, critic_gradient) = gradient.split_at_mut(begin);
-        if is_critic_alone {
-            actor_gradient.fill(0.0);
+        match subnet {
+            Subnet::Actor => critic_gradient.fill(0.0),
+            Subnet::Critic => actor_gradient.fill(0.0),
+            Subnet::Both => {}
         }
         let actor = (Subnet::Actor, actor, actor_copy, Part { numbers: actor_gradient, begin: 0 }, 0.0);
         let mut learning = [actor, (Subnet::Critic, critic, critic_copy, Part { numbers: critic_gradient, begin }, 0.0)];
-        let first = usize::from(is_critic_alone);
-        threads::for_each(&mut learning[first..], |_, (subnet, tiles, copy, gradient, squares)| {
+        threads::for_each(&mut learning[computed], |_, (subnet, tiles, copy, gradient, squares)| {
             let (subnet, gradient) = (*subnet, Part { numbers: &mut *gradient.numbers, begin: gradient.begin });
             *squares = dispatch(*level, Learn { question, subnet, tiles, copy, is_stale, gradient });
         });

@@ -50,9 +50,13 @@ pub(super) fn forward<S: Simd>(simd: S, layout: &Layout, parameters: &[f32], sub
 }
 
 impl<'a> Question<'a> {
-    /// Returns `Critic` if the objective updates only the critic and the two networks share no layers; otherwise `Both`.
+    /// Returns the network that the objective updates if it is one, and the two share no layers; otherwise `Both`.
     pub fn subnet(&self) -> Subnet {
-        if self.layout.trunk.is_empty() && self.objective.updates() == UpdatedGroups::Critic { Subnet::Critic } else { Subnet::Both }
+        match self.objective.updates() {
+            UpdatedGroups::Critic if self.layout.trunk.is_empty() => Subnet::Critic,
+            UpdatedGroups::Actor if self.layout.trunk.is_empty() => Subnet::Actor,
+            _ => Subnet::Both,
+        }
     }
 
     /// The rows of tile number `tile`.
@@ -204,9 +208,17 @@ impl Kernel for ForwardBackward<'_> {
         let Self { question, tiles, lane: Lane { workspace: w, gradient, sums }, copies } = self;
         *sums = Sums::default();
         let subnet = question.subnet();
-        if subnet == Subnet::Critic {
-            w.outputs.fill(PolicyOutput::default());
-            gradient[..question.layout.critic_begin()].fill(0.0);
+        // the other network is not computed
+        match subnet {
+            Subnet::Actor => {
+                w.values.fill(0.0);
+                gradient[question.layout.critic_begin()..].fill(0.0);
+            }
+            Subnet::Critic => {
+                w.outputs.fill(PolicyOutput::default());
+                gradient[..question.layout.critic_begin()].fill(0.0);
+            }
+            Subnet::Both => {}
         }
         let gradient = &mut Part::whole(gradient);
         let head = question.head(simd);
