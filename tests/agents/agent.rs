@@ -90,9 +90,14 @@ fn every_family_learns_in_an_environment_that_is_not_ours() {
 /// Gymnasium's three modes of reset: an environment that waits for its next episode, or takes a step for the reset, adds nothing to a rollout.
 #[test]
 fn every_kind_of_reset_gives_the_same_decisions() {
-    for (name, settings) in [("ppo", vec!["ppo.rollout_steps=64", "ppo.minibatch_size=64"]), ("dqn", vec!["dqn.learning_starts=100"])] {
+    let correlated = ["ddpg.action_noise=ornstein-uhlenbeck", "ddpg.learning_starts=100", "ddpg.batch_size=16", "network.hidden=[16]"];
+    for (name, world, settings) in [
+        ("ppo", "cartpole", vec!["ppo.rollout_steps=64", "ppo.minibatch_size=64"]),
+        ("dqn", "cartpole", vec!["dqn.learning_starts=100"]),
+        ("ddpg", "pendulum", correlated.to_vec()),
+    ] {
         let of = |autoreset: Autoreset| {
-            let mut agent = Agent::new(config(name, "cartpole", &settings)).unwrap();
+            let mut agent = Agent::new(config(name, world, &settings)).unwrap();
             let mut envs = agent.world().vec_env_with(0..1, agent.config().seed, autoreset).unwrap();
             while !agent.is_finished() {
                 let actions = agent.act(envs.observation_rows(), envs.action_masks()).unwrap();
@@ -106,7 +111,7 @@ fn every_kind_of_reset_gives_the_same_decisions() {
         let same_step = of(Autoreset::SameStep);
         assert!(same_step == of(Autoreset::Disabled), "{name}: reset by hand");
         // `reset_finished` begins the next episode at once, so NextStep needs a loop without it
-        let mut agent = Agent::new(config(name, "cartpole", &settings)).unwrap();
+        let mut agent = Agent::new(config(name, world, &settings)).unwrap();
         let mut envs = agent.world().vec_env_with(0..1, agent.config().seed, Autoreset::NextStep).unwrap();
         let mut resets = 0;
         while !agent.is_finished() {
@@ -117,9 +122,21 @@ fn every_kind_of_reset_gives_the_same_decisions() {
             agent.observe(&envs.outcome()).unwrap();
             agent.update().unwrap();
         }
-        assert!(resets > 10, "{name}: {resets}");
+        assert!(resets > if world == "pendulum" { 3 } else { 10 }, "{name}: {resets}");
         assert!(same_step == agent.behaviour().save(), "{name}: a step for the reset");
     }
+}
+
+/// A buffer keeps pixels as bytes, so pictures that are scaled to 0 to 1 would be lost.
+#[test]
+fn pixels_are_whole_numbers() {
+    let mut agent = Agent::new(config("pqn", "breakout", &["network.trunk=arcade"])).unwrap();
+    let width = agent.world().env().observation_space().width();
+    for wrong in [0.5, 2.0, -1.0] {
+        let error = agent.act(&vec![wrong; width], None).err().unwrap().to_string();
+        assert_eq!(error, format!("observation: expected pixels from 0 to 1, whole numbers, got {wrong}"));
+    }
+    agent.act(&vec![1.0; width], None).unwrap();
 }
 
 /// A single environment, whose final observation comes with the outcome.

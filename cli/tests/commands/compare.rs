@@ -354,6 +354,10 @@ fn a_failed_run_does_not_discard_the_others() {
     assert!(message.ends_with("; the tables and figures leave out PPO, no clip"), "{message}");
     let results = fs::read_to_string(dir.path().join("out/results.csv")).unwrap();
     assert!(results.contains("\"PPO, clip\",") && !results.contains("no clip"), "{results}");
+    let (summary, report) = ("out/summary.md", "out/report.html");
+    let [summary, report] = [summary, report].map(|name| fs::read_to_string(dir.path().join(name)).unwrap());
+    assert!(summary.ends_with("\nLeft out, because runs failed: PPO, no clip.\n"), "{summary}");
+    assert!(report.contains("<th>left out, because runs failed</th><td>PPO, no clip</td>"));
     fs::write(dir.path().join("small.toml"), SMALL).unwrap();
     let printed = lines(dir.path(), &["compare", "small.toml", "--out", "out"]);
     assert_eq!(printed.iter().filter(|line| line.contains("kept from before")).count(), 2);

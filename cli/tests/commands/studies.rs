@@ -86,6 +86,18 @@ fn a_sweep_goes_on_without_an_environment_in_which_all_runs_fail() {
     assert!(!read(&out, "responses.csv").contains("NaN"));
 }
 
+/// Trials that fail are no winners, and do not keep a tuning from its end.
+#[test]
+fn a_tuning_ends_although_trials_fail() {
+    let dir = folder();
+    let broken = TUNING.replace("learning_rate = { log_uniform = [1e-4, 1e-2] }", "learning_rate = { log_uniform = [1e-3, 1e30] }");
+    fs::write(dir.path().join("tune.toml"), broken).unwrap();
+    let printed = lines(dir.path(), &["tune", "tune.toml", "--out", "out"]);
+    assert!(printed.iter().any(|line| line.contains("with 3 fresh seeds nothing is decided")), "{printed:?}");
+    let summary = read(&dir.path().join("out"), "summary.csv");
+    assert!(summary.lines().count() > 2 && !summary.contains("NaN") && !summary.contains("inf"), "{summary}");
+}
+
 /// The files of a study that do not depend on times.
 fn repeating(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
