@@ -181,3 +181,35 @@ fn merge(table: &mut Table, other: Table) {
 fn wrong(name: &str, problem: &str) -> Error {
     Error::Parse { what: format!("experiment `{name}`"), expected: "its settings".into(), got: problem.replace('\n', " ") }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// A number that was cut when its line was written is computed again.
+    #[test]
+    fn a_cut_line_is_made_again() {
+        let text = "title = \"\"\nsource = \"\"\nsays = \"\"\nmain = \"\"\nevidence = []\npublished = \"\"\ndiffers = \"\"\n[settings]\n";
+        let mut experiment = Experiment::parse("a test", text, false).unwrap();
+        let dir = gradus_testing::tempdir().unwrap();
+        let path = dir.path().join("unfinished.csv");
+        experiment.unfinished = Some(path.clone());
+        let calls = AtomicUsize::new(0);
+        let run = || {
+            calls.store(0, Ordering::Relaxed);
+            let work = |job: &f64| {
+                calls.fetch_add(1, Ordering::Relaxed);
+                Ok(job + 0.0234)
+            };
+            let results = experiment.each(&[1.0, 2.0, 3.0], |job| format!("job {job}"), work).unwrap();
+            assert_eq!(results, [1.0234, 2.0234, 3.0234]);
+            calls.load(Ordering::Relaxed)
+        };
+        assert_eq!((run(), run()), (3, 0));
+        let whole = fs::read_to_string(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() - 4]).unwrap();
+        assert_eq!((run(), run()), (1, 0));
+    }
+}
