@@ -94,9 +94,11 @@ impl Policy {
         &self.config
     }
 
-    /// Returns the values and probabilities that the policy computes from observations as its network sees them: one-hot codes of discrete observations, normalised numbers.
+    /// Returns the values and probabilities that the policy computes from rows of observations, which are normalised as in training. Discrete observations are one-hot codes.
     pub fn inspect(&mut self, observations: &[f32]) -> Vec<gradus_nets::Inspection> {
-        self.behaviour.inspect(observations)
+        let mut rows = observations.to_vec();
+        self.predictor.normaliser().show(&mut rows);
+        self.behaviour.inspect(&rows)
     }
 
     /// Returns the policy as the evaluations and the functions of [`evaluate`](crate::evaluate) take it. Its observations must be normalised.

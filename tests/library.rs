@@ -47,6 +47,21 @@ fn predicted_actions_are_those_of_an_evaluation() {
     }
 }
 
+/// What is inspected is what predicts, with normalised observations, too.
+#[test]
+fn the_inspected_probabilities_are_those_of_the_prediction() {
+    let mut policy =
+        Policy::train(small("ppo", "mountain-car", 4096).with_setting("wrappers.normalise_observations=true").unwrap()).unwrap();
+    let mut chosen = [0; 3];
+    for place in 0..40 {
+        let observation = [-1.2 + 0.045 * place as f32, 0.07 - 0.0035 * place as f32];
+        let best = policy.inspect(&observation)[0].best_actions()[0];
+        assert_eq!(policy.predict(&observation, Mode::Greedy).unwrap(), Action::Discrete(best as u32), "{observation:?}");
+        chosen[best] += 1;
+    }
+    assert!(chosen.iter().filter(|count| **count > 0).count() > 1, "{chosen:?}");
+}
+
 #[test]
 fn many_observations_get_the_actions_of_each() {
     for (agent, environment) in [("ppo", "cartpole"), ("sac", "pendulum")] {

@@ -75,13 +75,14 @@ pub(crate) fn in_words(evaluation: &Evaluation) -> String {
 /// Says whether the environment is solved, and whether the policy is better than random actions.
 pub(crate) fn verdict(last: &Evaluation, levels: &Levels) -> String {
     let error = last.error();
-    let who = match last.problems {
-        Some(_) if levels.has_begun_trained => "before the training the model has",
-        Some(_) => "an untrained policy has",
-        None => "random actions have",
+    let (who, has) = match last.problems {
+        Some(_) if levels.has_begun_trained => ("the model before the training", "has"),
+        Some(_) => ("an untrained policy", "has"),
+        None => ("random actions", "have"),
     };
     let about = if levels.random.1 > 0.0 { "about " } else { "" };
-    let random = format!("{who} {about}{}", with_error(levels.random.0, levels.random.1));
+    let value = format!("{about}{}", with_error(levels.random.0, levels.random.1));
+    let (random, no_better) = (format!("{who} {has} {value}"), format!("not measurably better than {who} ({value})"));
     let is_random = levels.is_random(last.mean, error);
     if let Some(optimum) = levels.optimum {
         let shown = short((optimum * 100.0).round() / 100.0);
@@ -89,18 +90,18 @@ pub(crate) fn verdict(last: &Evaluation, levels: &Levels) -> String {
         return match (is_best, is_random) {
             (true, _) if error == 0.0 => format!("the optimum, {shown}; {random}"),
             (true, _) => format!("within two standard errors of the optimum, {shown}; {random}"),
-            (false, true) => format!("not learned, {random}, and the optimum is {shown}"),
+            (false, true) => format!("{no_better}, and the optimum is {shown}"),
             (false, false) => format!("below the optimum, {shown}; {random}"),
         };
     }
     match levels.solved {
         Some(solved) if last.mean >= solved => format!("solved, which is {} or more", short(solved)),
-        Some(solved) if is_random => format!("not learned, {random}, and solved is {}", short(solved)),
+        Some(solved) if is_random => format!("{no_better}, and solved is {}", short(solved)),
         Some(solved) => format!("not solved, {} below {}; {random}", short(solved - last.mean), short(solved)),
         None => {
             let best =
                 levels.best.map_or_else(String::new, |best| format!(", and the best default preset has a median of {}", short(best)));
-            format!("{}{random}{best}", if is_random { "not learned, " } else { "" })
+            format!("{}{best}", if is_random { no_better } else { random })
         }
     }
 }

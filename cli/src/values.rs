@@ -8,10 +8,9 @@ use gradus::draw::{self, Animation, Frame};
 use gradus::envs::tabular::StateMap;
 use gradus::envs::{EnvSpec, Ink, Scene, Shape, Space, registry};
 use gradus::figure::{self, Arrow, Chart, Figure, Format, Grid, Lines, Panel, Series};
-use gradus::nets::{Behaviour, Inspection};
+use gradus::nets::Inspection;
 use gradus::numbers::short;
-use gradus::saved::load_behaviour;
-use gradus::{Config, Error, Trainer};
+use gradus::{Config, Error, Policy, Trainer};
 
 use crate::output::say;
 use crate::signals::Signals;
@@ -83,11 +82,9 @@ fn known_plane(name: &str) -> Option<Plane> {
     }
 }
 
-fn look(policy: &mut dyn Behaviour, world: &EnvSpec) -> Result<Drawn, Error> {
-    look_with(&mut |rows| policy.inspect(rows), world)
-}
-
-fn look_with(look: &mut dyn FnMut(&[f32]) -> Vec<Inspection>, world: &EnvSpec) -> Result<Drawn, Error> {
+fn look(policy: &mut Policy) -> Result<Drawn, Error> {
+    let world = policy.world().clone();
+    let mut look = |rows: &[f32]| policy.inspect(rows);
     let got = match world.env().observation_space() {
         Space::Text { .. } => "texts".to_owned(),
         space => format!("{} numbers", space.width()),
@@ -176,7 +173,8 @@ fn panel(Map { map, looks }: &Map) -> Panel {
             ..figure::Cell::default()
         }
     };
-    let grid = Grid { columns: map.columns, cells: looks.iter().map(cell).collect(), value_label: "value".into(), ..Grid::default() };
+    let ([row_names, column_names], cells) = (map.names.clone(), looks.iter().map(cell).collect());
+    let grid = Grid { columns: map.columns, cells, value_label: "value".into(), row_names, column_names, ..Grid::default() };
     Panel { title: map.title.clone(), chart: Chart::Grid(grid) }
 }
 
@@ -215,6 +213,8 @@ fn figure_of(config: &Config, world: &EnvSpec, drawn: &Drawn) -> Figure {
             (2, note, panels)
         }
     };
+    let scaled = if config.wrappers.normalise_rewards { "values are of normalised rewards" } else { "" };
+    let note = [note.as_str(), scaled].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
     Figure { title: format!("{} on {}", config.agent, world.title()), note, columns, panels }
 }
 
@@ -244,7 +244,7 @@ pub(crate) fn cells(trainer: &Trainer, config: &Config) -> Option<(usize, Vec<Op
     if world.model().is_none_or(|model| model.maps().is_empty()) {
         return None;
     }
-    let Ok(Drawn::Maps(maps)) = look_at(trainer, config, &world) else { return None };
+    let Ok(Drawn::Maps(maps)) = trainer.to_policy().and_then(|mut policy| look(&mut policy)) else { return None };
     let Map { map, looks } = maps.into_iter().next()?;
     let cell = |look: &Inspection| {
         Some(Cell { symbol: look.best_actions().first().map_or('·', |action| symbol(&map, *action)), value: look.best_value()? })
@@ -252,25 +252,29 @@ pub(crate) fn cells(trainer: &Trainer, config: &Config) -> Option<(usize, Vec<Op
     Some((map.columns, looks.iter().map(|look| look.as_ref().and_then(cell)).collect()))
 }
 
-/// Looks at the current policy of a training: at a copy, because looking into a network changes its workspaces.
-fn look_at(trainer: &Trainer, config: &Config, world: &EnvSpec) -> Result<Drawn, Error> {
-    let plain = registry::find(&config.environment)?;
-    let mut policy = Trainer::with_parameters(config.clone(), plain, &trainer.policy().save())?.into_policy();
-    look_with(&mut |rows| policy.inspect(rows), world)
-}
-
-/// Returns a map as text: the best actions as arrows or letters, beside the values.
+/// Returns a map as text: the best actions as arrows or letters, beside the values if they fit into 80 columns.
 fn in_words(Map { map, looks }: &Map) -> String {
     let symbol = |action: usize| symbol(map, action);
     let shown: Vec<String> =
         looks.iter().map(|look| look.as_ref().and_then(Inspection::best_value).map_or_else(String::new, |x| format!("{x:.2}"))).collect();
-    let width = shown.iter().map(String::len).max().unwrap_or(0);
-    let has_room = map.columns * (width + 3) <= 78;
+    let longest = |texts: &[String]| texts.iter().map(String::len).max().unwrap_or(0);
+    let [of_rows, of_columns] = &map.names;
+    let (width, margin) = (longest(&shown), if of_rows.is_empty() { 0 } else { longest(of_rows) + 2 });
+    let has_room = margin + map.columns * (width + 3) <= 80;
+    let cell = if has_room { width + 3 } else { 2 }.max(longest(of_columns) + 1);
     let mut text = if map.title.is_empty() { String::new() } else { format!("{}\n", map.title) };
-    for (row, values) in looks.chunks(map.columns).zip(shown.chunks(map.columns)) {
+    if !of_columns.is_empty() {
+        let names: String = of_columns.iter().map(|name| format!("{name:<cell$}")).collect();
+        writeln!(text, "{:margin$}{}", "", names.trim_end()).expect("a string");
+    }
+    for (number, (row, values)) in looks.chunks(map.columns).zip(shown.chunks(map.columns)).enumerate() {
+        if let Some(name) = of_rows.get(number) {
+            write!(text, "{name:<margin$}").expect("a string");
+        }
         for (look, value) in row.iter().zip(values) {
             let best = look.as_ref().and_then(|look| look.best_actions().first().copied()).map_or('·', symbol);
-            if has_room { write!(text, "{best} {value:<width$} ") } else { write!(text, "{best} ") }.expect("a string");
+            let value = if has_room { value.as_str() } else { "" };
+            write!(text, "{:<cell$}", format!("{best} {value}")).expect("a string");
         }
         text = text.trim_end().to_owned() + "\n";
     }
@@ -319,8 +323,8 @@ fn animate(config: Config, path: &Path) -> Result<(), Error> {
     // of a long training only every second, fourth, ... stage is kept
     let (mut number, mut stride) = (0, 1);
     loop {
-        let (steps, world) = (trainer.steps() as usize, trainer.world());
-        let Drawn::Maps(maps) = look_at(&trainer, &config, &world)? else {
+        let steps = trainer.steps() as usize;
+        let Drawn::Maps(maps) = look(&mut trainer.to_policy()?)? else {
             let (what, expected) = ("--gif".into(), "an environment with a map".into());
             return Err(Error::Parse { what, expected, got: config.environment });
         };
@@ -366,17 +370,24 @@ fn animate(config: Config, path: &Path) -> Result<(), Error> {
 }
 
 pub(crate) fn run(arguments: &Values) -> Result<u8, Error> {
-    let (config, world, mut policy) = load_behaviour(&arguments.dir)?;
+    let mut policy = Policy::load(&arguments.dir)?;
+    let config = policy.config().clone();
     if let Some(path) = &arguments.gif {
         Signals::end_at_once();
         animate(config, path)?;
         say(path.display().to_string());
         return Ok(0);
     }
-    let drawn = look(policy.as_mut(), &world)?;
-    let figure = figure_of(&config, &world, &drawn);
+    let drawn = look(&mut policy)?;
+    let figure = figure_of(&config, policy.world(), &drawn);
     match &drawn {
-        Drawn::Maps(maps) => maps.iter().for_each(|map| say(in_words(map))),
+        Drawn::Maps(maps) => {
+            maps.iter().for_each(|map| say(in_words(map)));
+            let about = &maps[0].map.axes;
+            if !about.is_empty() {
+                say(about);
+            }
+        }
         Drawn::Line(looks) | Drawn::Plane(_, looks) => {
             let values: Vec<f64> = looks.iter().filter_map(Inspection::best_value).collect();
             let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(*x), high.max(*x)));

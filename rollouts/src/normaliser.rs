@@ -58,7 +58,7 @@ impl Normaliser {
     }
 
     /// Normalises rows of observations in place.
-    pub(crate) fn show(&self, rows: &mut [f32]) {
+    pub fn show(&self, rows: &mut [f32]) {
         if let Some(statistics) = &self.observations {
             statistics.normalise_rows(rows, CLIP);
         }

@@ -83,7 +83,10 @@ impl Grid {
     fn axis(&self) -> Axis {
         let of_cells = || extremes(self.numbers().map(|(_, value, _)| value));
         let (low, high) = self.range.or_else(of_cells).unwrap_or((0.0, 1.0));
-        if high > low { Axis::new(low, high, 5) } else { Axis::new(low - 0.5, low + 0.5, 2) }
+        // counts and actions have no halves
+        let are_whole = [low, high].into_iter().chain(self.cells.iter().filter_map(|cell| cell.value)).all(|value| value.fract() == 0.0);
+        let most = if are_whole { (high - low).min(5.0) as usize } else { 5 };
+        if high > low { Axis::new(low, high, most) } else { Axis::new(low - 0.5, low + 0.5, 2) }
     }
 
     pub(super) fn margins(&self, width: f64) -> Margins {

@@ -58,6 +58,15 @@ fn a_network_shows_its_values() {
     gradus(folder.path(), "train dqn mountain-car --steps 2k --set dqn.learning_starts=500 --out dqn --quiet");
     assert!(gradus(folder.path(), "values dqn").starts_with("values from "));
     assert!(gradus(folder.path(), "play ppo --values").contains("step 0: value "));
+    gradus(folder.path(), "train ppo cartpole --steps 2k --set wrappers.normalise_observations=true --out normalised --quiet");
+    gradus(folder.path(), "values normalised");
+    let figure = fs::read_to_string(folder.path().join("normalised/values.svg")).unwrap();
+    assert!(figure.contains("pole angle in rad"), "in the environment's units");
+    gradus(folder.path(), "train q-learning blackjack --steps 2k --out cards --quiet");
+    let text = gradus(folder.path(), "values cards");
+    let rows: Vec<&str> = text.lines().collect();
+    assert!(rows[1].trim() == "A  2  3  4  5  6  7  8  9  10" && rows[2].starts_with("21  ") && rows[11].starts_with("12  "), "{text}");
+    assert!(text.contains("\nrows: the player's sum; columns: the dealer's card"), "{text}");
 }
 
 #[test]

@@ -180,13 +180,15 @@ impl Tabular for Blackjack {
 
     /// Sums from 21 down to 12, and the dealer's cards from the ace to 10, as in the textbook's figures.
     fn maps(&self) -> Vec<StateMap> {
+        let card = |card: usize| if card == 1 { "A".to_owned() } else { card.to_string() };
         let map = |has_ace: bool| StateMap {
             title: if has_ace { "usable ace" } else { "no usable ace" }.into(),
-            axes: "rows: the player's sum, 21 to 12; columns: the dealer's card, ace to 10; S: stick, H: hit".into(),
+            axes: "rows: the player's sum; columns: the dealer's card; S: stick, H: hit".into(),
+            names: [(12..=21).rev().map(|sum| sum.to_string()).collect(), (1..=10).map(card).collect()],
             columns: 10,
             states: (12..=21).rev().flat_map(|sum| (1..=10).map(move |card| Some(Self::state(sum, card, has_ace) as u32))).collect(),
-            steps: Vec::new(),
             letters: vec!['S', 'H'],
+            ..StateMap::default()
         };
         vec![map(true), map(false)]
     }

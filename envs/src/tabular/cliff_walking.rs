@@ -69,14 +69,7 @@ impl Tabular for CliffWalking {
     fn maps(&self) -> Vec<StateMap> {
         let state = |cell: usize| (!is_cliff(cell) && cell != GOAL).then_some(cell as u32);
         let states = (0..GRID.cells()).map(state).collect();
-        vec![StateMap {
-            title: String::new(),
-            axes: String::new(),
-            columns: GRID.columns,
-            states,
-            steps: STEPS.to_vec(),
-            letters: Vec::new(),
-        }]
+        vec![StateMap { columns: GRID.columns, states, steps: STEPS.to_vec(), ..StateMap::default() }]
     }
 
     /// The cliff is dark, the goal is a square, and the agent is a disc.

@@ -92,14 +92,7 @@ impl Tabular for FrozenLake {
     fn maps(&self) -> Vec<StateMap> {
         let state = |(cell, letter): (usize, &u8)| (!b"HG".contains(letter)).then_some(cell as u32);
         let states = self.letters.iter().enumerate().map(state).collect();
-        vec![StateMap {
-            title: String::new(),
-            axes: String::new(),
-            columns: self.grid.columns,
-            states,
-            steps: STEPS.to_vec(),
-            letters: Vec::new(),
-        }]
+        vec![StateMap { columns: self.grid.columns, states, steps: STEPS.to_vec(), ..StateMap::default() }]
     }
 
     /// Holes are dark discs, the goal is a square, the agent is a disc.

@@ -347,7 +347,7 @@ impl Tabular for GridWorld {
         let Map { cells, grid } = &self.map;
         let state = |(cell, letter): (usize, &u8)| (!b"#GC".contains(letter)).then_some(cell as u32);
         let (states, steps) = (cells.iter().enumerate().map(state).collect(), STEPS[..self.table.actions()].to_vec());
-        vec![StateMap { title: String::new(), axes: String::new(), columns: grid.columns, states, steps, letters: Vec::new() }]
+        vec![StateMap { columns: grid.columns, states, steps, ..StateMap::default() }]
     }
 
     /// Walls and cliffs are dark, goals and other letters are squares, and the agent is a disc.

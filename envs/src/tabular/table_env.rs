@@ -7,12 +7,14 @@ use crate::episode_rng::{EpisodeRng, split_saved};
 use crate::{Action, Env, EnvError, Scene, Space, Step};
 
 /// States laid out on a page, to draw their values.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StateMap {
     /// What the map shows, if there are several.
     pub title: String,
     /// What rows, columns and letters mean, if they are no map.
     pub axes: String,
+    /// Names of the rows, from the top, and of the columns; empty: none.
+    pub names: [Vec<String>; 2],
     /// Cells in a row.
     pub columns: usize,
     /// The state of every cell, row by row from the top; `None` for a cell without decisions, such as a wall or a goal.

@@ -161,6 +161,7 @@ impl Tabular for Taxi {
             states: (0..25).map(|taxi| Some(Ride { taxi, passenger, destination }.number())).collect(),
             steps: STEPS.to_vec(),
             letters: vec![' ', ' ', ' ', ' ', 'P', 'D'],
+            ..StateMap::default()
         };
         let waiting = (0..4).map(|stand| map(stand, (stand + 1) % 4));
         waiting.chain((0..4).map(|stand| map(IN_TAXI, stand))).collect()
