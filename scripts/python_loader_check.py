@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli/src"))
-from gradus_policy import PolicyError, load, play, read_safetensors
+from gradus_policy import PolicyError, load, play, read, read_safetensors, width_of
 
 GRADUS = sys.argv[1] if len(sys.argv) > 1 else "target/debug/gradus"
 
@@ -66,11 +66,11 @@ SEEING = [
     ("pooling, dueling quantiles", "qr-dqn freeway --steps 2k --set qr-dqn.learning_starts=500 --set network.trunk=8x3/2+1,max2/2 --set qr-dqn.dueling=true", "freeway"),
 ]
 
-# networks that remember, in worlds without velocities: the factors of the observation
+# networks that remember, in worlds without velocities, which `play` hides
 REMEMBERING = [
-    ("a GRU of actor and critic each, normalised", "ppo cartpole-masked --steps 30k", "CartPole-v1", [1, 0, 1, 0]),
-    ("an LSTM that actor and critic share", "a2c pendulum-masked --steps 20k --set network.cell=lstm --set network.shared=true", "Pendulum-v1", [1, 1, 0]),
-    ("action values with an LSTM, layer normalisation", "pqn cartpole-masked --steps 40k --set network.cell=lstm --set network.layer_norm=true", "CartPole-v1", [1, 0, 1, 0]),
+    ("a GRU of actor and critic each, normalised", "ppo cartpole-masked --steps 30k", "CartPole-v1"),
+    ("an LSTM that actor and critic share", "a2c pendulum-masked --steps 20k --set network.cell=lstm --set network.shared=true", "Pendulum-v1"),
+    ("action values with an LSTM, layer normalisation", "pqn cartpole-masked --steps 40k --set network.cell=lstm --set network.layer_norm=true", "CartPole-v1"),
 ]
 
 REFUSED = [
@@ -108,6 +108,24 @@ def check_actions(policy, observations, actions):
         elif got != expected:
             head = np.asarray(policy.head(observation, before).tolist())
             assert abs(head[got] - head[expected]) < 1e-5, f"expected action {expected}, got {got} at {observation}: logits {head}"
+
+
+def check_memories(folder):
+    """Checks that what is no memory of the policy is refused in one line."""
+    for backend in ["numpy", "torch"]:
+        policy = load(folder, backend)
+        right = policy.memory()
+        width = len(right)
+        wrong = [None, np.zeros(width, dtype=int), np.zeros(width + 1, dtype=np.float32), np.zeros((3, width), dtype=np.float32), np.full(width, np.nan, dtype=np.float32)]
+        for memory in wrong:
+            if memory is not None and backend == "torch":
+                memory = right.new_tensor(memory).to(right.dtype if memory.dtype.kind == "f" else int)
+            try:
+                policy.act(np.zeros(width_of(read(folder)[1]), dtype=np.float32), memory=memory)
+            except ValueError as error:
+                assert str(error).startswith("memory: expected what policy.memory() returned") and "\n" not in str(error), error
+            else:
+                raise AssertionError(f"expected an error of {memory}, got an action")
 
 
 class Game:
@@ -202,13 +220,13 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         runs = [(*run, lambda world=run[2]: gymnasium.make(world)) for run in RUNS] + [(*run, lambda game=run[2]: Game(game)) for run in SEEING]
-        for what, arguments, world, factors in REMEMBERING:
-            masked = lambda world=world, factors=np.float32(factors): gymnasium.wrappers.TransformObservation(gymnasium.make(world), lambda x: x * factors, None)
-            runs.append((what, arguments, world, masked))
+        runs += [(*run, lambda world=run[2]: gymnasium.make(world)) for run in REMEMBERING]
         for number, (what, arguments, world, make) in enumerate(runs):
             run = folder / f"run-{number}"
             gradus("train", *arguments.split(), "--out", run, "--quiet")
             print(f"gradus train {arguments}: {what}\n    {check_run(run, make)}", flush=True)
+            if (what, arguments, world) in REMEMBERING:
+                check_memories(run)
         check_cleanrl(folder / "run-1")
         check_old(folder / "run-3")
         for number, (arguments, expected) in enumerate(REFUSED):

@@ -94,7 +94,8 @@ impl Policy {
         &self.config
     }
 
-    /// Returns the values and probabilities that the policy computes from rows of observations, which are normalised as in training. Discrete observations are one-hot codes.
+    /// Returns the values and probabilities that the policy computes from rows of observations, which are normalised as in training. Discrete observations are one-hot codes. A policy
+    /// with a [memory](Policy::memory) sees each row as the first of an episode.
     pub fn inspect(&mut self, observations: &[f32]) -> Vec<gradus_nets::Inspection> {
         let mut rows = observations.to_vec();
         self.predictor.normaliser().show(&mut rows);

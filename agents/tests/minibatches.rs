@@ -9,7 +9,7 @@ use gradus_agents::reinforce::ReinforceObjective;
 use gradus_agents::returns::{self, Truncated};
 use gradus_agents::{Aggregation, Gae, Minibatches};
 use gradus_base::random::{Purpose, Stream};
-use gradus_nets::{Batch, Network, Policy, Sums};
+use gradus_nets::{Batch, Network, Policy, Sequence, Sequences, Sums};
 
 #[test]
 fn aggregations_give_the_worked_losses() {
@@ -97,6 +97,41 @@ fn minibatches_of_texts_hold_whole_texts() {
     }
     let of_decisions = Minibatches::new(&decisions(&[0.0; 6], &[(0..2, 0), (2..6, 0)]), &[], Aggregation::TokenMean, 0);
     assert_eq!(of_decisions.of_size(4).iter().map(|m| m.indices.len()).collect::<Vec<_>>(), [4, 2]);
+}
+
+/// A policy with a memory reads sequences, which minibatches hold whole and in order, each once in a pass. Those of a segment that is left out are left out.
+#[test]
+fn minibatches_of_sequences_hold_whole_sequences() {
+    let mut rollout = decisions(&[0.0; 12], &[(0..5, 0), (5..12, 1)]);
+    let list = [(0..3), (3..5), (5..8), (8..11), (11..12)].map(|decisions| Sequence { decisions, successor: None });
+    rollout.store = rollout.store.with_sequences(Sequences { list: list.to_vec(), memory: vec![0.0; 5] });
+    let mut stream = Stream::new(1, Purpose::Shuffle, 0);
+    for (keep, used) in [(vec![], 0..5), (vec![false, true], 2..5)] {
+        let mut minibatches = Minibatches::new(&rollout, &keep, Aggregation::TokenMean, 0);
+        let mut orders = Vec::new();
+        for _ in 0..20 {
+            minibatches.shuffle(&mut stream);
+            for parts in [minibatches.of_size(4), minibatches.of_size(1), minibatches.parts(2), minibatches.parts(99)] {
+                let mut held = Vec::new();
+                for minibatch in &parts {
+                    let mut rest = &minibatch.indices[..];
+                    while let Some(first) = rest.first() {
+                        let number =
+                            list.iter().position(|sequence| sequence.decisions.start == *first as usize).expect("a first decision");
+                        let (own, others) = rest.split_at(list[number].decisions.len());
+                        assert!(own.iter().zip(list[number].decisions.clone()).all(|(i, decision)| *i as usize == decision), "{own:?}");
+                        held.push(number);
+                        rest = others;
+                    }
+                }
+                orders.push(held.clone());
+                held.sort_unstable();
+                assert!(held.into_iter().eq(used.clone()), "each once");
+            }
+            assert!(minibatches.of_size(4).iter().all(|minibatch| minibatch.indices.len() <= 4));
+        }
+        assert!(orders.iter().any(|order| *order != orders[0]), "shuffled");
+    }
 }
 
 /// In a large rollout, each minibatch is sorted and holds the decisions that the shuffled order assigns to it.

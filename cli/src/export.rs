@@ -11,7 +11,7 @@ use gradus::envs::random::episode_seed;
 use gradus::envs::{EnvSpec, gym, registry};
 use gradus::evaluate::play::{Played, play};
 use gradus::evaluate::{Evaluation, Mode};
-use gradus::nets::tensors;
+use gradus::nets::{Cell, tensors};
 use gradus::numbers::short;
 use gradus::{Config, Error, Policy, program_name};
 
@@ -220,13 +220,19 @@ impl Card<'_> {
         }
         let play = format!("{program} play .");
         add(&format!("```sh\n{play:<29} # shows an episode in the terminal\n{program} eval . --episodes 100\n```\n\n"));
-        add(
-            "```rust\nlet mut policy = gradus::Policy::load(\".\")?;\nlet action = policy.predict(&observation, gradus::Mode::Greedy)?;\n```\n\n",
-        );
+        let remembers = matches!(&config.network, Network::Perceptron(network) if network.cell != Cell::None);
+        let (rust, python) = if remembers {
+            (
+                "let mut memory = policy.memory(); // at the beginning of every episode\n\
+                 let action = policy.predict_with(&observation, &mut memory, None, gradus::Mode::Greedy)?;",
+                "policy = load(\".\")\nmemory = policy.memory()  # at the beginning of every episode\naction = policy.act(observation, memory=memory)",
+            )
+        } else {
+            ("let action = policy.predict(&observation, gradus::Mode::Greedy)?;", "action = load(\".\").act(observation)")
+        };
+        add(&format!("```rust\nlet mut policy = gradus::Policy::load(\".\")?;\n{rust}\n```\n\n"));
         if folder.join(LOADER).exists() {
-            add(
-                "In Python, with NumPy alone:\n\n```python\nfrom gradus_policy import load\n\naction = load(\".\").act(observation)\n```\n\n",
-            );
+            add(&format!("In Python, with NumPy alone:\n\n```python\nfrom gradus_policy import load\n\n{python}\n```\n\n"));
         }
         let what = if self.was_trained { ", which trains the policy again, bit for bit" } else { "" };
         add(&format!("## Settings\n\n`config.toml`{what}:\n\n```toml\n{}\n```\n", settings.trim_end()));

@@ -48,6 +48,15 @@ TYPES = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "U64": np.dtype("<u8")}
 # Action bounds of Gymnasium's environments; the files do not store them.
 BOUNDS = {"pendulum": (-2.0, 2.0), "mountain-car-continuous": (-1.0, 1.0)}
 
+# Factors of the observations of Gymnasium's environments in runs that do not see velocities.
+SEEN = {
+    "cartpole-masked": [1, 0, 1, 0],
+    "mountain-car-masked": [1, 0],
+    "mountain-car-continuous-masked": [1, 0],
+    "acrobot-masked": [1, 1, 1, 1, 0, 0],
+    "pendulum-masked": [1, 1, 0],
+}
+
 
 class PolicyError(Exception):
     """Raised if a policy cannot be loaded. The message is one line."""
@@ -216,6 +225,20 @@ def memory_of(config, tensors):
     return places, is_lstm
 
 
+def check_memory(memory, rows, places):
+    """Raises a ValueError if `memory` is not what a policy remembers of `rows` episodes, which are the shape of the observations without their last axis."""
+    expected = (*rows, sum(n for _, n in places.values()))
+    if memory is None:
+        got = "None"
+    elif tuple(memory.shape) != expected or not str(memory.dtype).removeprefix("torch.").startswith("float"):
+        got = f"{memory.dtype} of shape {tuple(memory.shape)}"
+    elif not bool((abs(memory) < float("inf")).all()):
+        got = "a number that is not finite"
+    else:
+        return
+    raise ValueError(f"memory: expected what policy.memory() returned at the beginning of the episode, floats of shape {expected}, got {got}")
+
+
 def width_of(tensors):
     """Returns how many numbers an observation has: those that the first layer reads, or the recurrent cell if no layer comes before it."""
     for part in ("trunk", "actor", "q", "advantage"):
@@ -263,8 +286,6 @@ class Policy:
 
     def _remember(self, x, part, before, after):
         """Applies the recurrent cell of a part: reads `before`, writes `after`, if it is not None, and returns h."""
-        if before is None:
-            raise ValueError("memory: expected what policy.memory() returned at the beginning of the episode, got None")
         at, n = self.places[part]
         weight = lambda name: self.tensors[f"{part}.cell.{name}"]
         units = weight("weight_hh").shape[1]
@@ -328,6 +349,8 @@ class Policy:
     def head(self, observation, memory=None, after=None):
         """Returns the logits or the values of discrete actions, or the means of continuous actions before clipping. Writes what is remembered then to `after`, if it is not None."""
         x = self.normalise(observation)
+        if self.places:
+            check_memory(memory, x.shape[: -1 if self.sees == "none" else -3], self.places)
         if not self.has_action_values:
             means = self._forward(x, self.actor, memory, after)
             if after is not None and "critic" in self.places:
@@ -350,7 +373,10 @@ class Policy:
         if self.critics:
             pairs = np.concatenate([self.normalise(observation), np.tanh(self.head(observation))], -1)
             return np.min([self._forward(pairs, critic)[..., 0] for critic in self.critics], 0)
-        return self._forward(self.normalise(observation), self.critic, memory)[..., 0]
+        x = self.normalise(observation)
+        if self.places:
+            check_memory(memory, x.shape[: -1 if self.sees == "none" else -3], self.places)
+        return self._forward(x, self.critic, memory)[..., 0]
 
     def act(self, observation, mask=None, memory=None):
         """Returns the most probable action. `mask` marks the allowed discrete actions, such as `info["action_mask"]` of Gymnasium's Taxi. `memory` is what a policy
@@ -417,8 +443,6 @@ def torch_policy(config, tensors, bounds=None):
                     return x
 
                 def remember(self, x):
-                    if going["before"] is None:
-                        raise ValueError("memory: expected what policy.memory() returned at the beginning of the episode, got None")
                     at, n = places[self.part]
                     own, is_single = going["before"][..., at : at + n], x.ndim == 1
                     x, own = (x[None], own[None]) if is_single else (x, own)
@@ -519,8 +543,7 @@ def torch_policy(config, tensors, bounds=None):
             return torch.zeros(width if rows is None else (rows, width))
 
         def head(self, observation, memory=None, after=None):
-            self.going.update(before=memory, after=after)
-            x = self.trunk(self.normalise(observation))
+            x = self._begun(observation, memory, after)
             if not self.has_action_values:
                 means = self.actor(x)
                 if after is not None and "critic" in self.places:
@@ -540,8 +563,14 @@ def torch_policy(config, tensors, bounds=None):
             if self.has_critics_of_actions():
                 pairs = torch.cat([self.normalise(observation), self.head(observation).tanh()], -1)
                 return torch.stack([critic(pairs)[..., 0] for critic in self.critic]).amin(0)
-            self.going.update(before=memory, after=None)
-            return self.critic(self.trunk(self.normalise(observation)))[..., 0]
+            return self.critic(self._begun(observation, memory, None))[..., 0]
+
+        def _begun(self, observation, memory, after):
+            x = self.normalise(observation)
+            if self.places:
+                check_memory(memory, x.shape[: -3 if self.sees else -1], self.places)
+            self.going.update(before=memory, after=after)
+            return self.trunk(x)
 
         def has_critics_of_actions(self):
             return isinstance(getattr(self, "critic", None), torch.nn.ModuleList)
@@ -577,12 +606,14 @@ def load(folder, backend="numpy", bounds=None, wrapped=False):
 
 
 def play(policy, env, episodes, seed=0):
-    """Returns the returns of `episodes` episodes in a Gymnasium environment."""
-    returns = []
+    """Returns the returns of `episodes` episodes in a Gymnasium environment. A policy of a run that did not see velocities does not see them here."""
+    returns, seen = [], SEEN.get(policy.environment, [])
     for episode in range(episodes):
         observation, info = env.reset(seed=seed + episode)
         total, is_over, memory = 0.0, False, policy.memory()
         while not is_over:
+            if np.shape(observation) == (len(seen),):
+                observation = observation * np.asarray(seen, dtype=observation.dtype)
             action = np.asarray(policy.act(observation, info.get("action_mask"), memory))
             if policy.is_discrete:
                 action = action + getattr(getattr(env, "action_space", None), "start", 0)

@@ -4,11 +4,12 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use gradus::config::Network;
 use gradus::draw::{self, Animation, Frame};
 use gradus::envs::tabular::StateMap;
 use gradus::envs::{EnvSpec, Ink, Scene, Shape, Space, registry};
 use gradus::figure::{self, Arrow, Chart, Figure, Format, Grid, Lines, Panel, Series};
-use gradus::nets::Inspection;
+use gradus::nets::{Cell, Inspection};
 use gradus::numbers::short;
 use gradus::{Config, Error, Policy, Trainer};
 
@@ -214,7 +215,9 @@ fn figure_of(config: &Config, world: &EnvSpec, drawn: &Drawn) -> Figure {
         }
     };
     let scaled = if config.wrappers.normalise_rewards { "values are of normalised rewards" } else { "" };
-    let note = [note.as_str(), scaled].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+    let remembers = matches!(&config.network, Network::Perceptron(network) if network.cell != Cell::None);
+    let first = if remembers { "each state as if it were the first of an episode" } else { "" };
+    let note = [note.as_str(), scaled, first].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
     Figure { title: format!("{} on {}", config.agent, world.title()), note, columns, panels }
 }
 

@@ -27,7 +27,7 @@ pub enum Cell {
     None,
     /// A gated recurrent unit (Cho et al., arXiv 1406.1078), in PyTorch's form.
     Gru,
-    /// A long short-term memory (Hochreiter and Schmidhuber, 1997), with a forget gate.
+    /// A long short-term memory (Hochreiter and Schmidhuber, 1997), with a forget gate (Gers, Schmidhuber and Cummins, 2000).
     Lstm,
 }
 
@@ -117,8 +117,13 @@ pub enum NetworkError {
     #[error("network.cell_width: expected a width from 1 to 65536, got {0}")]
     CellWidth(usize),
     /// Too many weights between the observations and the actions.
-    #[error("network.hidden: expected at most 2^28 weights in the actor or the action values, network.trunk included, got {0}")]
-    Size(usize),
+    #[error("{setting}: expected at most 2^28 weights in the actor or the action values, network.trunk included, got {weights}")]
+    Size {
+        /// The setting that most of the weights follow from.
+        setting: &'static str,
+        /// The number of weights.
+        weights: usize,
+    },
     /// Convolutional layers of observations that are no images.
     #[error("network.trunk: expected none, because observations are no images, got {0}")]
     NoImage(Trunk),
@@ -284,7 +289,8 @@ impl NetworkConfig {
         let hidden = widths.windows(2).fold(convolutional, |sum, pair| sum.saturating_add(pair[0].saturating_mul(pair[1])));
         let weights = hidden.saturating_add(of_cell).saturating_add(of_head);
         if weights > 1 << 28 {
-            return Err(NetworkError::Size(weights));
+            let setting = if of_cell > weights / 2 { "network.cell_width" } else { "network.hidden" };
+            return Err(NetworkError::Size { setting, weights });
         }
         match observations {
             Space::Box { low, .. } if !low.is_empty() => Ok(Input { width: low.len(), image: None }),

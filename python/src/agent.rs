@@ -371,7 +371,7 @@ impl Policy {
         array(py, policy.predict_many_with(rows, remembered, masks, mode).map_err(failed)?)
     }
 
-    /// What the network computes from rows of observations, which are normalised as in training; discrete ones are one-hot codes: values, action values and probabilities, as far as it has them.
+    /// What the network computes from rows of observations, which are normalised as in training; discrete ones are one-hot codes, and each is the first of an episode to a policy with a memory: values, action values and probabilities, as far as it has them.
     fn inspect<'py>(&self, py: Python<'py>, observations: PyReadonlyArray2<'py, f32>) -> PyResult<Bound<'py, PyDict>> {
         let mut policy = locked(py, &self.inner);
         let (width, shape) = (policy.behaviour().observation_width(), observations.shape());

@@ -97,3 +97,17 @@ fn the_readme_counts_the_agents() {
         .count();
     assert!(text.contains(&format!("{figures} published figures")), "there are {figures} figures");
 }
+
+/// The lines of `ppo.rs` that the page on debuggers shows are where it says. `scripts/debugger-check.sh` stops there.
+#[test]
+fn the_debugger_stops_at_the_lines_of_its_page() {
+    let source = fs::read_to_string(root().join("agents/src/policy_gradient/ppo.rs")).unwrap();
+    let page = fs::read_to_string(root().join("docs/debugger.md")).unwrap();
+    let shown: Vec<(usize, &str)> =
+        page.lines().filter_map(|line| line.split_once('\t')).filter_map(|(number, code)| Some((number.parse().ok()?, code))).collect();
+    assert_eq!(shown.len(), 2);
+    for (number, code) in shown {
+        assert_eq!(source.lines().nth(number - 1), Some(code), "line {number}");
+        assert!(page.contains(&format!("(gdb) break ppo.rs:{number}\n")), "line {number}");
+    }
+}

@@ -10,7 +10,7 @@
 //!
 //! The environments are divided evenly among the workers: environment i of n belongs to worker i x workers / n.
 //!
-//! Left out: updates that overwrite parts of each other (the paper's Hogwild updates take no locks); the recurrent network.
+//! Left out: updates that overwrite parts of each other (the paper's Hogwild updates take no locks).
 
 use gradus_base::random::{Purpose, Stream};
 use gradus_base::range::from;

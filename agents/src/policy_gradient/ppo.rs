@@ -21,8 +21,6 @@
 //!
 //! On texts a decision is a token. Rollouts hold whole episodes (`episodes_per_env`) and minibatches hold whole texts. The divergence from
 //! the frozen [`reference`](crate::parts::reference) may be subtracted from each token's reward ([`rewards`](mod@crate::parts::rewards)).
-//!
-//! Left out: recurrent policies.
 
 use gradus_base::range::{above, at_least, from};
 use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_f32};
@@ -64,7 +62,7 @@ settings! {
         pub episodes_per_env: usize = 0,
         /// Passes over each rollout.
         pub epochs: usize = 4 => at_least(1),
-        /// Decisions in a minibatch. The last minibatch of an epoch may be smaller. Texts are not split.
+        /// Decisions in a minibatch. The last one of an epoch may be smaller. Texts, and sequences of a network with a cell, are not split: as many as fit, at least one.
         pub minibatch_size: usize = 128 => at_least(1),
         /// Discount factor gamma.
         pub gamma: f32 = 0.99 => from(0.0).to(1.0),

@@ -98,7 +98,7 @@ settings! {
         pub normalise_returns: bool = false,
         /// Passes over each rollout; above 1 only with `clip`.
         pub epochs: usize = 1 => at_least(1),
-        /// Minibatches in each pass; above 1 only with `clip`.
+        /// Minibatches in each pass; above 1 only with `clip`. Fewer if the rollout has fewer texts, or sequences of a network with a cell.
         pub minibatches: usize = 1 => at_least(1),
         /// Clip range eps of the ratio pi / pi_old, as in PPO; `inf`: no ratio, the policy gradient itself.
         pub clip: f32 = f32::INFINITY => above(0.0).or_inf(),

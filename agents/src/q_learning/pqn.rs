@@ -7,8 +7,6 @@
 //! with the network at the beginning of the update. If the episode terminated, nothing follows its last reward. If a time limit truncated
 //! it, or if the rollout ends, max_a Q of the next observation follows. A few epochs of minibatches then move Q(s, a) towards G, with the
 //! squared error as the loss. Layer normalisation (`network.layer_norm`) keeps the values from diverging.
-//!
-//! Left out: the recurrent network of the paper's experiments with partial observations.
 
 use gradus_base::random::{Purpose, Stream};
 use gradus_base::range::{at_least, from};
@@ -37,7 +35,7 @@ settings! {
         pub rollout_steps: usize = 32,
         /// Passes over the rollout in each update.
         pub epochs: usize = 4 => at_least(1),
-        /// Minibatches in each pass.
+        /// Minibatches in each pass; fewer if the rollout has fewer texts, or sequences of a network with a cell.
         pub minibatches: usize = 4 => at_least(1),
         /// Discount factor gamma.
         pub gamma: f32 = 0.99 => from(0.0).to(1.0),

@@ -47,6 +47,16 @@ fn an_exported_policy_has_a_card_with_its_results() {
 }
 
 #[test]
+fn the_card_of_a_policy_with_a_memory_says_how_it_is_kept() {
+    let dir = gradus_testing::tempdir().unwrap();
+    assert!(gradus(dir.path(), &["train", "ppo", "cartpole-masked", "--steps", "1k", "--out", "run", "--quiet"]).status.success());
+    assert!(gradus(dir.path(), &["export", "run", "--hub", "hub", "--episodes", "2"]).status.success());
+    let card = fs::read_to_string(dir.path().join("hub/README.md")).unwrap();
+    assert!(card.contains("policy.predict_with(&observation, &mut memory, None, gradus::Mode::Greedy)?"), "{card}");
+    assert!(card.contains("action = policy.act(observation, memory=memory)") && !card.contains(".act(observation)"), "{card}");
+}
+
+#[test]
 fn what_cannot_be_exported_leaves_nothing_behind() {
     let dir = gradus_testing::tempdir().unwrap();
     assert!(gradus(dir.path(), &["train", "ppo", "cartpole", "--steps", "1k", "--out", "run", "--quiet"]).status.success());

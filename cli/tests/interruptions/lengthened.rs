@@ -16,7 +16,9 @@ use gradus_testing::command::{contents, error_of};
 /// Returns a short training with settings whose state matters: a replay buffer that is full or not, priorities, statistics of observations, a
 /// reference policy, a reward model that is trained further.
 fn trainings() -> Vec<(String, Config)> {
-    let more: [(&str, &str, &[&str]); 6] = [
+    let more: [(&str, &str, &[&str]); 7] = [
+        // the signal arrives when one of the workers has begun
+        ("a3c", "cartpole-masked", &["network.cell=gru", "network.cell_width=10"]),
         ("dqn", "cartpole", &["dqn.priority_exponent=0.6", "dqn.buffer_size=700", "wrappers.normalise_observations=true"]),
         ("qr-dqn", "taxi", &["qr-dqn.priority_exponent=0.6", "qr-dqn.n_step=3"]),
         ("td3", "pendulum", &["td3.priority_exponent=0.6", "td3.action_noise=ornstein-uhlenbeck", "wrappers.normalise_rewards=true"]),

@@ -268,11 +268,39 @@ fn a_part_of_a_sequence_is_refused() {
     policy.evaluate(&store, Batch::new(&[0, 1], &[1.0; 2]), &Curved);
 }
 
+/// As PyTorch's `orthogonal_` of a whole matrix of gates: its columns are orthonormal. The biases are 0, but for the gate that keeps what is remembered: the second one, z
+/// or f, in PyTorch's order.
+#[test]
+fn cells_begin_orthogonal_and_keep_what_the_bias_says() {
+    for (cell, gates) in [(Cell::Gru, 3), (Cell::Lstm, 4)] {
+        let config = NetworkConfig { orthogonal: true, cell_bias: 3.0, ..config(cell, &[], false, 8) };
+        let tensors = ActorCritic::new(&config, &observations(), &Space::Discrete(2), 1).unwrap().save();
+        let numbers = |name: &str| match &tensors[name].data {
+            Data::F32(numbers) => numbers.clone(),
+            _ => unreachable!(),
+        };
+        for (name, columns) in [("actor.cell.weight_ih", WIDTH), ("critic.cell.weight_hh", 8)] {
+            let weights = numbers(name);
+            assert_eq!(weights.len(), gates * 8 * columns);
+            for (i, j) in (0..columns).flat_map(|i| (0..=i).map(move |j| (i, j))) {
+                let product: f32 = weights.chunks(columns).map(|row| row[i] * row[j]).sum();
+                close(product.into(), f64::from(u8::from(i == j)), 1e-5, name);
+            }
+        }
+        let mut kept = vec![0.0; gates * 8];
+        kept[8..16].fill(3.0);
+        assert_eq!(numbers("actor.cell.bias_hh"), kept, "{cell}");
+        assert_eq!(numbers("actor.cell.bias_ih"), vec![0.0; gates * 8], "{cell}");
+    }
+}
+
 #[test]
 fn settings_that_do_not_fit_are_named() {
     let message = |config: NetworkConfig| ActorCritic::new(&config, &observations(), &Space::Discrete(2), 1).err().unwrap().to_string();
     assert_eq!(message(config(Cell::Gru, &[4], false, 0)), "network.cell_width: expected a width from 1 to 65536, got 0");
     let wide = message(config(Cell::Lstm, &[4], false, 65_536));
+    assert!(wide.starts_with("network.cell_width: expected at most 2^28 weights"), "{wide}");
+    let wide = message(config(Cell::Lstm, &[65_536, 65_536], false, 4));
     assert!(wide.starts_with("network.hidden: expected at most 2^28 weights"), "{wide}");
     assert!(!network(&configs()[0], &Space::Discrete(3)).supports_fisher());
 }

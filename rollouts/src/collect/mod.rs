@@ -349,7 +349,12 @@ impl Collector {
             ),
         };
         let noise = self.shards.iter().flat_map(|shard| shard.noise.iter().copied()).collect();
-        let memory = self.shards.iter().flat_map(|shard| shard.memory.iter().copied()).collect();
+        // a worker that has not begun has no memory yet
+        let width = self.shards.iter().map(|shard| shard.memory.len() / shard.ids.len()).max().unwrap_or(0);
+        let mut memory = vec![0.0; self.plan.envs * width];
+        for shard in self.shards.iter().filter(|shard| !shard.memory.is_empty()) {
+            memory[shard.ids.start * width..shard.ids.end * width].copy_from_slice(&shard.memory);
+        }
         let mut tensors = save_acting(&self.normaliser, &self.plan, positions, (noise, memory));
         tensors.insert("environments".into(), Tensor::u64(envs));
         tensors
