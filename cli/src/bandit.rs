@@ -21,8 +21,9 @@ use crate::signals::Signals;
 
 #[derive(Args)]
 pub(crate) struct Bandit {
-    /// Rules, such as epsilon-greedy=0.1, optimistic=5, ucb=2, gradient=0.1, thompson, kl-ucb or exp3=0.1; with --problems contextual,
-    /// epsilon-greedy=0.1, lin-ucb=1 or lin-thompson=1 [default: one of each]
+    /// Rules, such as epsilon-greedy=0.1, optimistic=5, ucb=2, gradient=0.1, thompson, kl-ucb, exp3=0.1 or constant-step=0.1
+    /// (epsilon-greedy with the step size 0.1); with --problems contextual, epsilon-greedy=0.1, lin-ucb=1 or lin-thompson=1 [default: one
+    /// of each that suits the problems]
     rules: Vec<String>,
     /// Kind of the problems.
     #[arg(long, value_enum, default_value_t = Kind::Gaussian)]
@@ -72,8 +73,16 @@ struct Row {
 }
 
 /// A rule's name on the command line, whether it has a number, its range, and an example.
-const RULES: [(&str, &str); 7] =
-    [("epsilon-greedy", "0.1"), ("optimistic", "5"), ("ucb", "2"), ("gradient", "0.1"), ("thompson", ""), ("kl-ucb", ""), ("exp3", "0.1")];
+const RULES: [(&str, &str); 8] = [
+    ("epsilon-greedy", "0.1"),
+    ("constant-step", "0.1"),
+    ("optimistic", "5"),
+    ("ucb", "2"),
+    ("gradient", "0.1"),
+    ("thompson", ""),
+    ("kl-ucb", ""),
+    ("exp3", "0.1"),
+];
 const LINEAR: [(&str, &str); 3] = [("epsilon-greedy", "0.1"), ("lin-ucb", "1"), ("lin-thompson", "1")];
 
 /// Splits `NAME=NUMBER`. Without a number, it is that of `known`.
@@ -90,7 +99,7 @@ fn parse(text: &str, known: &[(&'static str, &str)]) -> Result<(&'static str, f6
         (true, None) => Ok((name, 0.0)),
         (false, number) => {
             let text = number.unwrap_or(usual);
-            let (least, most) = if matches!(*name, "epsilon-greedy" | "exp3") { (0.0, 1.0) } else { (-1e6, 1e6) };
+            let (least, most) = if matches!(*name, "epsilon-greedy" | "constant-step" | "exp3") { (0.0, 1.0) } else { (-1e6, 1e6) };
             let expected = format!("a number from {least} to {most}");
             text.parse().ok().filter(|x| (least..=most).contains(x)).map(|x| (*name, x)).ok_or_else(|| wrong(&expected, text))
         }
@@ -100,10 +109,10 @@ fn parse(text: &str, known: &[(&'static str, &str)]) -> Result<(&'static str, f6
 /// Returns the rule for a kind of problems.
 fn rule(text: &str, kind: Kind) -> Result<Rule, Error> {
     let (name, x) = parse(text, &RULES)?;
-    let step = if kind == Kind::Drifting { StepSize::Constant(0.1) } else { StepSize::SampleAverage };
     let is_bernoulli = kind == Kind::Bernoulli;
     Ok(match name {
-        "epsilon-greedy" => Rule::EpsilonGreedy { epsilon: x, initial: 0.0, step },
+        "epsilon-greedy" => Rule::EpsilonGreedy { epsilon: x, initial: 0.0, step: StepSize::SampleAverage },
+        "constant-step" => Rule::EpsilonGreedy { epsilon: x, initial: 0.0, step: StepSize::Constant(0.1) },
         "optimistic" => Rule::EpsilonGreedy { epsilon: 0.0, initial: x, step: StepSize::Constant(0.1) },
         "ucb" => Rule::Ucb { c: x },
         "gradient" => Rule::Gradient { alpha: x, baseline: Baseline::MeanReward },
@@ -151,7 +160,12 @@ pub(crate) fn run(arguments: &Bandit) -> Result<u8, Error> {
     number_within("number of --values", &arms.to_string(), 2, 1000)?;
     let seed = number_within("--seed", seed, 0, i64::MAX as u64)?;
     let known = if is_contextual { &LINEAR[..] } else { &RULES[..] };
-    let all = known.iter().filter(|(name, _)| *name != "exp3" || *kind == Kind::Bernoulli);
+    let suits = |name: &str| match name {
+        "exp3" => *kind == Kind::Bernoulli,
+        "constant-step" => *kind == Kind::Drifting,
+        _ => true,
+    };
+    let all = known.iter().filter(|(name, _)| suits(name));
     let usual = all.map(|(name, number)| if number.is_empty() { (*name).into() } else { format!("{name}={number}") });
     let rules: Vec<String> = if rules.is_empty() { usual.collect() } else { rules.clone() };
     let experiment = Experiment {
@@ -258,7 +272,8 @@ fn bound(kind: Kind, values: &[f64]) -> Option<f64> {
         Kind::Bernoulli => bernoulli_kl,
         Kind::Drifting | Kind::Contextual => return None,
     };
-    (!values.is_empty()).then(|| lai_robbins(values, kl))
+    // arms that are all equal have no regret
+    (!values.is_empty()).then(|| lai_robbins(values, kl)).filter(|constant| *constant > 0.0)
 }
 
 /// The steps that are drawn and written: at most 200.

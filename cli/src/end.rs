@@ -97,7 +97,7 @@ pub(crate) fn verdict(last: &Evaluation, levels: &Levels) -> String {
     match levels.solved {
         Some(solved) if last.mean >= solved => format!("solved, which is {} or more", short(solved)),
         Some(solved) if is_random => format!("{no_better}, and solved is {}", short(solved)),
-        Some(solved) => format!("not solved, {} below {}; {random}", short(solved - last.mean), short(solved)),
+        Some(solved) => format!("not solved, {} short of {}; {random}", short(solved - last.mean), short(solved)),
         None => {
             let best =
                 levels.best.map_or_else(String::new, |best| format!(", and the best default preset has a median of {}", short(best)));

@@ -207,6 +207,12 @@ fn announce(arguments: &Train, run: &Run, was_finished: bool) {
     let base = Config::preset(agent, env, arguments.preset.as_deref()).ok().filter(|_| arguments.resume.is_none());
     let vain = base.map_or_else(Vec::new, |base| config.vain_settings(&base));
     config.warnings().iter().chain(&vain).for_each(|warning| complain(format!("warning: {warning}")));
+    let (every, iteration) = (config.evaluate_every, run.trainer().steps_per_iteration().unwrap_or(0));
+    if (1..iteration).contains(&every) {
+        complain(format!(
+            "warning: evaluate_every = {every}: an evaluation takes place at the end of an iteration, which has {iteration} steps"
+        ));
+    }
     say(format!("{agent} on {env}, {} steps, seed {seed}{from}, in {}", run.trainer().total_steps(), run.dir().display()));
     if gym::is_gym(env)
         && let Ok(known) = gym::describe(env)

@@ -391,7 +391,7 @@ fn caveats(table: &Table, wanted: &Wanted, at: usize) -> String {
         if repeated > 0 {
             let all = runs[0].points.len() - 1;
             text.push_str(&format!(
-                " {repeated} of {all} evaluations of {name} repeat the one before, because a rollout is longer than the steps between them."
+                " {repeated} of {all} evaluations of {name} repeat the one before, because an iteration of its training is longer than the steps between them."
             ));
         }
     }

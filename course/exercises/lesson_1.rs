@@ -35,7 +35,7 @@ pub fn softmax(preferences: &[f64]) -> Vec<f64> {
 
 /// 1.5 One step of the gradient bandit.
 ///
-/// `arm` was pulled with the probability `softmax(preferences)[arm]` and gave `reward`; `baseline` is the mean of the rewards so far and
+/// `arm` was pulled with the probability `softmax(preferences)[arm]` and gave `reward`; `baseline` is the mean of the rewards before this one and
 /// `alpha` the step size. Changes the preferences.
 pub fn gradient_bandit(preferences: &mut [f64], arm: usize, reward: f64, baseline: f64, alpha: f64) {
     todo!() // for you to write

@@ -91,7 +91,7 @@ settings! {
         pub shared: bool = false,
         /// Whether weights are initialised orthogonally and biases to 0; if not, both are initialised as in PyTorch's linear layers.
         pub orthogonal: bool = true,
-        /// Whether each hidden layer normalises its outputs before the activation; for networks of action values only.
+        /// Whether each hidden layer normalises its outputs before the activation; for networks of action values, and those of SAC, TD3 and DDPG.
         #[serde(default)]
         pub layer_norm: bool = false,
         /// Initial log standard deviations of a Gaussian head; unused for discrete actions.
@@ -140,8 +140,10 @@ pub enum NetworkError {
     /// A setting whose number is out of range.
     #[error(transparent)]
     Range(OutOfRange),
-    /// Layer normalisation in a network of actor and critic.
-    #[error("network.layer_norm: expected false, because only networks of action values have it, got true")]
+    /// Layer normalisation in a network of an actor and a critic of observations.
+    #[error(
+        "network.layer_norm: expected false, because only networks of action values, and those of SAC, TD3 and DDPG, have it, got true"
+    )]
     LayerNorm,
     /// A setting that a network of action values does not have.
     #[error("network.{0}: expected false, because a network of action values has one head, got true")]

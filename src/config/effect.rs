@@ -13,7 +13,25 @@ impl Config {
         let Ok(built) = self.build(world) else { return Vec::new() };
         let is_discrete = !matches!(world.env().action_space(), Space::Box { .. });
         let is_table = matches!(built, AgentKind::Own(_)) && !gradus_agents::registry::is_registered(&self.agent);
-        let rules: [(bool, &[&str], &str); 5] = [
+        let squashed = is_continuous_off_policy(&self.agent);
+        let has_gsde = matches!(&self.network, Network::Perceptron(network) if network.gsde);
+        let own = |name: &str| format!("{}.{name}", self.agent);
+        let plans = matches!(self.agent.as_str(), "value-iteration" | "policy-iteration" | "policy-evaluation");
+        let (alpha, explores) = ([own("alpha"), own("alpha_decay")], [own("epsilon"), own("first_epsilon"), own("epsilon_fraction")]);
+        let rules: [(bool, &[&str], &str); 10] = [
+            (plans, &alpha.each_ref().map(String::as_str), "values follow from the model"),
+            (plans, &explores.each_ref().map(String::as_str), "the steps of its episodes are not used"),
+            (
+                self.agent == "off-policy-monte-carlo",
+                &alpha.each_ref().map(String::as_str),
+                "values are means that importance ratios weight",
+            ),
+            (
+                squashed && !has_gsde && self.agent == "sac",
+                &["network.log_std_init"],
+                "the network gives the standard deviation while network.gsde is false",
+            ),
+            (squashed && self.agent != "sac", &["network.log_std_init"], "the policy is deterministic"),
             (is_table, &["optimiser.", "network.", "reference.", "torch."], "the agent has a table instead of a network"),
             (matches!(built, AgentKind::ActionValues { .. }), &["optimiser.critic_learning_rate_ratio"], "action values have one network"),
             (!matches!(built, AgentKind::ActorCritic(_)), &["reference."], "the agent has no reference policy"),
@@ -32,7 +50,10 @@ impl Config {
             reference.coefficient != 0.0 || reference.adaptive_target.is_finite() || reference.measure || reference.stop_kl.is_finite();
         let has_gsde = matches!(&self.network, Network::Perceptron(network) if network.gsde);
         let has_cell = matches!(&self.network, Network::Perceptron(network) if network.cell != Cell::None);
-        let rules: [(bool, &[&str], &str); 9] = [
+        let is = |key: &str, value: &str| self.text(&own(key)).is_some_and(|text| text == value);
+        let rules: [(bool, &[&str], &str); 11] = [
+            (is("auto_ent_coef", "false"), &[&own("target_entropy")], "auto_ent_coef is false"),
+            (is("action_noise", "none"), &[&own("action_noise_std")], "action_noise is none"),
             (!refers && self.agent != "dpo", &REFERENCE, "reference.coefficient is 0"),
             (!has_gsde, &["network.gsde_sample_every"], "network.gsde is false"),
             (!has_cell, &["network.cell_width", "network.cell_bias", "network.sequence_length"], "network.cell is none"),
@@ -54,7 +75,21 @@ impl Config {
         let unread = [self.foreign(&world), self.switched_off()].concat();
         let why = |key: &str| unread.iter().find(|(own, _)| covers(own, key));
         let set = self.settings().into_iter().filter(|(key, value)| is_set(key, value));
-        set.filter_map(|(key, value)| why(&key).map(|(_, why)| format!("{key} = {value} has no effect, because {why}"))).collect()
+        let vain = set.filter_map(|(key, value)| why(&key).map(|(_, why)| format!("{key} = {value} has no effect, because {why}")));
+        vain.chain(self.other_discount(base)).collect()
+    }
+
+    /// Says that rewards are still scaled with the discount of `base`, if gamma was changed.
+    fn other_discount(&self, base: &Self) -> Option<String> {
+        let key = format!("{}.gamma", self.agent);
+        let (gamma, before) = (self.number(&key)?, base.number(&key)?);
+        let scale = self.wrappers.reward_discount;
+        let stays = self.wrappers.normalise_rewards && gamma != before && scale == base.wrappers.reward_discount;
+        (stays && scale != gamma).then(|| {
+            format!(
+                "{key} = {gamma}: rewards are divided by the deviation of returns with another discount, wrappers.reward_discount = {scale}"
+            )
+        })
     }
 
     /// Returns one line for each setting that has no effect in a run of this length.
@@ -106,6 +141,16 @@ impl Config {
         (starts >= self.steps as f64).then_some(starts as u64)
     }
 
+    /// Returns a text or a truth value as it is written.
+    fn text(&self, key: &str) -> Option<String> {
+        let (section, name) = key.split_once('.')?;
+        match self.to_table().get(section)?.get(name)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Boolean(value) => Some(value.to_string()),
+            _ => None,
+        }
+    }
+
     pub(super) fn number(&self, key: &str) -> Option<f64> {
         let (section, name) = key.split_once('.')?;
         match self.to_table().get(section)?.get(name)? {
@@ -133,6 +178,11 @@ const REFERENCE: [&str; 5] = ["reference.place", "reference.estimator", "referen
 /// Whether the agent learns values of random actions, and no policy.
 pub fn predicts(agent: &str) -> bool {
     matches!(agent, "td-lambda" | "n-step-td" | "monte-carlo-prediction" | "policy-evaluation")
+}
+
+/// Whether the agent has an actor and critics of actions.
+fn is_continuous_off_policy(agent: &str) -> bool {
+    matches!(agent, "sac" | "td3" | "ddpg")
 }
 
 /// Whether `n` is a number of planning updates.
@@ -168,6 +218,22 @@ mod tests {
             ("ppo", "target-sum", "reference.place=reward", "has no effect, because reference.coefficient is 0"),
             ("q-learning", "taxi", "first_epsilon=0.5", "has no effect, because epsilon_fraction is 0"),
             ("dqn", "cartpole", "importance_exponent=0.5", "has no effect, because priority_exponent is 0"),
+            (
+                "sac",
+                "pendulum",
+                "network.log_std_init=-3",
+                "has no effect, because the network gives the standard deviation while network.gsde is false",
+            ),
+            ("td3", "pendulum", "network.log_std_init=-3", "has no effect, because the policy is deterministic"),
+            ("value-iteration", "frozen-lake", "alpha=0.5", "has no effect, because values follow from the model"),
+            ("policy-iteration", "frozen-lake", "epsilon=0.5", "has no effect, because the steps of its episodes are not used"),
+            ("off-policy-monte-carlo", "frozen-lake", "alpha=0.5", "has no effect, because values are means that importance ratios weight"),
+            (
+                "ppo",
+                "mountain-car",
+                "gamma=0.9",
+                "rewards are divided by the deviation of returns with another discount, wrappers.reward_discount = 0.99",
+            ),
         ] {
             let (config, base) = set(agent, world, &[setting]);
             let lines = config.vain_settings(&base);
@@ -182,6 +248,27 @@ mod tests {
             let (config, base) = set(agent, world, &[setting]);
             assert_eq!(config.vain_settings(&base), Vec::<String>::new(), "{agent} {setting}");
         }
+    }
+
+    #[test]
+    fn settings_that_others_switch_off_are_named() {
+        for (agent, settings, why) in [
+            (
+                "sac",
+                ["auto_ent_coef=false", "target_entropy=-0.5"],
+                "sac.target_entropy = -0.5 has no effect, because auto_ent_coef is false",
+            ),
+            (
+                "td3",
+                ["action_noise=none", "action_noise_std=0.5"],
+                "td3.action_noise_std = 0.5 has no effect, because action_noise is none",
+            ),
+        ] {
+            let (config, base) = set(agent, "pendulum", &settings);
+            assert_eq!(config.vain_settings(&base), [why]);
+        }
+        let (config, base) = set("ppo", "mountain-car", &["gamma=0.9", "wrappers.reward_discount=0.9"]);
+        assert_eq!(config.vain_settings(&base), Vec::<String>::new());
     }
 
     #[test]

@@ -64,7 +64,7 @@ const FOREIGN: [(&str, &[&str]); 103] = [
     ("n_eval_episodes", &["evaluate_episodes"]),
     ("n_quantiles", &["AGENT.quantiles"]),
     ("n_stack", &["wrappers.frame_stack"]),
-    ("n_steps", &["AGENT.rollout_steps", "AGENT.episodes_per_env"]),
+    ("n_steps", &["AGENT.n_step", "AGENT.rollout_steps", "AGENT.episodes_per_env"]),
     ("net_arch", &["network.hidden"]),
     ("noise", &["AGENT.action_noise"]),
     ("noise_clip", &["AGENT.target_noise_clip"]),

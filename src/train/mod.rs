@@ -264,6 +264,14 @@ impl Trainer {
         self.recent.len()
     }
 
+    /// Returns the environment steps of an iteration, at whose end an evaluation can take place; `None` if its episodes decide them.
+    pub fn steps_per_iteration(&self) -> Option<u64> {
+        let algorithm = &self.updater.algorithm;
+        let Collection::Steps(steps) = algorithm.collection() else { return None };
+        let envs = self.updater.config.envs / algorithm.workers().max(1);
+        Some((algorithm.rollouts_per_iteration() * steps * envs) as u64)
+    }
+
     /// Returns the mean return of the latest episodes; NaN if no episode has ended.
     pub fn recent_return(&self) -> f64 {
         self.recent.iter().map(|(episode_return, _)| episode_return).sum::<f64>() / self.recent.len() as f64

@@ -69,7 +69,8 @@ impl Model {
         }
     }
 
-    /// Makes `n` Q-learning updates with remembered transitions, each of a random state and action that were tried (step f).
+    /// Makes `n` Q-learning updates with remembered transitions, each of a random pair of a state and an action that was tried (step f; the book draws the state first, then one of its
+    /// actions).
     pub fn plan(&self, q: &mut ActionValues, n: usize, alpha: f64, gamma: f64, stream: &mut Stream) {
         for _ in 0..if self.known.is_empty() { 0 } else { n } {
             let place = self.known[stream.below(self.known.len() as u32) as usize];

@@ -49,12 +49,12 @@ impl Rule for ValueIteration {
     fn learn(&mut self, seen: &Seen, Learning { table, gamma, .. }: Learning<'_>) {
         let model = self.model.table();
         for state in 0..if seen.is_last { model.states() } else { 0 } {
-            for action in 0..model.actions() {
-                let value = |next: u32, terminated: bool| if terminated { 0.0 } else { table.q.best(next as usize) };
-                let outcomes = model.outcomes(state, action).iter();
-                let backed_up = outcomes.map(|o| o.probability * (o.reward + gamma * value(o.next, o.terminated))).sum();
-                *table.q.at_mut(state, action) = backed_up;
-            }
+            let value = |next: u32, terminated: bool| if terminated { 0.0 } else { table.q.best(next as usize) };
+            let outcomes = |action| model.outcomes(state, action).iter();
+            let backed_up = |action| outcomes(action).map(|o| o.probability * (o.reward + gamma * value(o.next, o.terminated))).sum();
+            // all actions of a state see the same V, which changes when all are known
+            let new: Vec<f64> = (0..model.actions()).map(backed_up).collect();
+            new.into_iter().enumerate().for_each(|(action, value)| *table.q.at_mut(state, action) = value);
         }
     }
 }
@@ -152,6 +152,36 @@ impl Rule for PolicyEvaluation {
             let outcomes = actions.iter().flat_map(|action| model.outcomes(state, *action));
             let sum: f64 = outcomes.map(|o| o.probability * (o.reward + gamma * value(o.next, o.terminated))).sum();
             table.v[state] = sum / actions.len() as f64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gradus_base::random::{Purpose, Stream};
+    use gradus_envs::registry;
+
+    use super::super::agent::StepSizes;
+    use super::super::{ActionValues, Experience, ValueTable, value_iteration};
+    use super::*;
+
+    /// After every sweep the values are those of equation 4.10 in place, not only at its end: an action that may leave the state as it is, as on ice, sees the same V as the
+    /// actions before it.
+    #[test]
+    fn each_sweep_is_one_of_the_textbook() {
+        let model: Arc<dyn Tabular> = registry::find("frozen-lake").unwrap().model().unwrap();
+        let (states, actions) = (model.table().states(), model.table().actions());
+        let mut table = ValueTable { q: ActionValues::new(states, actions, 0.0), v: Vec::new(), epsilon: 0.0 };
+        let (mut sizes, mut stream) = (StepSizes::new(0.1, 0.0, states * actions), Stream::new(1, Purpose::Action, 0));
+        let step = Experience { state: 0, action: 0, reward: 0.0, next: 0, terminated: true };
+        let seen = Seen { env: 0, step, next_action: 0, probability: 1.0, is_last: true };
+        let mut rule = ValueIteration { model: model.clone() };
+        for sweeps in 1..=10 {
+            rule.learn(&seen, Learning { table: &mut table, sizes: &mut sizes, gamma: 0.99, stream: &mut stream, time: sweeps });
+            let expected = value_iteration(model.table(), 0.99, 0.0, sweeps as usize).values;
+            for (state, expected) in expected.iter().enumerate() {
+                assert!((table.q.best(state) - expected).abs() < 1e-12, "sweep {sweeps}, state {state}: {expected}");
+            }
         }
     }
 }

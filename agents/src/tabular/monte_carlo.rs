@@ -9,7 +9,7 @@ use gradus_envs::tabular::{Outcome, Tabular};
 use serde::{Deserialize, Serialize};
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, model, of_random_actions, preset};
-use super::{Experience, Steps, Sweeps, Trajectory, ValueTable};
+use super::{Experience, Steps, Sweeps, Trajectory, ValueTable, reachable};
 use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::ConfigError;
 
@@ -115,7 +115,7 @@ settings! {
     pub struct MonteCarloConfig {
         /// Visits that count: first or every.
         pub visits: Visits = Visits::First,
-        /// Whether episodes begin with a random state and a random allowed action, drawn from the environment's transition table (section 5.3). For every episode of the environment the
+        /// Whether episodes begin with a random state of those in which an episode can be, and a random allowed action, drawn from the environment's transition table (section 5.3). For every episode of the environment the
         /// agent plays one of these, greedily after its first action.
         pub exploring_starts: bool = false,
         ..
@@ -131,8 +131,9 @@ impl AgentConfig for MonteCarloConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        let model = if self.exploring_starts { Some(model(setup)?) } else { None };
-        let rule = MonteCarlo { is_first: self.visits == Visits::First, model, episodes: vec![VecDeque::new(); setup.envs] };
+        let exploring = if self.exploring_starts { Some(model(setup)?) } else { None };
+        let exploring = exploring.map(|model| (reachable(model.table()), model));
+        let rule = MonteCarlo { is_first: self.visits == Visits::First, exploring, episodes: vec![VecDeque::new(); setup.envs] };
         self.table.built(setup, rule)
     }
 
@@ -149,17 +150,17 @@ impl AgentConfig for MonteCarloConfig {
 /// until then.
 struct MonteCarlo {
     is_first: bool,
-    /// The table for exploring starts.
-    model: Option<Arc<dyn Tabular>>,
+    /// For exploring starts: the states in which an episode can be, and the table.
+    exploring: Option<(Vec<usize>, Arc<dyn Tabular>)>,
     /// The episode so far of every environment.
     episodes: Vec<VecDeque<Seen>>,
 }
 
 impl MonteCarlo {
     /// Plays an episode from a random state and action.
-    fn play(model: &dyn Tabular, table: &ValueTable, stream: &mut Stream) -> VecDeque<Seen> {
+    fn play(starts: &[usize], model: &dyn Tabular, table: &ValueTable, stream: &mut Stream) -> VecDeque<Seen> {
         let (model, greedy) = (model.table(), ValueTable { epsilon: 0.0, ..table.clone() });
-        let mut state = stream.below(model.states() as u32) as usize;
+        let mut state = starts[stream.below(starts.len() as u32) as usize];
         let allowed: Vec<usize> = (0..model.actions()).filter(|action| table.q.is_allowed(state, *action)).collect();
         let mut action = allowed[stream.below(allowed.len() as u32) as usize];
         let mut episode = VecDeque::new();
@@ -187,8 +188,8 @@ impl Rule for MonteCarlo {
         if !seen.is_last {
             return;
         }
-        if let Some(model) = &self.model {
-            *episode = Self::play(model.as_ref(), table, stream);
+        if let Some((starts, model)) = &self.exploring {
+            *episode = Self::play(starts, model.as_ref(), table, stream);
         }
         let actions = table.q.actions();
         for (place, value) in visited(episode, |seen| seen.step.state * actions + seen.step.action, self.is_first, gamma) {

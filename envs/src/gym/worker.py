@@ -174,6 +174,10 @@ def identify(gymnasium, name):
     return name
 
 
+# wrappers whose numbers depend on all earlier steps, and the settings that take their place
+STATISTICS = {"NormalizeObservation": "wrappers.normalise_observations", "NormalizeReward": "wrappers.normalise_rewards"}
+
+
 def wrap(gymnasium, env, module, text):
     """Applies the wrapper `text`, such as `FrameStackObservation(4)` or `minigrid.wrappers.ImgObsWrapper`."""
     import importlib
@@ -199,6 +203,8 @@ def wrap(gymnasium, env, module, text):
         except ImportError:
             continue
         if found is not None:
+            if name in STATISTICS and found.__module__.startswith("gymnasium."):
+                raise Problem(f"wrapper {name}: expected none with statistics, which would differ from process to process, got one; use {STATISTICS[name]}=true")
             return found(env, *arguments, **keywords)
     raise Problem(f"unknown wrapper `{path}`: expected one of gymnasium.wrappers, or module.Class")
 

@@ -2,7 +2,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | actions | `Discrete(50)`: action a stakes a + 1; more than the capital, or more than is missing to 100, is as much as that |
+//! | actions | `Discrete(50)`: action a stakes a + 1; more than the capital, or more than is missing to 100, is as much as that; the book also has a stake of 0 |
 //! | observations | `Discrete(101)`: the capital |
 //! | reward | 1 for reaching 100, else 0 |
 //! | start | a capital of 1 to 99, with equal probability |

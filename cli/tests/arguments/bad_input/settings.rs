@@ -57,7 +57,7 @@ fn unknown_names_and_values_out_of_range_are_refused() {
         (&["a3c", "cartpole", "--set", "a3c.spread=2"], "a3c.spread: expected a number from 0 to 1, got 2"),
         (
             &["ppo", "cartpole", "--set", "network.layer_norm=true"],
-            "network.layer_norm: expected false, because only networks of action values have it, got true",
+            "network.layer_norm: expected false, because only networks of action values, and those of SAC, TD3 and DDPG, have it, got true",
         ),
         (
             &["ppo", "cartpole", "--set", "network.trunk=nature"],
