@@ -45,6 +45,19 @@ fn series(name: &str, steps: &BTreeMap<u64, Vec<f64>>) -> Series {
     Series { band, ..Series::new(name, points) }
 }
 
+/// Says how many seeds there are, and what is drawn of them.
+fn note(curves: &Curves) -> String {
+    let counts = || curves.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values).map(Vec::len);
+    match (counts().min().unwrap_or(0), counts().max().unwrap_or(0)) {
+        (_, 0 | 1) => "Training episodes, one seed".into(),
+        (1, most) => format!(
+            "Training episodes; medians over up to {most} seeds, bands from the lowest to the highest; a line without a band has one seed"
+        ),
+        (least, most) if least == most => format!("Training episodes; medians over {most} seeds, bands from the lowest to the highest"),
+        (least, most) => format!("Training episodes; medians over {least} to {most} seeds, bands from the lowest to the highest"),
+    }
+}
+
 fn read(folder: &Path, name: &str) -> Result<String, String> {
     let path = folder.join(name);
     std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
@@ -52,12 +65,13 @@ fn read(folder: &Path, name: &str) -> Result<String, String> {
 
 fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     let mut panels = Vec::new();
-    for (environment, agents) in curves(&read(folder, "curves.csv")?)? {
+    let text = read(folder, "curves.csv")?;
+    for (environment, agents) in curves(&text)? {
         let series = agents.iter().map(|(agent, steps)| series(agent, steps)).collect();
         let lines = Lines { x_label: "environment steps".into(), y_label: "return".into(), series, ..Lines::default() };
         panels.push(Panel { title: environment, chart: Chart::Lines(lines) });
     }
-    let note = "Training episodes; medians over seeds, bands from the lowest to the highest".into();
+    let note = note(&curves(&text)?);
     let title = read(folder, "README.md")?.lines().next().unwrap_or_default().trim_start_matches("# ").to_owned();
     let figure = Figure { title, note, columns: 2, panels };
     for ending in ["svg", "png"] {

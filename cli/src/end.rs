@@ -10,7 +10,7 @@ use gradus::numbers::{short, with_error};
 use gradus::saved::load_behaviour_on;
 use gradus::{Config, Error, Mode, Run, program_name};
 
-use crate::output::{quoted, say};
+use crate::output::{quoted, say_sentence};
 
 /// Episodes and seed of the evaluation: those of `gradus eval`.
 pub(crate) const EPISODES: usize = 100;
@@ -28,19 +28,21 @@ pub(crate) fn report(run: &Run) -> Result<(), Error> {
     let last = match evaluate(trainer.policy(), &world, EPISODES, SEED, Mode::Greedy) {
         // without a time limit, a policy may never come to an end
         Err(Error::Env(EnvError::Endless { step, .. })) => {
-            say(format!("no evaluation: an episode of the policy has not ended after {step} steps, and the environment has no time limit"));
+            say_sentence(&format!(
+                "no evaluation: an episode of the policy has not ended after {step} steps, and the environment has no time limit"
+            ));
             return Ok(());
         }
         result => result?,
     };
     let levels = Levels::of(config, &world)?;
-    say(format!("evaluation: {}, greedy: {}", in_words(&last), verdict(&last, &levels)));
+    say_sentence(&format!("evaluation: {}, greedy: {}", in_words(&last), verdict(&last, &levels)));
     if let Some(Reached { level, reached, seeds, measure, .. }) = of_preset(config) {
-        say(format!("of {seeds} seeds with these settings {reached} end with a {measure} of {} or more", short(level)));
+        say_sentence(&format!("of {seeds} seeds with these settings {reached} end with a {measure} of {} or more", short(level)));
     }
     if let Some(starts) = config.starts_after_the_end() {
         let expected = config.steps;
-        say(format!("no update was made: updates begin after step {starts}, and the run has {expected} steps"));
+        say_sentence(&format!("no update was made: updates begin after step {starts}, and the run has {expected} steps"));
     }
     let path = run.dir().join("best_policy.safetensors");
     if config.evaluate_every > 0 && path.exists() {
@@ -48,7 +50,7 @@ pub(crate) fn report(run: &Run) -> Result<(), Error> {
         let best = evaluate(policy.as_ref(), &world.on_split(Split::Test), EPISODES, SEED, Mode::Greedy)?;
         if best.mean > last.mean {
             let play = format!("{} play {}", program_name(), quoted(&path.display().to_string()));
-            say(format!("the best policy of the evaluations has {} in the same episodes: {play}", in_words(&best)));
+            say_sentence(&format!("the best policy of the evaluations has {} in the same episodes: {play}", in_words(&best)));
         }
     }
     Ok(())

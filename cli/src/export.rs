@@ -11,6 +11,7 @@ use gradus::envs::random::episode_seed;
 use gradus::envs::{EnvSpec, gym, registry};
 use gradus::evaluate::play::{Played, play};
 use gradus::evaluate::{Evaluation, Mode};
+use gradus::files::exists;
 use gradus::nets::{Cell, tensors};
 use gradus::numbers::short;
 use gradus::{Config, Error, Policy, program_name};
@@ -57,9 +58,11 @@ pub(crate) fn run(arguments: &Export) -> Result<u8, Error> {
     check_name(name)?;
     // the settings of a folder without a checkpoint, such as that of `gradus sft`, may not be those of a training
     let state = arguments.dir.join("state.safetensors");
-    let was_trained = arguments.dir.is_file() || state.exists();
+    let has_state = exists(&state)?;
+    let was_trained = arguments.dir.is_file() || has_state;
     // a run may have been stopped, by a signal or by an evaluation
-    let done = fs::read(&state).ok().and_then(|bytes| tensors::decode(&bytes).ok());
+    let bytes = if has_state { Some(fs::read(&state).map_err(|source| io("read", &state, source))?) } else { None };
+    let done = bytes.and_then(|bytes| tensors::decode(&bytes).ok());
     let done = done.and_then(|(tensors, _)| tensors::get_u64(&tensors, "steps").ok()?.first().copied());
     folder::create(hub, |to| {
         let evaluation = policy.evaluate(episodes, Mode::Greedy)?;
@@ -81,7 +84,8 @@ pub(crate) fn run(arguments: &Export) -> Result<u8, Error> {
             policy.write_gif(to.join("replay.gif"), seed)?;
         }
         let curve = arguments.dir.join("curve.png");
-        if curve.is_file() {
+        let has_curve = exists(&curve)?;
+        if has_curve {
             fs::copy(&curve, to.join("curve.png")).map_err(|source| io("copy", &curve, source))?;
         }
         let write = |name: &str, text: &str| fs::write(to.join(name), text).map_err(|source| io("write", &to.join(name), source));
@@ -89,7 +93,7 @@ pub(crate) fn run(arguments: &Export) -> Result<u8, Error> {
             write(LOADER, include_str!("gradus_policy.py"))?;
         }
         write("results.json", &(to_json(&evaluation) + "\n"))?;
-        let card = Card { name, policy: &policy, evaluation: &evaluation, played: &played, was_trained, done, has_curve: curve.is_file() };
+        let card = Card { name, policy: &policy, evaluation: &evaluation, played: &played, was_trained, done, has_curve };
         write("README.md", &card.text(to)?)
     })?;
     for problem in policy.config().lost_inputs() {
@@ -210,7 +214,7 @@ impl Card<'_> {
         if let Some((_, model)) = config.environment.split_once("?model=").filter(|(problems, _)| problems.starts_with("chat:")) {
             let model = Path::new(model).file_name().unwrap_or_default().display();
             add(&format!("The policy needs the pretrained model {model}, at the path behind `?model=` in `config.toml`.\n\n"));
-            if let (true, Network::Transformer(network)) = (folder.join("adapter_config.json").exists(), &config.network) {
+            if let (true, Network::Transformer(network)) = (exists(&folder.join("adapter_config.json"))?, &config.network) {
                 add(&format!(
                     "In Python, with `BASE` the same model for transformers:\n\n```python\nfrom peft import PeftModel\nfrom transformers import AutoModelForCausalLM\n\n\
                      model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(BASE), \".\")\n```\n\nThe training sampled at temperature {}.\n\n",
@@ -231,7 +235,7 @@ impl Card<'_> {
             ("let action = policy.predict(&observation, gradus::Mode::Greedy)?;", "action = load(\".\").act(observation)")
         };
         add(&format!("```rust\nlet mut policy = gradus::Policy::load(\".\")?;\n{rust}\n```\n\n"));
-        if folder.join(LOADER).exists() {
+        if exists(&folder.join(LOADER))? {
             add(&format!("In Python, with NumPy alone:\n\n```python\nfrom gradus_policy import load\n\n{python}\n```\n\n"));
         }
         let what = if self.was_trained { ", which trains the policy again, bit for bit" } else { "" };

@@ -1,6 +1,6 @@
 //! What the commands print.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use gradus::{one_line, plain};
 
@@ -36,6 +36,11 @@ pub(crate) fn complain(line: impl AsRef<str>) {
 /// Prints a warning.
 pub(crate) fn warn(text: &str) {
     complain(format!("warning: {}", one_line(text)));
+}
+
+/// Prints a sentence: in lines of at most 80 characters on a terminal, and else in one line, so that programs can read it.
+pub(crate) fn say_sentence(text: &str) {
+    if io::stdout().is_terminal() { say_wrapped("", text) } else { say(text) }
 }
 
 /// Prints a text after `start`, in lines of at most 80 characters. Further lines are indented by the length of `start`.

@@ -164,7 +164,7 @@ fn panel(Map { map, looks }: &Map) -> Panel {
             _ if !map.letters.is_empty() => {
                 best.first().and_then(|action| map.letters.get(*action)).map_or_else(String::new, char::to_string)
             }
-            Some(value) if is_small => format!("{value:.2}"),
+            Some(value) if is_small => format!("{value:.2}").replace('-', "−"),
             _ => String::new(),
         };
         figure::Cell {
@@ -182,7 +182,10 @@ fn panel(Map { map, looks }: &Map) -> Panel {
 fn figure_of(config: &Config, world: &EnvSpec, drawn: &Drawn) -> Figure {
     let (columns, note, panels) = match drawn {
         Drawn::Maps(maps) => {
-            (if maps.len() > 4 { 4 } else { maps.len().min(2) }, maps[0].map.axes.clone(), maps.iter().map(panel).collect())
+            let has_gaps = maps.iter().any(|map| map.looks.iter().any(Option::is_none));
+            let gaps = if has_gaps { "grey: no decision there, such as a goal, a hole or a wall" } else { "" };
+            let note = [maps[0].map.axes.as_str(), gaps].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+            (if maps.len() > 4 { 4 } else { maps.len().min(2) }, note, maps.iter().map(panel).collect())
         }
         Drawn::Line(looks) => {
             let values = looks.iter().enumerate().filter_map(|(state, look)| Some((state as f64, look.best_value()?)));

@@ -138,10 +138,11 @@ impl Analysis<'_> {
 
     fn lines(&self, curves: &ByAgent<Curve>, seconds: bool, y_label: String) -> Lines {
         let x_label = if seconds { "seconds of training, one core" } else { self.steps_name() };
+        let x_label = if seconds || self.log_steps { format!("{x_label}, logarithmic") } else { x_label.into() };
         let series = curves.iter().map(|(agent, curve)| self.line(*agent, curve, seconds)).collect();
         // agents may differ tenfold in time
         let x_scale = if seconds || self.log_steps { Scale::Log10 } else { Scale::Linear };
-        Lines { x_label: x_label.into(), y_label, x_scale, series, ..Lines::default() }
+        Lines { x_label, y_label, x_scale, series, ..Lines::default() }
     }
 
     fn efficiency(&self, seconds: bool) -> Named {
@@ -396,11 +397,11 @@ impl Analysis<'_> {
         let (runs, when) = (self.runs(), self.short_moments());
         let note = match is_list {
             true => format!("how likely a run of X returns more than one of Y; {when}, {runs}, 95 % stratified bootstrap intervals"),
-            false => format!("{when}, {runs}, 95 % bootstrap intervals; white: undecided"),
+            false => format!("{when}, {runs}, 95 % bootstrap intervals; white: tied or undecided"),
         };
         let figure = Figure { title: "Probability of improvement".into(), note, ..Figure::of(chart) };
         let caption = "Mann and Whitney's U divided by the number of pairs of runs, with ties counted as one half, averaged over the environments. If \
-                       an interval contains 0.5, the order of the two is undecided.";
+                       an interval contains 0.5, the two are tied or their order is undecided: the tables say which.";
         Some(Named { name: "probability_of_improvement".into(), caption: caption.into(), figure })
     }
 }

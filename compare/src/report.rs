@@ -79,9 +79,10 @@ pub(super) fn page(title: &str, facts: &[(&str, String)], (figures, name): (&[Na
     for Named { figure, caption, .. } in figures {
         let label = escape(&figure.title);
         let svg = figure.svg(name)?;
-        // on narrow screens the figure scrolls, so that its letters do not become too small
+        // on narrow screens the figure scrolls, so that its letters do not become too small; on wide ones all figures have letters of one size
         let width: f64 = svg.split('"').nth(1).and_then(|width| width.parse().ok()).unwrap_or(1280.0);
-        let head = format!("<svg role=\"img\" aria-label=\"{label}\" style=\"min-width: {}px\" ", width / 2.0);
+        let head =
+            format!("<svg role=\"img\" aria-label=\"{label}\" style=\"min-width: {}px; max-width: {}px\" ", width / 2.0, 0.8 * width);
         let svg = svg.replacen("<svg ", &head, 1);
         write!(page, "<figure>\n<div class=\"wide\">\n{svg}</div>\n<figcaption>{}</figcaption>\n</figure>\n", escape(caption))
             .expect("writing to a string does not fail");

@@ -180,6 +180,6 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
             vec![line("GRPO", solid(0), curve(learned)), line("best of n", solid(1), of_best(&|best| best.worth))],
         ),
     ];
-    let note = format!("task `preference`; mean of {seeds} seeds, best of 1 to {most}");
+    let note = format!("task preference; mean of {seeds} seeds, best of 1 to {most}");
     Ok(Findings { claims, figures: vec![("figure", figure(&experiment.title, &note, 1, panels))], tables: vec![("scores.csv", csv)] })
 }

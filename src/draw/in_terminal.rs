@@ -53,5 +53,7 @@ pub fn play_with_notes(frames: &[Frame], notes: &[String], per_second: u32) -> i
 /// Draws a scene in the size of the terminal, with room for the line that shows step and return, and for the cursor.
 fn picture(scene: &Scene) -> Vec<String> {
     let (lines, columns) = console::Term::stdout().size();
-    terminal::draw(scene, usize::from(columns).min(78), usize::from(lines).saturating_sub(3).clamp(1, 16))
+    let (columns, lines) = (usize::from(columns).min(78), usize::from(lines).saturating_sub(3).clamp(1, 16));
+    let draw = if console::colors_enabled() { terminal::draw_in_colour } else { terminal::draw };
+    draw(scene, columns, lines)
 }

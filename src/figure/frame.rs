@@ -110,13 +110,13 @@ impl Frame {
         let [x, y] = self.rect.middle();
         if !x_label.is_empty() {
             let below = self.rect.bottom + 8.0 + 1.5 * TICK_EM + 1.1 * AXIS_EM;
-            let text = fonts::shorten(x_label, AXIS_EM, (self.rect.width() + 60.0) / SLACK);
-            brush.write(text, AXIS_EM, [x, below], HPos::Center, TEXT)?;
+            let (text, em) = fonts::fitted(x_label, AXIS_EM, (self.rect.width() + 60.0) / SLACK);
+            brush.write(text, em, [x, below], HPos::Center, TEXT)?;
         }
         if !y_label.is_empty() {
-            let text = fonts::shorten(y_label, AXIS_EM, (self.rect.height() + 60.0) / SLACK);
+            let (text, em) = fonts::fitted(y_label, AXIS_EM, (self.rect.height() + 60.0) / SLACK);
             let at = [self.rect.left - left_of(&self.y) + AXIS_EM, y];
-            brush.text(&Text { text, em: AXIS_EM, at, anchor: HPos::Center, colour: TEXT, upwards: true })?;
+            brush.text(&Text { text, em, at, anchor: HPos::Center, colour: TEXT, upwards: true })?;
         }
         Ok(())
     }

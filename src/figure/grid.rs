@@ -189,9 +189,9 @@ impl Grid {
             brush.line(&[[left + 18.0, y], [left + 24.0, y]], 1.5, FRAME)?;
             brush.write(&tick.label, TICK_EM, [left + 28.0, y + 0.36 * TICK_EM], HPos::Left, TEXT)?;
         }
-        let text = fonts::shorten(&self.value_label, AXIS_EM, (bottom - top) / SLACK);
+        let (text, em) = fonts::fitted(&self.value_label, AXIS_EM, (bottom - top) / SLACK);
         let at = [left + 16.0 + left_of(axis) + 0.2 * AXIS_EM, (top + bottom) / 2.0];
-        brush.text(&Text { text, em: AXIS_EM, at, anchor: HPos::Center, colour: TEXT, upwards: true })
+        brush.text(&Text { text, em, at, anchor: HPos::Center, colour: TEXT, upwards: true })
     }
 }
 

@@ -228,7 +228,7 @@ impl Lines {
 const LEADER: f64 = 34.0;
 
 fn name(series: &Series) -> String {
-    fonts::shorten(&series.label, LEGEND_EM, 280.0)
+    fonts::shorten(&series.label, LEGEND_EM, 400.0)
 }
 
 fn threshold_text(line: &Threshold) -> String {

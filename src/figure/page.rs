@@ -161,10 +161,10 @@ impl<'a> Page<'a> {
             }
             _ => MARGIN,
         };
-        let title = fonts::shorten(&self.figure.title, TITLE_EM, (space + MARGIN - left) / SLACK);
-        brush.write(title, TITLE_EM, [left, MARGIN + 0.8 * TITLE_EM], HPos::Left, TEXT)?;
-        let note = fonts::shorten(&self.figure.note, NOTE_EM, (space + MARGIN - left) / SLACK);
-        brush.write(note, NOTE_EM, [left, self.note_at], HPos::Left, QUIET)?;
+        let (title, em) = fonts::fitted(&self.figure.title, TITLE_EM, (space + MARGIN - left) / SLACK);
+        brush.write(title, em, [left, MARGIN + 0.8 * TITLE_EM], HPos::Left, TEXT)?;
+        let (note, em) = fonts::fitted(&self.figure.note, NOTE_EM, (space + MARGIN - left) / SLACK);
+        brush.write(note, em, [left, self.note_at], HPos::Left, QUIET)?;
         let end = |entry: &Entry| entry.at[0] + entry.sample.width() + SAMPLE_GAP + SLACK * fonts::width(&entry.label, LEGEND_EM);
         let room = f64::from(self.size[0]) - self.entries.iter().map(end).fold(0.0, f64::max) - 0.5 * MARGIN;
         let shift = if room > left - MARGIN { left - MARGIN } else { 0.0 };
@@ -177,8 +177,8 @@ impl<'a> Page<'a> {
             brush.write(label, LEGEND_EM, [x + sample.width() + SAMPLE_GAP, y + 0.3 * LEGEND_EM], HPos::Left, TEXT)?;
         }
         for Placed { panel, rect, looks, named } in &self.placed {
-            let title = fonts::shorten(&panel.title, PANEL_EM, rect.width() / SLACK);
-            brush.write(title, PANEL_EM, [rect.left, rect.top - 0.7 * PANEL_EM], HPos::Left, TEXT)?;
+            let (title, em) = fonts::fitted(&panel.title, PANEL_EM, rect.width() / SLACK);
+            brush.write(title, em, [rect.left, rect.top - 0.7 * PANEL_EM], HPos::Left, TEXT)?;
             match &panel.chart {
                 Chart::Lines(lines) => lines.draw(*rect, looks, *named, brush)?,
                 Chart::Intervals(intervals) => intervals.draw(*rect, looks, *named, brush)?,

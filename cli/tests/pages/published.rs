@@ -52,6 +52,39 @@ fn aggregates_agree_with_the_evaluations() {
     assert!(compared >= 10, "only {compared} tables were compared");
 }
 
+/// A reader who runs `gradus verify` on a published folder finds every file as its list of hashes says.
+#[test]
+fn published_folders_are_intact() {
+    let (mut folders, mut verified) = (vec![root().join("results")], 0);
+    while let Some(folder) = folders.pop() {
+        folders.extend(fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()));
+        if folder.join("SHA256SUMS").exists() {
+            let output = Command::new(env!("CARGO_BIN_EXE_gradus")).arg("verify").arg(&folder).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+            verified += 1;
+        }
+    }
+    assert!(verified >= 10, "only {verified} folders were verified");
+}
+
+/// No label of a published figure is cut.
+#[test]
+fn published_figures_have_whole_labels() {
+    let (mut folders, mut figures) = (vec![root().join("results"), root().join("docs")], 0);
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "svg") {
+                let text = fs::read_to_string(&path).unwrap();
+                assert!(!text.contains('…'), "{}: a label is cut", path.display());
+                figures += 1;
+            }
+        }
+    }
+    assert!(figures > 100, "only {figures} figures were looked at");
+}
+
 /// `gradus pages` fails on a planted wrong number, count and claim in a copy of a published page, and `--write` corrects wrong digits.
 #[test]
 fn planted_faults_are_found() {

@@ -139,7 +139,7 @@ fn effects(tables: &Tables, agent: usize, parts: &[&Part]) -> (Figure, String) {
         if part.seeds.is_finite() {
             rows.push(Interval { label: "(the seed)".into(), point: part.seeds, low: part.seeds, high: part.seeds, dots: Vec::new() });
         }
-        let x_label = format!("deviation of the {}", tables.score_label(part.world));
+        let x_label = "deviation of the mean score".into();
         let title = if parts.len() > 1 { tables.world_title(part.world) } else { String::new() };
         Panel { title, chart: Chart::Intervals(Intervals { x_label, rows, plain: true, ..Intervals::default() }) }
     };

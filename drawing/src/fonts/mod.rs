@@ -115,6 +115,12 @@ pub fn shorten(text: &str, em: f64, limit: f64) -> String {
     String::new()
 }
 
+/// Returns `text` and the em at which it is at most `limit` pixels wide: `em`, or down to 0.7 of it. If that does not suffice, the text is [shortened](shorten).
+pub fn fitted(text: &str, em: f64, limit: f64) -> (String, f64) {
+    let smaller = em * (limit / width(text, em).max(1e-9)).clamp(0.7, 1.0);
+    (shorten(text, smaller, limit + 1e-6), smaller)
+}
+
 struct Glyph {
     advance: f64,
     /// Column, row (downwards from the baseline) and coverage, on the grid of subpixels.
@@ -201,6 +207,12 @@ mod tests {
         assert!(short.starts_with("a lab") && short.contains('…') && short.ends_with("eed 3"), "{short}");
         assert!(width(&short, 10.0) <= 80.0);
         assert_eq!(shorten("anything", 10.0, 0.0), "");
+        let wide = width("a label that goes on", 10.0);
+        assert_eq!(fitted("a label that goes on", 10.0, wide), ("a label that goes on".into(), 10.0));
+        let (text, em) = fitted("a label that goes on", 10.0, 0.8 * wide);
+        assert!(text == "a label that goes on" && (em - 8.0).abs() < 1e-9, "{text} {em}");
+        let (text, em) = fitted("a label that goes on", 10.0, 0.5 * wide);
+        assert!(text.contains('…') && width(&text, em) <= 0.5 * wide + 1e-6 && em == 7.0, "{text} {em}");
     }
 
     #[test]

@@ -498,6 +498,10 @@ fn faults_are_named_in_one_line() {
         ("kind=box&keys=a", "keys: expected an environment with a Dict of observations, got Box"),
         ("kind=dict&keys=b", "keys: expected some of a, words, z, got b"),
         ("kind=box&wrapper=Nothing", "unknown wrapper `Nothing`"),
+        (
+            "kind=box&wrapper=NormalizeReward",
+            "wrapper NormalizeReward: expected none with statistics, which would differ from process to process, got one",
+        ),
         ("kind=box&wrapper=", "wrapper: expected a name with numbers or texts, such as FrameStackObservation(4), got ``"),
         ("kind=box&size=3", "unexpected keyword argument 'size'"),
     ] {

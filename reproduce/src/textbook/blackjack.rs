@@ -212,11 +212,11 @@ pub(crate) fn control(experiment: &Experiment) -> Result<Findings, Error> {
     let mut panels = Vec::new();
     for (has_ace, words) in [(true, "usable ace"), (false, "no usable ace")] {
         let share = |state: usize| policies.iter().filter(|(policy, _)| policy[state] == STICK).count() as f64 / policies.len() as f64;
-        let title = format!("{words}: published");
+        let title = format!("{words}: letters published, shades ours");
         panels.push(grid(title, "share of runs that stick", has_ace, |state| (Some(share(state)), letter(published(state)).into())));
         panels.push(grid(format!("{words}: optimal values"), "value", has_ace, |state| (Some(optimum[state]), letter(best[state]).into())));
     }
-    let note = "rows: sum from 21 down to 12; columns: dealer's card from ace to 10; S: stick, H: hit, published and optimal; shades: runs that stick, and values";
+    let note = "rows: sum, 21 to 12; columns: dealer's card, ace to 10; S: stick, H: hit";
     Ok(Findings { claims, figures: vec![("figure", figure(&experiment.title, note, 2, panels))], tables: vec![("policy.csv", csv)] })
 }
 

@@ -59,7 +59,10 @@ fn grid(title: String, label: &str, number: impl Fn(usize) -> f64, is_labelled: 
     let cells = (0..SIDE).rev().flat_map(|first| (0..SIDE).map(move |second| first * SIDE + second)).map(cell).collect();
     // all policies have one scale: at most five cars are moved
     let range = is_labelled.then_some((-5.0, 5.0));
-    Panel { title, chart: Chart::Grid(Grid { columns: SIDE, cells, value_label: label.into(), range, ..Grid::default() }) }
+    Panel {
+        title,
+        chart: Chart::Grid(Grid { columns: SIDE, cells, value_label: label.into(), range, around: is_labelled, ..Grid::default() }),
+    }
 }
 
 /// Figure 4.2.

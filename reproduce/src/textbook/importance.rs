@@ -11,7 +11,7 @@ use super::{figure, lines, published};
 use gradus::Error;
 use gradus::agents::tabular::ImportanceSampling;
 use gradus::envs::random::{Purpose, Stream};
-use gradus::figure::{Chart, Lines, Scale, Series, solid};
+use gradus::figure::{Chart, Lines, Scale, Series};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,7 +71,6 @@ pub(crate) fn infinite_variance(experiment: &Experiment) -> Result<Findings, Err
         ),
     ];
     let series = |(number, (ordinary, _)): (usize, &(Vec<f64>, f64))| Series {
-        style: Some(solid(number % 6)),
         ..Series::new(format!("run {}", number + 1), places.iter().zip(ordinary).map(|(x, y)| (*x as f64, *y)).collect())
     };
     let mut all: Vec<Series> = found.iter().take(shown).enumerate().map(series).collect();

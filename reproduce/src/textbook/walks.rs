@@ -12,7 +12,7 @@ use gradus::Error;
 use gradus::agents::tabular::{Trajectory, lambda_return, n_step_td};
 use gradus::envs::random::{Purpose, Stream};
 use gradus::envs::tabular::{Table, random_walk, random_walk_between};
-use gradus::figure::{Chart, Lines, Panel, Series, solid};
+use gradus::figure::{Chart, Lines, Panel, Series};
 
 fn walk(table: &Table, stream: &mut Stream) -> Trajectory {
     let start = table.sample_start(stream) as usize;
@@ -203,12 +203,12 @@ fn measure(study: &Study, methods: &[Method]) -> Result<Vec<Errors>, Error> {
 
 /// Draws the mean error over alpha, a line for each method.
 fn draw(title: &str, study: &Study, all: &[Errors]) -> Panel {
-    let line = |(errors, colour): (&Errors, usize)| {
+    let line = |errors: &Errors| {
         let points =
             study.alphas.iter().zip(mean_of_alphas(errors)).filter(|(_, error)| *error < 0.6).map(|(alpha, error)| (*alpha, error));
-        Series { style: Some(solid(colour % 12)), ..Series::new(errors.method.name(), points.collect()) }
+        Series::new(errors.method.name(), points.collect())
     };
-    let series = all.iter().zip(0..).map(line).collect();
+    let series = all.iter().map(line).collect();
     let chart = Lines {
         x_label: "α".into(),
         y_label: "root mean square error".into(),

@@ -21,28 +21,33 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub fn new(show: Show, is_text: bool, done: u64, total: u64) -> Self {
-        let bar = if show == Show::Progress { ProgressBar::new(total) } else { ProgressBar::hidden() };
+        // hidden until everything is set, so that the first line that is drawn is the right one
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
         let is_narrow = console::Term::stderr().size().1 < NARROW;
         let template = if is_narrow {
-            "{percent} % | {wide_msg}"
+            "{percent} % | {msg} | {eta} left"
         } else {
             "{wide_bar:.cyan/dim} {human_pos} of {human_len} {prefix} | {msg} | {eta} left"
         };
         let unit = if is_text { "tokens" } else { "steps" };
-        bar.set_prefix(unit);
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("━╸─"));
         }
+        bar.set_prefix(unit);
+        bar.set_message(message(None, 0.0, unit));
         bar.set_position(done);
         bar.reset_eta();
+        if show == Show::Progress {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
         Self { bar, unit }
     }
 
     /// Updates the bar. `recent_return` is the mean return of the latest episodes, or `None` if no episode has ended.
     pub fn update(&self, steps: u64, recent_return: Option<String>, rate: f64) {
         if !self.bar.is_hidden() {
-            self.bar.set_message(message(recent_return, rate, self.unit));
             self.bar.set_position(steps);
+            self.bar.set_message(message(recent_return, rate, self.unit));
         }
     }
 
