@@ -1,13 +1,14 @@
 //! The command line: its arguments, and the function that each command calls.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use gradus::{Error, one_line, program_name};
+use gradus::{Error, draw, one_line, program_name};
 
-use crate::output::{complain, say, warn, written};
+use crate::output::{complain, say, warn, wrapped, written};
 use crate::{
     advice, bandit, bench, chat, check, course, doctor, eval, explain, export, guide, inspect, list, new, pages, play, plot, probe,
     reproduce, reward_model, sample, sft, signals, study, train, values, verify,
@@ -140,7 +141,10 @@ pub(crate) fn main(words: &[OsString], prepared: Result<(), Error>, presets: Res
             std::process::exit(0);
         }
         if !error.use_stderr() {
-            written(error.print());
+            match draw::columns() {
+                Some(width) => written(write!(std::io::stdout(), "{}", wrapped(&error.render().ansi().to_string(), width))),
+                None => written(error.print()),
+            }
             std::process::exit(0);
         }
         if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {

@@ -253,6 +253,10 @@ fn report(run: &Run, was_finished: bool, is_resumed: bool) {
     let trained = if was_finished { "this run was already finished; it trained for" } else { "trained for" };
     let in_all = if is_resumed { " in total" } else { "" };
     say(format!("{trained} {} s{in_all}, {} {unit}/s", short(run.seconds()), rate(speed)));
+    let (steps, planned, stop_at) = (run.trainer().steps(), run.trainer().total_steps(), run.trainer().config().stop_at);
+    if steps < planned && stop_at.is_finite() {
+        say(format!("ended after {steps} of {planned} steps: an evaluation reached stop_at = {stop_at}"));
+    }
     if let Some(mean) = run.trainer().recent_return_shown() {
         say(format!("mean return of the last {} training episodes: {mean}", run.trainer().recent_episodes()));
     }

@@ -50,6 +50,11 @@ pub fn play_with_notes(frames: &[Frame], notes: &[String], per_second: u32) -> i
     Ok(())
 }
 
+/// Returns the columns of the terminal that shows standard output; `None` if it is no terminal.
+pub fn columns() -> Option<usize> {
+    io::stdout().is_terminal().then(|| usize::from(console::Term::stdout().size().1))
+}
+
 /// Draws a scene in the size of the terminal, with room for the line that shows step and return, and for the cursor.
 fn picture(scene: &Scene) -> Vec<String> {
     let (lines, columns) = console::Term::stdout().size();

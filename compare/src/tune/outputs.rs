@@ -18,6 +18,7 @@ use crate::sweep::figures::{axes, places};
 use crate::sweep::space::{short_keys, shown};
 use crate::{Error, Execution};
 use gradus::Config;
+use gradus::envs::gym;
 use gradus::figure::{Chart, Coordinates, Figure, Interval, Intervals, Lines, Series, solid};
 
 /// The mean of the middle half of some scores.
@@ -289,7 +290,9 @@ impl<'a> Summary<'a> {
                 best.tuned.map_or_else(String::new, short),
                 env!("CARGO_PKG_VERSION"),
             );
-            let folder = dir.join("presets").join(&config.agent).join(environment.replace(['/', ':', '?'], "-"));
+            // a folder of presets names Gymnasium's environments by their identifiers
+            let name = environment.strip_prefix(gym::PREFIX).unwrap_or(environment);
+            let folder = dir.join("presets").join(&config.agent).join(name.replace(['/', ':', '?'], "-"));
             fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
             let path = folder.join("tuned.toml");
             write(&path, &(head + &preset(config)))?;
