@@ -82,7 +82,7 @@ pub(super) fn page(reproduction: &Reproduction, experiment: &Experiment, found: 
     format!(
         "<!-- unchecked: the publication's numbers and the settings -->\n\n# {title}\n\n{source}\n\n    gradus reproduce {}\n\n{told}<!-- checked -->\n\n## {}\n\n{}\n\n{}\n{images}\
          The intervals are over runs, by the bootstrap and widened for small numbers of runs, unless the text above says otherwise. Together they have a confidence of about 95 %. A number \
-         without an interval is exact.<!-- not data: confidence of about 95 % -->\n",
+         without an interval is exact, or the same in all runs.<!-- not data: confidence of about 95 % -->\n",
         reproduction.name,
         if is_quick { "Quick version, which decides nothing" } else { verdict(found) },
         summary(main, found),

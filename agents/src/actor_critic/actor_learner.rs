@@ -10,7 +10,7 @@ use crate::config::{AgentKind, Setup};
 use crate::error::{AgentError, ConfigError};
 use crate::exploration::Exploration;
 use crate::parts::optimiser::OptimiserConfig;
-use crate::replay::off_policy::{OffPolicy, OffPolicyAgent, OffPolicyConfig, OffPolicyLearner, check_gradient};
+use crate::replay::off_policy::{OffPolicy, OffPolicyAgent, OffPolicyConfig, OffPolicyLearner};
 use crate::replay::{Kept, Sample};
 
 settings! {
@@ -118,7 +118,7 @@ impl ActorLearner {
         let mut evaluated = self.network.critic_gradient(store, batch, &CriticObjective { targets, factor });
         let sums = &mut evaluated.sums;
         let norm = f64::from(self.network.gradient_norm());
-        check_gradient((sums.loss, norm), (context, self.epoch))?;
+        context.check_gradient((sums.loss, norm), self.epoch)?;
         let total: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
         sums.diagnostics.iter_mut().for_each(|sum| *sum /= total);
         self.network.apply(&self.optimiser_step(context));
@@ -139,7 +139,7 @@ impl ActorLearner {
         let weights = vec![1.0 / sample.first.len() as f32; sample.first.len()];
         let sums = self.network.actor_gradient(&sample.rollout.store, Batch::new(&sample.first, &weights), noise, objective);
         let norm = f64::from(self.network.gradient_norm());
-        check_gradient((sums.loss, norm), (context, self.epoch))?;
+        context.check_gradient((sums.loss, norm), self.epoch)?;
         self.network.apply(&self.optimiser_step(context));
         self.record([("train/actor_loss", sums.loss), ("train/actor_grad_norm", norm)]);
         Ok(sums)

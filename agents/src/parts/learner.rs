@@ -13,7 +13,7 @@
 //! ```
 
 use gradus_base::random::{Purpose, Stream};
-use gradus_nets::{Batch, Objective, OptimiserStep, Policy, Store, Sums};
+use gradus_nets::{Batch, Objective, OptimiserStep, Policy, Sums};
 
 use crate::agent::{Report, UpdateContext};
 use crate::error::AgentError;
@@ -220,53 +220,5 @@ impl<'a> Learner<'a> {
     fn position(&self, metric: &str) -> usize {
         let position = self.metrics.iter().position(|name| *name == metric);
         position.unwrap_or_else(|| panic!("metric: expected one of {:?}, got {metric}", self.metrics))
-    }
-}
-
-impl UpdateContext {
-    /// Checks that all advantages are finite, except those in texts that could not be scored.
-    pub(crate) fn check_advantages(&self, rollout: &Rollout, advantages: &[f32]) -> Result<(), AgentError> {
-        // no early exit within a chunk, so that the inner loop vectorises
-        if advantages.chunks(256).all(|some| some.iter().fold(true, |all, advantage| all & advantage.is_finite())) {
-            return Ok(());
-        }
-        match rollout.scored_decisions().find(|decision| !advantages[*decision].is_finite()) {
-            Some(decision) => {
-                let got = f64::from(advantages[decision]);
-                Err(AgentError::Advantage { got, decision, iteration: self.iteration, seed: self.seed })
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Checks that all parameters are finite.
-    pub(crate) fn check_parameters(&self, policy: &dyn Policy, epoch: usize) -> Result<(), AgentError> {
-        if policy.is_finite() {
-            return Ok(());
-        }
-        let parameter = policy.parameters().iter().find(|parameter| !parameter.is_finite());
-        Err(self.not_finite("parameter", parameter.map_or(f64::NAN, |parameter| f64::from(*parameter)), epoch))
-    }
-
-    /// Computes the gradient of `objective` over a batch. Returns the sums and the gradient's norm. Returns an error unless the
-    /// loss and the norm are finite.
-    pub(crate) fn gradient(
-        &self,
-        policy: &mut dyn Policy,
-        (store, batch): (&Store, Batch<'_>),
-        objective: &dyn Objective,
-        epoch: usize,
-    ) -> Result<(Sums, f64), AgentError> {
-        let sums = policy.gradient(store, batch, objective);
-        let norm = f64::from(policy.gradient_norm());
-        match (sums.loss.is_finite(), norm.is_finite()) {
-            (true, true) => Ok((sums, norm)),
-            (false, _) => Err(self.not_finite("loss", sums.loss, epoch)),
-            (_, false) => Err(self.not_finite("gradient norm", norm, epoch)),
-        }
-    }
-
-    pub(crate) fn not_finite(&self, what: &'static str, got: f64, epoch: usize) -> AgentError {
-        AgentError::NotFinite { what, got, iteration: self.iteration, epoch, seed: self.seed }
     }
 }

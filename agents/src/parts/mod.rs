@@ -8,6 +8,7 @@
 //! - [`optimiser`]: the settings of the optimiser.
 
 pub mod aggregation;
+mod finite;
 pub mod gae;
 pub mod groups;
 pub mod kl;

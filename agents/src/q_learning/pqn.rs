@@ -24,7 +24,7 @@ use crate::parts::minibatches::Minibatches;
 use crate::parts::optimiser::OptimiserConfig;
 use crate::parts::returns::q_lambda;
 use crate::q_learning::dqn::{DqnObjective, TdLoss};
-use crate::q_learning::q_learner::{checked_gradient, checked_parameters};
+use crate::q_learning::q_learner::checked_gradient;
 use crate::rollout::Rollout;
 
 settings! {
@@ -170,7 +170,7 @@ impl Algorithm for Pqn {
                 (norms, n) = (norms + norm, n + 1.0);
             }
         }
-        checked_parameters(self.network.as_ref(), (context, self.config.epochs))?;
+        context.check_parameters(self.network.as_ref(), self.config.epochs)?;
         self.steps += rollout.len() as u64;
         self.updates += n as u64;
         let mut report = vec![("train/loss", totals.loss / n)];

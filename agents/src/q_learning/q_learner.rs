@@ -9,10 +9,8 @@ use crate::config::{AgentKind, Setup};
 use crate::error::{AgentError, ConfigError};
 use crate::exploration::{EpsilonGreedy, Exploration};
 use crate::parts::optimiser::OptimiserConfig;
-use crate::replay::off_policy::{OffPolicy, OffPolicyAgent, OffPolicyConfig, OffPolicyLearner, TargetUpdate, check_gradient};
+use crate::replay::off_policy::{OffPolicy, OffPolicyAgent, OffPolicyConfig, OffPolicyLearner, TargetUpdate};
 use crate::replay::{Kept, Sample};
-
-pub(crate) use crate::replay::off_policy::checked_parameters;
 
 settings! {
     /// The settings that agents with a replay buffer and a network of action values share. Most names are those of Stable-Baselines3.
@@ -150,6 +148,6 @@ pub(crate) fn checked_gradient(
 ) -> Result<(Evaluated, f64), AgentError> {
     let evaluated = network.gradient(store, batch, objective);
     let norm = f64::from(network.gradient_norm());
-    check_gradient((evaluated.sums.loss, norm), (context, epoch))?;
+    context.check_gradient((evaluated.sums.loss, norm), epoch)?;
     Ok((evaluated, norm))
 }

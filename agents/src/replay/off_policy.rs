@@ -292,7 +292,7 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
         self.begin_update(context);
         self.reports += 1;
         if self.reports >= self.rollouts_per_iteration() || self.steps >= self.total_steps {
-            checked_parameters(self.network.parameters(), (context, self.epoch))?;
+            context.check_parameters(self.network.parameters(), self.epoch)?;
         }
         let mean = |name| self.metrics.iter().find(|(known, ..)| *known == name).map_or(f64::NAN, |(_, sum, n)| sum / n);
         let mut report: Report = means.into_iter().map(|name| (name, mean(name))).collect();
@@ -458,21 +458,4 @@ impl<N: Learned + ?Sized> Algorithm for OffPolicy<N> {
         self.agent.load(&without_prefix(state, "agent."))?;
         self.learner.load(state)
     }
-}
-
-/// Returns an error unless the loss and the norm of a gradient are finite; `epoch` is the number of the pass in the update.
-pub(crate) fn check_gradient((loss, norm): (f64, f64), (context, epoch): (UpdateContext, usize)) -> Result<(), AgentError> {
-    match [("loss", loss), ("gradient norm", norm)].into_iter().find(|(_, got)| !got.is_finite()) {
-        Some((what, got)) => Err(context.not_finite(what, got, epoch)),
-        None => Ok(()),
-    }
-}
-
-/// Returns an error unless all parameters are finite.
-pub(crate) fn checked_parameters(network: &dyn Network, (context, epoch): (UpdateContext, usize)) -> Result<(), AgentError> {
-    if network.is_finite() {
-        return Ok(());
-    }
-    let parameter = network.parameters().iter().find(|parameter| !parameter.is_finite());
-    Err(context.not_finite("parameter", parameter.map_or(f64::NAN, |parameter| f64::from(*parameter)), epoch))
 }
