@@ -4,7 +4,7 @@
 //! temperature alpha. Decisions go to a replay buffer, and an update samples some of them:
 //!
 //! - The critics Q_1 and Q_2 learn the target y = r + gamma (min_k Q_target,k(s', a') - alpha log pi(a'|s')), with a' drawn from the current
-//!   policy (equations 5 to 7, with the smaller of two critics).
+//!   policy (equations 5 and 6, with the smaller of two critics).
 //! - The actor minimises alpha log pi(a|s) - min_k Q_k(s, a), with a drawn from the policy; the gradient goes through a (equation 9).
 //! - With `auto_ent_coef`, log alpha minimises -log alpha (log pi(a|s) + H), so that the entropy stays near the target H (equation 18; the
 //!   logarithm instead of alpha as in the authors' program and in Stable-Baselines3).

@@ -62,7 +62,7 @@ settings! {
         pub adaptive_target: f32 = f32::INFINITY => above(0.0).or_inf(),
         /// Divergence compared with the target: token (mean over decisions) or sequence (mean over episodes of the sum over decisions).
         pub unit: KlUnit = KlUnit::Sequence,
-        /// Number of episodes over which beta changes by at most 20 %.
+        /// Number of episodes over which beta changes by about 20 % at most.
         pub horizon: f32 = 10_000.0 => above(0.0),
         /// Number n: after every n-th update the current policy becomes the reference; 0: never.
         pub refresh_every: u64 = 0,

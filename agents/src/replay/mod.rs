@@ -5,11 +5,11 @@
 //! observation, so [`Segment::bootstrap`] and [`discounted`](crate::parts::returns::discounted) give n-step returns that are right at every end.
 //!
 //! Every observation is stored once: the next observation of a decision is the observation of the next decision. Only the final observation
-//! of a truncated episode is stored beside it. Of images, each frame is stored once, as bytes, and a one-hot code as its number ([`Kept`]). Observations and rewards are stored as the environment gave them, and normalised when they are
-//! sampled, with the statistics of that moment.
+//! of a truncated episode is stored beside it. Of images, each frame is stored once, as bytes, and a one-hot code as its number ([`Kept`]). Observations and rewards are stored as the environment gave them, rewards scaled and clipped, and
+//! normalised when they are sampled, with the statistics of that moment.
 //!
 //! With priorities, decision i is drawn with probability P(i) = p_i^alpha / sum_j p_j^alpha, and has the importance weight
-//! (N P(i))^-beta, divided by the largest weight of the sample (Schaul et al., arXiv 1511.05952, equations 1 and 3.4). A new decision gets the
+//! (N P(i))^-beta, divided by the largest weight of the sample (Schaul et al., arXiv 1511.05952, equation 1 and section 3.4). A new decision gets the
 //! greatest priority so far.
 
 mod memory;

@@ -186,7 +186,14 @@ impl Record {
         (values.len() >= 5 && !self.returns.is_empty() && largest > 5.0 * returns + 10.0).then(|| Symptom {
             name: "values-diverge",
             seen: format!("action values of {} at the end, while no episode has a return beyond {}", short(largest), short(returns)),
-            advice: "Values feed on themselves. Lower the learning rate, update the target network less often (a smaller tau or a longer interval), or use double Q-learning.".into(),
+            advice: match self.config.agent.as_str() {
+                "munchausen-dqn" => "Values contain the entropy, times the temperature: lower munchausen-dqn.temperature first. Else values feed on themselves: lower the learning rate, or copy the target network less often (target_update_interval).",
+                "sac" => "Values contain the entropy, times sac.ent_coef: lower it, or let it be learned, first. Else values feed on themselves: lower the learning rate or sac.tau.",
+                "ddpg" | "td3" => "Values feed on themselves. Lower the learning rate, or tau, so that the target networks follow more slowly.",
+                "pqn" => "Values feed on themselves. Lower the learning rate, or use network.layer_norm = true.",
+                _ => "Values feed on themselves. Lower the learning rate, update the target network less often (a smaller tau or a longer interval), or use double Q-learning.",
+            }
+            .into(),
             page: "metrics#value-function",
         })
     }
@@ -380,8 +387,10 @@ impl Record {
                          random: evaluate it with --sampled."
                     .into(),
                 false => format!(
-                    "The final parameters are worse than those of the steps before, as happens to value-based agents, or the policy needs its random actions (evaluate it with --sampled). \
+                    "The final parameters are worse than those of the steps before, as happens to value-based agents{}. \
                      {}, or keep the best policy by evaluations{}.",
+                    // a policy of values has no probabilities to sample from
+                    if self.any(&["rollout/exploration_rate"]).is_empty() { ", or the policy needs its random actions (evaluate it with --sampled)" } else { "" },
                     self.smaller_steps(),
                     self.by_evaluations()
                 ),
