@@ -48,7 +48,7 @@ impl Env for Catch {
 fn train() -> Result<(), Error> {
     let world = EnvSpec::new("catch", Catch::default);
     assert_eq!(checker::check_world(&world), []);
-    let config = Config { environment: "catch".into(), ..Config::preset("ppo", "cartpole", None)? };
+    let config = Config::preset_in("ppo", &world, None)?;
     let mut trainer = Trainer::in_world(config, world)?;
     while !trainer.is_finished() {
         trainer.iterate()?;

@@ -27,6 +27,7 @@
 //! | `terminal` | progress bars, pictures in the terminal | yes |
 //! | `ndarray` | observations as matrices | yes |
 //! | `tch`, `download-libtorch` | the engine `torch`, on a CPU or a GPU; downloads libtorch for the CPU | |
+//! | `language` | pretrained language models, `chat:PATH?model=MODEL` | |
 //! | `gym-rs` | the environments of the crate gym-rs | |
 //!
 //! Cargo ignores the profiles of a dependency. In a crate of your own, add these lines to Cargo.toml, without which a debug build trains many times more

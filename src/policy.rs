@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gradus_agents::ConfigError;
 use gradus_base::random::{Purpose, Stream};
-use gradus_base::tensors;
+use gradus_base::tensors::{self, Tensors};
 use gradus_envs::{Action, Actions, EnvSpec, SingleEnv};
 use gradus_nets::Behaviour;
 use gradus_rollouts::{InputError, Inputs, Predictor};
@@ -40,6 +40,11 @@ pub struct Policy {
     streams: Vec<Stream>,
 }
 
+/// Returns an error if a parameter, which an agent of another crate may have moved anywhere, is NaN or infinite.
+fn sound(parameters: &Tensors) -> Result<(), Error> {
+    tensors::check_finite(parameters).map_err(|source| Error::Tensors { path: "the policy".into(), source })
+}
+
 impl Policy {
     /// Loads the policy of a run folder, or a policy file in a run folder. Only reads: another process may train in the folder. An
     /// unfinished run has the policy of its last checkpoint.
@@ -66,6 +71,7 @@ impl Policy {
         crate::run::warn_of_a_debug_build();
         let mut trainer = Trainer::new(config)?;
         trainer.finish()?;
+        sound(&trainer.policy().save())?;
         Ok(trainer.into_policy())
     }
 
@@ -262,6 +268,7 @@ impl Policy {
         let settings = self.config.clone().with_copies(dir)?.to_file_in(dir)?;
         let mut parameters = self.behaviour.save();
         parameters.extend(self.predictor.normaliser().save_observations());
+        sound(&parameters)?;
         let write = |name, bytes: &[u8]| replace(&dir.join(name), bytes).map_err(Error::io("write", dir));
         write(CONFIG, settings.as_bytes())?;
         write(POLICY, &tensors::encode(&parameters, &settings))?;

@@ -33,7 +33,8 @@ pub struct UpdateContext {
     pub progress: f64,
 }
 
-/// Metrics of one update, by name. Most names are those of Stable-Baselines3.
+/// Metrics of one update, by name. Most names are those of Stable-Baselines3. They are columns of `metrics.csv`: every update reports the same ones in the same order, NaN
+/// where there is nothing to report, and a name has neither commas nor quotes.
 pub type Report = Vec<(&'static str, f64)>;
 
 /// An update rule. It improves a policy with rollouts that the policy collects.

@@ -283,9 +283,21 @@ pub(super) fn masks(player: &Player<'_>) -> Outcome {
         unless(!env.action_mask(&mut []), || format!("expected no mask for {}, got one", player.actions))?;
         return Ok(Vec::new());
     }
-    along(player, |env| match mask(env, n)? {
-        Some(mask) => unless(player.actions.is_possible(&mask), || format!("expected at least 1 of {n} actions to be marked, got none")),
-        None => Ok(()),
+    let has_mask = std::cell::Cell::new(None);
+    along(player, |env| {
+        let mask = mask(env, n)?;
+        let before = has_mask.replace(Some(mask.is_some())).unwrap_or(mask.is_some());
+        let words = |has: bool| if has { "one" } else { "none" };
+        unless(before == mask.is_some(), || {
+            format!(
+                "expected a mask in every state or in none (all elements true where every action is allowed), got {} after {}",
+                words(!before),
+                words(before)
+            )
+        })?;
+        mask.map_or(Ok(()), |mask| {
+            unless(player.actions.is_possible(&mask), || format!("expected at least 1 of {n} actions to be marked, got none"))
+        })
     })
 }
 

@@ -39,6 +39,7 @@ enum Fault {
     LastActionPanics,
     CornerPanics,
     PushedOutside,
+    MaskLater,
     MaskEmpty,
     MaskUnwritten,
     MaskTooWide,
@@ -212,6 +213,8 @@ impl Env for Walk {
     fn action_mask(&self, mask: &mut [bool]) -> bool {
         match self.fault {
             MaskEmpty => mask.fill(self.elapsed < 4),
+            MaskLater if self.elapsed < 2 => return false,
+            MaskLater => mask.fill(true),
             MaskUnwritten => mask[1..].fill(true),
             MaskTooWide => mask[3] = false,
             MaskOfBox => {}
@@ -230,7 +233,7 @@ impl Env for Walk {
 }
 
 /// Each fault with the beginning of a finding about it.
-const PLANTED: [(Fault, &str); 37] = [
+const PLANTED: [(Fault, &str); 38] = [
     (BoundsReversed, "spaces: observation space, dimension 0: expected low <= high, got low 12.0 and high -12.0"),
     (BoundNaN, "spaces: observation space, dimension 1: expected low <= high, got low 0.0 and high NaN"),
     (NoDimension, "spaces: observation space: expected at least 1 dimension, got 0"),
@@ -262,6 +265,10 @@ const PLANTED: [(Fault, &str); 37] = [
     (CornerPanics, "actions: expected no panic, got \"a corner with [1.0, -20.0]\" (last played: Continuous([1.0, -20.0]))"),
     (PushedOutside, "actions: seed 0, always Continuous([1.0, -20.0]), step "),
     (MaskEmpty, "masks: seed 0, step 4: expected at least 1 of 3 actions to be marked, got none"),
+    (
+        MaskLater,
+        "masks: seed 0, step 2: expected a mask in every state or in none (all elements true where every action is allowed), got one after none",
+    ),
     (MaskUnwritten, "masks: seed 0, step 0: mask[0]: expected a written element, got its previous value"),
     (
         MaskTooWide,

@@ -8,6 +8,7 @@
 //! | `watch` | `gradus train --watch`, a dashboard in the terminal |
 //! | `shell` | `gradus shell`, which writes completions and manual pages |
 //! | `tch`, `download-libtorch` | the engine `torch`, on a CPU or a GPU; downloads libtorch for the CPU |
+//! | `language` | pretrained language models, `chat:PATH?model=MODEL` |
 //! | `gym-rs` | the environments of the crate gym-rs |
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)] // these panic if the output cannot be written

@@ -129,7 +129,8 @@ pub trait Env: Send {
         let _ = seed;
     }
 
-    /// Sets `mask[a]` to whether the policy may choose action `a` in the current state. Returns whether this environment has a mask. The
+    /// Sets `mask[a]` to whether the policy may choose action `a` in the current state. Returns whether this environment has a mask: the same in
+    /// every state; where all actions are allowed, all entries are true. The
     /// environment must still accept the actions that the mask leaves out. With several choices, the mask has the values of the first
     /// choice, then those of the second, and so on.
     fn action_mask(&self, mask: &mut [bool]) -> bool {
@@ -143,7 +144,7 @@ pub trait Env: Send {
         false
     }
 
-    /// Returns the names of the [`scores`](Env::scores).
+    /// Returns the names of the [`scores`](Env::scores): different ones, without commas and quotes, because they are columns of tables.
     fn score_names(&self) -> Vec<String> {
         Vec::new()
     }
@@ -158,7 +159,7 @@ pub trait Env: Send {
         None
     }
 
-    /// Returns the current state as text (Gymnasium's render mode `ansi`). Only text environments return one.
+    /// Returns the current state as text (Gymnasium's render mode `ansi`), which `gradus play` shows if there is no picture. Of ours only text environments have one.
     fn ansi(&self) -> Option<String> {
         None
     }

@@ -277,7 +277,19 @@ impl EnvSpec {
         for (what, space) in spaces {
             space.check(what).map_err(wrong)?;
         }
-        Ok(env)
+        // they are columns of tables
+        const OTHERS: [&str; 6] = ["step", "env", "seed", "return", "length", "end"];
+        let names = env.score_names();
+        let is_wrong = |(at, name): &(usize, &String)| {
+            name.is_empty() || name.contains([',', '"', '\n', '\r']) || OTHERS.contains(&name.as_str()) || names[..*at].contains(name)
+        };
+        match names.iter().enumerate().find(is_wrong) {
+            Some((_, name)) => Err(wrong(format!(
+                "score names: expected different ones without commas, quotes and line ends, and none of {}, got {name:?}",
+                OTHERS.join(", ")
+            ))),
+            None => Ok(env),
+        }
     }
 
     /// Returns the largest number of steps of an episode in evaluation, in play, and in training on whole episodes:

@@ -265,8 +265,21 @@ pub fn without_folder(name: &str) -> String {
 /// The worlds added by [`register`].
 static ADDED: RwLock<Vec<EnvSpec>> = RwLock::new(Vec::new());
 
-/// Registers a world for the rest of the process. Its name and its Gymnasium name must be new.
+/// Registers a world for the rest of the process. Its name and its Gymnasium name must be new, and have letters, digits, `-`, `_`, `.` and `/` only.
 pub fn register(world: EnvSpec) -> Result<(), EnvError> {
+    let is_plain = |name: &str| {
+        let is_letter = |letter: char| letter.is_alphanumeric() || "-_./".contains(letter);
+        // presets and settings give these words a meaning
+        let is_taken = ["any", "text", "chat", "continuous", "atari", "all"].contains(&name);
+        !name.is_empty() && name.chars().all(is_letter) && !name.contains("..") && !is_taken
+    };
+    for name in [Some(&world.name), world.gymnasium_id.as_ref()].into_iter().flatten() {
+        if !is_plain(name) {
+            let expected =
+                "expected a name of letters, digits, `-`, `_`, `.` and `/` that is not any, text, chat, continuous, atari or all";
+            return Err(EnvError::Made { world: format!("{name:?}"), problem: expected.into() });
+        }
+    }
     for name in [Some(&world.name), world.gymnasium_id.as_ref()].into_iter().flatten() {
         if find(name).is_ok() {
             return Err(EnvError::Registered { name: name.clone() });

@@ -81,7 +81,17 @@ impl Config {
             ConfigError::unless((before..=self.steps).contains(until), "earlier_steps.until", &expected, until)?;
             before = *until;
         }
-        ConfigError::unless(self.seed <= i64::MAX as u64, "seed", "0 to 9223372036854775807", self.seed)?;
+        // whole numbers of TOML have a sign
+        for (key, number) in [("seed", self.seed), ("steps", self.steps), ("evaluate_every", self.evaluate_every)] {
+            ConfigError::unless(i64::try_from(number).is_ok(), key, "at most 9223372036854775807", number)?;
+        }
+        let owner = self.algorithm.name();
+        ConfigError::unless(
+            self.agent == owner,
+            "agent",
+            &format!("{owner}, whose settings these are; Config::preset has those of another one"),
+            &self.agent,
+        )?;
         ConfigError::unless(!self.stop_at.is_nan(), "stop_at", "a mean return, or inf", self.stop_at)?;
         let can_stop = self.stop_at == f64::INFINITY || self.evaluate_every > 0;
         ConfigError::unless(can_stop, "stop_at", "evaluate_every above 0", "evaluate_every = 0")?;

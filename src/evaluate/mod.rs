@@ -15,6 +15,7 @@ pub mod trace;
 
 use std::fmt;
 
+use gradus_agents::ConfigError;
 use gradus_base::random::{Purpose, Stream, episode_seed};
 use gradus_base::threads;
 use gradus_envs::text::{Division, Split, TextWorld};
@@ -170,8 +171,16 @@ struct Outcome {
 ///
 /// On a text task, the episodes are the first `episodes` problems of the fixed list of the world's split, or all problems if the list has
 /// fewer. The seed does not affect the problems, only the sampled actions in mode [`Sampled`](Mode::Sampled).
+///
+/// Returns an error if there are no episodes, and if the policy reads observations of another width, or if an environment fails.
 pub fn evaluate(policy: &dyn Behaviour, world: &EnvSpec, episodes: usize, seed: u64, mode: Mode) -> Result<Evaluation, Error> {
+    ConfigError::unless(episodes > 0, "episodes", "at least 1", episodes)?;
     if !is_text(world) {
+        let (width, expected) = (world.checked_env()?.observation_space().width(), policy.observation_width());
+        if width != expected {
+            let expected = format!("an environment with observations of {expected} numbers, which the policy reads");
+            return Err(Error::Parse { what: world.name.clone(), expected, got: format!("one with {width}") });
+        }
         let bytes = memory::of_evaluation(world) as f64;
         memory::expect("episodes", episodes, "at once in this environment", |episodes| episodes * bytes)?;
     }

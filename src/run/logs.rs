@@ -1,7 +1,7 @@
 //! The logs of a run. They are append-only, and a checkpoint stores their lengths and hashes.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -30,6 +30,8 @@ struct Log {
     file: BufWriter<File>,
     length: u64,
     hash: Hash,
+    /// The line of column names, of a table that has one.
+    header: Option<String>,
 }
 
 impl Write for Log {
@@ -85,14 +87,41 @@ impl Log {
             Ok(file)
         };
         let file = open().map_err(Error::io("open", &path))?;
-        Ok(Self { file: BufWriter::new(file), length, hash, path })
+        Ok(Self { file: BufWriter::new(file), length, hash, path, header: None })
     }
 
-    /// Writes a line of comma-separated cells. Before the first line, also writes a line of column names.
+    /// Writes a line of comma-separated cells. Before the first line, also writes a line of column names. Returns an error if the names are not those of this line.
     fn row(&mut self, names: &[&str], cells: &[String]) -> Result<(), Error> {
-        let mut text = String::new();
+        let (mut text, columns) = (String::new(), names.join(","));
         if self.length == 0 {
-            text = names.join(",") + "\n";
+            if let Some(name) =
+                names.iter().enumerate().find_map(|(at, name)| (!is_column(name) || names[..at].contains(name)).then_some(name))
+            {
+                return Err(Error::folder(
+                    &self.path,
+                    format!("expected columns with different names, without commas, quotes and line ends, got {name:?}"),
+                ));
+            }
+            text = columns.clone() + "\n";
+        } else if self.header.is_none() {
+            // the table of a run that is continued
+            let mut first = String::new();
+            io::BufReader::new(open(&self.path)?).read_line(&mut first).map_err(Error::io("read", &self.path))?;
+            self.header = Some(first.trim_end_matches('\n').to_owned());
+        }
+        let header = self.header.get_or_insert_with(|| columns.clone());
+        if *header != columns {
+            let before: Vec<&str> = header.split(',').collect();
+            let (new, missing) = (names.iter().find(|name| !before.contains(name)), before.iter().find(|name| !names.contains(name)));
+            let got = match (new, missing) {
+                (Some(new), _) => format!("the new one {new}"),
+                (None, Some(missing)) => format!("none called {missing}"),
+                (None, None) => "another order".into(),
+            };
+            return Err(Error::folder(
+                &self.path,
+                format!("expected the columns of the first row in every row, in the same order, got {got}"),
+            ));
         }
         text += &cells.join(",");
         text += "\n";
@@ -104,6 +133,11 @@ impl Log {
         result.map_err(Error::io("write", &self.path))?;
         Ok(Covered { length: self.length, hash: Some(self.hash.finalize()) })
     }
+}
+
+/// Whether a table can have a column of this name.
+fn is_column(name: &str) -> bool {
+    !name.is_empty() && !name.contains([',', '"', '\n', '\r'])
 }
 
 /// `metrics.csv`, `episodes.csv`, `timing.csv` and TensorBoard's event file.

@@ -283,7 +283,7 @@ impl Run {
         self.export()
     }
 
-    /// Trains until at least `steps` environment steps are done, or to the end; exports nothing.
+    /// Trains until at least `steps` environment steps are done, or to the end; exports nothing, and writes checkpoints from time to time only: call [`checkpoint`](Run::checkpoint) before the run is dropped.
     pub fn train_until(&mut self, steps: u64, show: Show, on_update: OnUpdate<'_>) -> Result<(), Error> {
         let progress = Progress::new(show, self.trainer.is_text(), self.trainer.steps(), self.trainer.total_steps());
         let (mut shown, mut shown_steps, mut rate) = (Instant::now(), self.trainer.steps(), 0.0);
@@ -324,7 +324,8 @@ impl Run {
         Ok(())
     }
 
-    fn checkpoint(&mut self) -> Result<(), Error> {
+    /// Writes a checkpoint, with which [`resume`](Run::resume) continues.
+    pub fn checkpoint(&mut self) -> Result<(), Error> {
         let covered = self.logs.sync()?;
         self.pages = write_state(&self.dir, &self.trainer, covered, &self.pages, self.seconds)?;
         Ok(())

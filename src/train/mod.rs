@@ -290,7 +290,7 @@ impl Trainer {
 
     /// Collects a rollout, and more if the agent wants more, and updates the agent.
     pub fn iterate(&mut self) -> Result<Iteration, Error> {
-        let iterated = self.collect_and_update();
+        let iterated = threads::with_default(|| self.collect_and_update());
         // a device error is reported first, because a failed device causes other errors
         Error::unless_sound(self.policy())?;
         let iterated = iterated?;
@@ -387,7 +387,9 @@ impl Trainer {
 
     /// Returns a rollout, the episodes that ended in it, and the rewards of a reward model, if there is one.
     fn collect(&mut self) -> Result<(Rollout, Vec<Episode>, Vec<f64>), EnvError> {
-        let (mut rollout, episodes) = self.collector.collect_of(self.updater.algorithm.acting(), self.updater.algorithm.next_worker())?;
+        let (worker, workers) = (self.updater.algorithm.next_worker(), self.updater.algorithm.workers());
+        assert!(worker < workers, "next_worker of the agent: expected a number below {workers}, got {worker}");
+        let (mut rollout, episodes) = self.collector.collect_of(self.updater.algorithm.acting(), worker)?;
         let learned = match &mut self.learned {
             Some(learned) => learned.replace(&mut rollout, &episodes, self.collector.greedy_episodes()),
             None => Vec::new(),

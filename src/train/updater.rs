@@ -1,7 +1,7 @@
 //! [`Updater`]: an algorithm with its settings. It learns from rollouts, whoever has collected them.
 
 use gradus_agents::replay::Page;
-use gradus_agents::{AgentError, Algorithm, Collection, Report, Rollout, UpdateContext};
+use gradus_agents::{AgentError, Algorithm, Collection, ConfigError, Report, Rollout, UpdateContext};
 use gradus_base::panics;
 use gradus_base::tensors::{Tensors, TensorsError, add_with_prefix, without_prefix};
 use gradus_envs::EnvSpec;
@@ -25,6 +25,20 @@ pub(crate) struct Updater {
     pub iteration: u64,
 }
 
+/// Checks what an agent says about its rollouts: one of another crate may say anything.
+fn check_collection(algorithm: &dyn Algorithm, envs: usize) -> Result<(), ConfigError> {
+    let workers = algorithm.workers();
+    let divides = |number: usize| number > 0 && envs.is_multiple_of(number);
+    ConfigError::unless(divides(workers), "workers of the agent", &format!("a number that divides {envs} environments"), workers)?;
+    match algorithm.collection() {
+        Collection::Steps(steps) => ConfigError::unless(steps > 0, "collection of the agent", "at least one step", "Steps(0)"),
+        Collection::Episodes { per_env, group, .. } => {
+            ConfigError::unless(per_env > 0, "collection of the agent", "at least one episode of each environment", "none")?;
+            ConfigError::unless(divides(group), "collection of the agent", &format!("a group that divides {envs} environments"), group)
+        }
+    }
+}
+
 impl Updater {
     /// Creates the algorithm for environments of `plain_world`, of which `done` steps are done. Also returns the environment with the
     /// configured wrappers.
@@ -37,6 +51,7 @@ impl Updater {
         let plan = config.plan(done);
         let planned = Config { steps: plan.steps, earlier_steps: Vec::new(), ..config.clone() };
         let algorithm = planned.algorithm_with(&world, &examples::pairs_of(&config, &world)?)?;
+        check_collection(algorithm.as_ref(), config.envs)?;
         Ok((Self { config, plan, algorithm, iteration: 0 }, world))
     }
 

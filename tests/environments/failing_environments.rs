@@ -285,3 +285,99 @@ fn parameters_that_are_not_finite_are_not_saved() {
     assert_eq!(error, "optimiser.learning_rate: expected a number above 0, got NaN");
     assert!(!folder.path().join("other").exists());
 }
+
+settings! {
+    /// The settings of an agent that says strange things about itself.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct StrangeConfig {
+        /// Steps of a rollout.
+        pub steps: usize = 8,
+        /// Workers.
+        pub workers: usize = 1,
+        /// What the second update reports: 0: nothing special, 1: a new metric, 2: one less, 3: another order, 4: a name with a comma in every update.
+        pub reports: usize = 0,
+    }
+}
+
+impl AgentConfig for StrangeConfig {
+    const NAME: &'static str = "strange";
+    const ABOUT: &'static str = "an agent that says strange things about itself";
+
+    fn build(&self, _: &Setup<'_>) -> Result<AgentKind, ConfigError> {
+        Ok(Strange(self.clone()).into())
+    }
+}
+
+struct Strange(StrangeConfig);
+
+impl Agent for Strange {
+    fn collection(&self) -> Collection {
+        Collection::Steps(self.0.steps)
+    }
+    fn workers(&self) -> usize {
+        self.0.workers
+    }
+    fn update(&mut self, _: &mut dyn Policy, _: &Rollout, context: UpdateContext) -> Result<Report, AgentError> {
+        let report = match (self.0.reports, context.iteration) {
+            (1, 1) => vec![("train/a", 1.0), ("train/b", 2.0), ("train/late", 3.0)],
+            (2, 1) => vec![("train/a", 1.0)],
+            (3, 1) => vec![("train/b", 2.0), ("train/a", 1.0)],
+            (4, _) => vec![("train/a,b", 1.0)],
+            _ => vec![("train/a", 1.0), ("train/b", 2.0)],
+        };
+        Ok(report)
+    }
+}
+
+/// The columns of a table are those of its first row: a cell never stands below another name.
+#[test]
+fn what_an_agent_says_about_itself_is_checked() {
+    register::<StrangeConfig>().unwrap();
+    let folder = gradus_testing::tempdir().unwrap();
+    let config = |settings: &[&str]| {
+        let config = Config { steps: 256, ..Config::preset("strange", "cartpole", None).unwrap() };
+        settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap())
+    };
+    let error = |name: &str, settings: &[&str]| {
+        let run = Run::create(config(settings), folder.path().join(name)).and_then(|mut run| run.train(Show::Nothing));
+        run.unwrap_err().to_string()
+    };
+    assert!(Run::create(config(&[]), folder.path().join("right")).unwrap().train(Show::Nothing).is_ok());
+    for (reports, expected) in
+        [("1", "got the new one train/late"), ("2", "got none called train/b"), ("3", "got another order"), ("4", "got \"train/a,b\"")]
+    {
+        let error = error(reports, &[&format!("strange.reports={reports}")]);
+        assert!(error.contains("metrics.csv: expected") && error.ends_with(expected), "{error}");
+    }
+    assert_eq!(error("steps", &["strange.steps=0"]), "collection of the agent: expected at least one step, got Steps(0)");
+    assert_eq!(error("none", &["strange.workers=0"]), "workers of the agent: expected a number that divides 8 environments, got 0");
+    assert_eq!(error("three", &["strange.workers=3"]), "workers of the agent: expected a number that divides 8 environments, got 3");
+    let other = Config { agent: "a2c".into(), ..config(&[]) };
+    let error = Trainer::new(other).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(error, "agent: expected strange, whose settings these are; Config::preset has those of another one, got a2c");
+    let long = Config { steps: u64::MAX, ..config(&[]) };
+    let error = Trainer::new(long).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(error, "steps: expected at most 9223372036854775807, got 18446744073709551615");
+}
+
+#[test]
+fn a_policy_is_evaluated_in_environments_that_it_can_read() {
+    let policy = gradus::Policy::train(Config { steps: 256, ..Config::preset("ppo", "cartpole", None).unwrap() }).unwrap();
+    let pendulum = gradus::envs::registry::find("pendulum").unwrap();
+    let error = evaluate(policy.behaviour(), &pendulum, 1, 1, Mode::Greedy).unwrap_err().to_string();
+    assert_eq!(error, "pendulum: expected an environment with observations of 4 numbers, which the policy reads, got one with 3");
+    assert_eq!(
+        evaluate(policy.behaviour(), policy.world(), 0, 1, Mode::Greedy).unwrap_err().to_string(),
+        "episodes: expected at least 1, got 0"
+    );
+}
+
+#[test]
+fn names_that_mean_something_else_are_not_registered() {
+    for name in ["", "x\ny", "any", "text", "file:mine", "a b", "../up", "a,b"] {
+        let mut world = world(Fault::None, 0, 0);
+        world.name = name.into();
+        let error = gradus::envs::registry::register(world).unwrap_err().to_string();
+        assert!(error.contains("expected a name of letters"), "{name:?}: {error}");
+    }
+}
