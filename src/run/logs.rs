@@ -30,7 +30,7 @@ struct Log {
     file: BufWriter<File>,
     length: u64,
     hash: Hash,
-    /// The line of column names, of a table that has one.
+    /// The line of column names, once they were [compared](Log::expect_columns).
     header: Option<String>,
 }
 
@@ -90,19 +90,15 @@ impl Log {
         Ok(Self { file: BufWriter::new(file), length, hash, path, header: None })
     }
 
-    /// Writes a line of comma-separated cells. Before the first line, also writes a line of column names. Returns an error if the names are not those of this line.
-    fn row(&mut self, names: &[&str], cells: &[String]) -> Result<(), Error> {
-        let (mut text, columns) = (String::new(), names.join(","));
+    /// Returns an error if `names` are no columns, or not those of the first row.
+    fn expect_columns(&mut self, names: &[&str]) -> Result<(), Error> {
+        let columns = names.join(",");
+        let wrong = |problem: String| Err(Error::folder(&self.path, problem));
         if self.length == 0 {
-            if let Some(name) =
-                names.iter().enumerate().find_map(|(at, name)| (!is_column(name) || names[..at].contains(name)).then_some(name))
-            {
-                return Err(Error::folder(
-                    &self.path,
-                    format!("expected columns with different names, without commas, quotes and line ends, got {name:?}"),
-                ));
+            let is_wrong = |(at, name): &(usize, &&str)| !is_column(name) || names[..*at].contains(*name);
+            if let Some((_, name)) = names.iter().enumerate().find(is_wrong) {
+                return wrong(format!("expected columns with different names, without commas, quotes and line ends, got {name:?}"));
             }
-            text = columns.clone() + "\n";
         } else if self.header.is_none() {
             // the table of a run that is continued
             let mut first = String::new();
@@ -110,18 +106,24 @@ impl Log {
             self.header = Some(first.trim_end_matches('\n').to_owned());
         }
         let header = self.header.get_or_insert_with(|| columns.clone());
-        if *header != columns {
-            let before: Vec<&str> = header.split(',').collect();
-            let (new, missing) = (names.iter().find(|name| !before.contains(name)), before.iter().find(|name| !names.contains(name)));
-            let got = match (new, missing) {
-                (Some(new), _) => format!("the new one {new}"),
-                (None, Some(missing)) => format!("none called {missing}"),
-                (None, None) => "another order".into(),
-            };
-            return Err(Error::folder(
-                &self.path,
-                format!("expected the columns of the first row in every row, in the same order, got {got}"),
-            ));
+        if *header == columns {
+            return Ok(());
+        }
+        let before: Vec<&str> = header.split(',').collect();
+        let (new, missing) = (names.iter().find(|name| !before.contains(name)), before.iter().find(|name| !names.contains(name)));
+        let got = match (new, missing) {
+            (Some(new), _) => format!("the new one {new}"),
+            (None, Some(missing)) => format!("none called {missing}"),
+            (None, None) => "another order".into(),
+        };
+        wrong(format!("expected the columns of the first row in every row, in the same order, got {got}"))
+    }
+
+    /// Writes a line of comma-separated cells. Before the first line, also writes a line of column names.
+    fn row(&mut self, names: &[&str], cells: &[String]) -> Result<(), Error> {
+        let mut text = String::new();
+        if self.length == 0 {
+            text = names.join(",") + "\n";
         }
         text += &cells.join(",");
         text += "\n";
@@ -209,6 +211,7 @@ impl Logs {
         let names: Vec<&str> = ["iteration", "time/total_timesteps"].into_iter().chain(iteration.metrics.iter().map(|m| &*m.0)).collect();
         let start = [number.to_string(), iteration.steps.to_string()];
         let cells: Vec<String> = start.into_iter().chain(iteration.metrics.iter().map(|(_, x)| cell(*x))).collect();
+        self.metrics.expect_columns(&names)?;
         self.metrics.row(&names, &cells)?;
 
         let columns = ["step", "env", "seed", "return", "length", "end"].into_iter().chain(self.scores.iter().map(String::as_str));

@@ -288,9 +288,10 @@ impl Trainer {
         self.after_rollouts = Some(Box::new(listener));
     }
 
-    /// Collects a rollout, and more if the agent wants more, and updates the agent.
+    /// Collects a rollout, and more if the agent wants more, and updates the agent. Outside of [`threads::with`] this is the work of one thread, because starting others
+    /// takes longer than many updates: put the loop around it into [`threads::with_default`].
     pub fn iterate(&mut self) -> Result<Iteration, Error> {
-        let iterated = threads::with_default(|| self.collect_and_update());
+        let iterated = self.collect_and_update();
         // a device error is reported first, because a failed device causes other errors
         Error::unless_sound(self.policy())?;
         let iterated = iterated?;
