@@ -9,7 +9,7 @@ use gradus::draw::{self, Animation, Frame};
 use gradus::envs::tabular::StateMap;
 use gradus::envs::{EnvSpec, Ink, Scene, Shape, Space, registry};
 use gradus::figure::{self, Arrow, Chart, Figure, Format, Grid, Lines, Panel, Series};
-use gradus::nets::{Cell, Inspection};
+use gradus::nets::Inspection;
 use gradus::numbers::short;
 use gradus::{Config, Error, Policy, Trainer};
 
@@ -218,7 +218,7 @@ fn figure_of(config: &Config, world: &EnvSpec, drawn: &Drawn) -> Figure {
         }
     };
     let scaled = if config.wrappers.normalise_rewards { "values are of normalised rewards" } else { "" };
-    let remembers = matches!(&config.network, Network::Perceptron(network) if network.cell != Cell::None);
+    let remembers = matches!(&config.network, Network::Perceptron(network) if network.cell != gradus::nets::Cell::None);
     let first = if remembers { "each state as if it were the first of an episode" } else { "" };
     let note = [note.as_str(), scaled, first].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
     Figure { title: format!("{} on {}", config.agent, world.title()), note, columns, panels }
@@ -245,7 +245,7 @@ pub(crate) struct Cell {
 
 /// Returns the columns and the cells of the first map of a training's world; `None` if there is no map, or if the policy has no values.
 #[cfg(feature = "watch")]
-pub(crate) fn cells(trainer: &Trainer, config: &Config) -> Option<(usize, Vec<Option<Cell>>)> {
+pub(crate) fn cells(trainer: &Trainer) -> Option<(usize, Vec<Option<Cell>>)> {
     let world = trainer.world();
     if world.model().is_none_or(|model| model.maps().is_empty()) {
         return None;

@@ -1,6 +1,6 @@
 //! The values of a world with a map, in the terminal: shades, numbers and arrows.
 
-use gradus::{Config, Trainer};
+use gradus::Trainer;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -26,8 +26,8 @@ pub(super) struct Grid {
 
 impl Grid {
     /// Returns the values of the current policy; `None` if its world has no map, or the policy no values.
-    pub(super) fn of(trainer: &Trainer, config: &Config) -> Option<Self> {
-        let (columns, cells) = values::cells(trainer, config)?;
+    pub(super) fn of(trainer: &Trainer) -> Option<Self> {
+        let (columns, cells) = values::cells(trainer)?;
         Some(Self { columns, has_changed: vec![false; cells.len()], cells })
     }
 

@@ -26,7 +26,7 @@ use gradus::envs::random::episode_seed;
 use gradus::evaluate::play::play;
 use gradus::numbers::short;
 use gradus::run::Update;
-use gradus::{Config, Error, Run, Show, Trainer};
+use gradus::{Error, Run, Show, Trainer};
 use grid::Grid;
 use pace::Pace;
 
@@ -181,7 +181,7 @@ fn state_of(run: &Run) -> State {
         seconds: run.seconds(),
         stride: 1,
         episode: Episode { is_over: true, ..Episode::default() },
-        grid: Grid::of(trainer, config),
+        grid: Grid::of(trainer),
         ..State::default()
     }
 }
@@ -209,8 +209,7 @@ impl Watch {
         let shown = Shown { at: now, singles: 0 };
         let since = Since { began: now, steps: run.trainer().steps() };
         if lock(&shared.panes[pane]).grid.is_some() {
-            let mut values =
-                ValuesWatch { shared: shared.clone(), pane, shown, looked: now, since, config: run.trainer().config().clone() };
+            let mut values = ValuesWatch { shared: shared.clone(), pane, shown, looked: now, since };
             run.after_rollouts(move |trainer| values.follow(trainer));
         }
         Self { shared, pane, shown, played: None, since }
@@ -279,7 +278,6 @@ struct ValuesWatch {
     shown: Shown,
     looked: Instant,
     since: Since,
-    config: Config,
 }
 
 impl ValuesWatch {
@@ -289,7 +287,7 @@ impl ValuesWatch {
             return;
         }
         self.looked = Instant::now();
-        let Some(new) = Grid::of(trainer, &self.config) else { return };
+        let Some(new) = Grid::of(trainer) else { return };
         let has_changed = {
             let mut state = lock(&self.shared.panes[self.pane]);
             state.follow(trainer, self.since);
