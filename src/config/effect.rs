@@ -13,7 +13,6 @@ impl Config {
         let Ok(built) = self.build(world) else { return Vec::new() };
         let is_discrete = !matches!(world.env().action_space(), Space::Box { .. });
         let is_table = matches!(built, AgentKind::Own(_)) && !gradus_agents::registry::is_registered(&self.agent);
-        let squashed = is_continuous_off_policy(&self.agent);
         let has_gsde = matches!(&self.network, Network::Perceptron(network) if network.gsde);
         let own = |name: &str| format!("{}.{name}", self.agent);
         let plans = matches!(self.agent.as_str(), "value-iteration" | "policy-iteration" | "policy-evaluation");
@@ -27,11 +26,11 @@ impl Config {
                 "values are means that importance ratios weight",
             ),
             (
-                squashed && !has_gsde && self.agent == "sac",
+                self.agent == "sac" && !has_gsde,
                 &["network.log_std_init"],
                 "the network gives the standard deviation while network.gsde is false",
             ),
-            (squashed && self.agent != "sac", &["network.log_std_init"], "the policy is deterministic"),
+            (matches!(self.agent.as_str(), "td3" | "ddpg"), &["network.log_std_init"], "the policy is deterministic"),
             (is_table, &["optimiser.", "network.", "reference.", "torch."], "the agent has a table instead of a network"),
             (matches!(built, AgentKind::ActionValues { .. }), &["optimiser.critic_learning_rate_ratio"], "action values have one network"),
             (!matches!(built, AgentKind::ActorCritic(_)), &["reference."], "the agent has no reference policy"),
@@ -178,11 +177,6 @@ const REFERENCE: [&str; 5] = ["reference.place", "reference.estimator", "referen
 /// Whether the agent learns values of random actions, and no policy.
 pub fn predicts(agent: &str) -> bool {
     matches!(agent, "td-lambda" | "n-step-td" | "monte-carlo-prediction" | "policy-evaluation")
-}
-
-/// Whether the agent has an actor and critics of actions.
-fn is_continuous_off_policy(agent: &str) -> bool {
-    matches!(agent, "sac" | "td3" | "ddpg")
 }
 
 /// Whether `n` is a number of planning updates.
