@@ -54,6 +54,12 @@ pub struct Agent {
     has_acted: bool,
 }
 
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("config", &self.updater.config).field("iteration", &self.updater.iteration).finish_non_exhaustive()
+    }
+}
+
 impl Agent {
     /// Creates an agent for the environment that the configuration names.
     pub fn new(config: Config) -> Result<Self, Error> {

@@ -40,6 +40,12 @@ pub struct Policy {
     streams: Vec<Stream>,
 }
 
+impl std::fmt::Debug for Policy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Policy").field("config", &self.config).field("seed", &self.seed).finish_non_exhaustive()
+    }
+}
+
 /// Returns an error if a parameter, which an agent of another crate may have moved anywhere, is NaN or infinite.
 fn sound(parameters: &Tensors) -> Result<(), Error> {
     tensors::check_finite(parameters).map_err(|source| Error::Tensors { path: "the policy".into(), source })
@@ -102,10 +108,19 @@ impl Policy {
 
     /// Returns the values and probabilities that the policy computes from rows of observations, which are normalised as in training. Discrete observations are one-hot codes. A policy
     /// with a [memory](Policy::memory) sees each row as the first of an episode.
-    pub fn inspect(&mut self, observations: &[f32]) -> Vec<gradus_nets::Inspection> {
+    ///
+    /// Returns an error if the rows have not as many numbers as the policy expects, or if a number is not finite.
+    pub fn inspect(&mut self, observations: &[f32]) -> Result<Vec<gradus_nets::Inspection>, Error> {
+        let width = self.behaviour.observation_width();
+        if !observations.len().is_multiple_of(width) {
+            return Err(InputError::new("observations", format!("rows of {width} numbers"), observations.len()).into());
+        }
+        if let Some(number) = observations.iter().find(|number| !number.is_finite()) {
+            return Err(InputError::new("observations", "finite numbers", number).into());
+        }
         let mut rows = observations.to_vec();
         self.predictor.normaliser().show(&mut rows);
-        self.behaviour.inspect(&rows)
+        Ok(self.behaviour.inspect(&rows))
     }
 
     /// Returns the policy as the evaluations and the functions of [`evaluate`](crate::evaluate) take it. Its observations must be normalised.

@@ -55,11 +55,13 @@ fn the_inspected_probabilities_are_those_of_the_prediction() {
     let mut chosen = [0; 3];
     for place in 0..40 {
         let observation = [-1.2 + 0.045 * place as f32, 0.07 - 0.0035 * place as f32];
-        let best = policy.inspect(&observation)[0].best_actions()[0];
+        let best = policy.inspect(&observation).unwrap()[0].best_actions()[0];
         assert_eq!(policy.predict(&observation, Mode::Greedy).unwrap(), Action::Discrete(best as u32), "{observation:?}");
         chosen[best] += 1;
     }
     assert!(chosen.iter().filter(|count| **count > 0).count() > 1, "{chosen:?}");
+    assert_eq!(policy.inspect(&[0.0; 3]).unwrap_err().to_string(), "observations: expected rows of 2 numbers, got 3");
+    assert_eq!(policy.inspect(&[0.0, f32::NAN]).unwrap_err().to_string(), "observations: expected finite numbers, got NaN");
 }
 
 #[test]
@@ -283,5 +285,27 @@ fn presets_that_inherit_from_nothing_or_in_a_circle_are_refused() {
             "heir.toml: inherits: expected another preset of {agent}, as NAME or ENVIRONMENT/NAME, that does not inherit from this one, got {parent}"
         );
         assert!(error.ends_with(&expected), "{error}");
+    }
+}
+
+/// A struct that holds one of these can derive `Debug`.
+#[test]
+fn the_types_that_programs_hold_can_be_printed() {
+    let folder = tempdir().unwrap();
+    let config = small("ppo", "cartpole", 2048);
+    let policy = Policy::train(config.clone()).unwrap();
+    let agent = gradus::Agent::new(config.clone()).unwrap();
+    let run = Run::create(config, folder.path().join("run")).unwrap();
+    let world = policy.world();
+    let shown =
+        [format!("{policy:?}"), format!("{agent:?}"), format!("{run:?}"), format!("{world:?}"), format!("{:?}", policy.make(1).unwrap())];
+    for (text, name) in shown.iter().zip([
+        "Policy { config: Config {",
+        "Agent { config: ",
+        "Run { dir: ",
+        "EnvSpec { name: \"cartpole\"",
+        "SingleEnv { world: \"cartpole\"",
+    ]) {
+        assert!(text.starts_with(name) && text.ends_with(".. }"), "{text}");
     }
 }

@@ -25,6 +25,24 @@ from trl import GRPOConfig, GRPOTrainer
 PROMPTS, GROUP, NEW_TOKENS = 8, 8, 16
 
 
+def opened(path):
+    """The tokeniser and the model of a file, in float32."""
+    tokeniser = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    read = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
+    # a model that still knows of its quantised file is not trained
+    if hasattr(read.config, "quantization_config"):
+        del read.config.quantization_config
+    model = AutoModelForCausalLM.from_config(read.config, dtype=torch.float32)
+    model.load_state_dict(read.state_dict())
+    return tokeniser, model
+
+
+def questions(path):
+    """The message of the system and the training problems of a file."""
+    settings, *problems = [json.loads(line) for line in path.read_text().splitlines()]
+    return {"role": "system", "content": settings["system"]}, [problem for problem in problems if problem["split"] == "train"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("model", type=pathlib.Path)
@@ -36,17 +54,8 @@ def main():
     parser.add_argument("--defaults", action="store_true", help="TRL's defaults, except for the sizes: bfloat16 and gradient checkpointing")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    tokeniser = AutoTokenizer.from_pretrained(args.model.parent, gguf_file=args.model.name)
-    read = AutoModelForCausalLM.from_pretrained(args.model.parent, gguf_file=args.model.name, dtype=torch.float32)
-    # a model that still knows of its quantised file is not trained
-    if hasattr(read.config, "quantization_config"):
-        del read.config.quantization_config
-    model = AutoModelForCausalLM.from_config(read.config, dtype=torch.float32)
-    model.load_state_dict(read.state_dict())
-    del read
-    settings, *problems = [json.loads(line) for line in args.problems.read_text().splitlines()]
-    problems = [problem for problem in problems if problem["split"] == "train"]
-    system = {"role": "system", "content": settings["system"]}
+    tokeniser, model = opened(args.model)
+    system, problems = questions(args.problems)
     rows = {"prompt": [[system, {"role": "user", "content": problem["prompt"]}] for problem in problems], "pattern": [problem["answer"] for problem in problems]}
     lengths = []
 

@@ -111,7 +111,7 @@ fn look(policy: &mut Policy) -> Result<Drawn, Error> {
             let n = ROWS.min(states - first);
             let mut rows = vec![0.0; n * states];
             (0..n).for_each(|row| rows[row * states + first + row] = 1.0);
-            looks.extend(look(&rows));
+            looks.extend(look(&rows)?);
         }
         let maps = world.model().map_or(Vec::new(), |model| model.maps());
         if maps.is_empty() || looks.is_empty() {
@@ -127,7 +127,7 @@ fn look(policy: &mut Policy) -> Result<Drawn, Error> {
         let centre = |(low, high): (f32, f32), cell: usize| low + (high - low) * (cell as f32 + 0.5) / CELLS as f32;
         let of = |x: usize, y: usize| (plane.observation)(centre(plane.bounds[0], x), centre(plane.bounds[1], y));
         let rows: Vec<f32> = (0..CELLS).rev().flat_map(|y| (0..CELLS).flat_map(move |x| of(x, y))).collect();
-        let looks = look(&rows);
+        let looks = look(&rows)?;
         Drawn::Plane(plane, looks)
     } else {
         return Err(unsuited("discrete observations, two bounded numbers, or a classic control task of ours, without wrappers"));

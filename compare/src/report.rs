@@ -111,7 +111,7 @@ pub(super) fn circumstances(command: &str, seconds: Option<f64>, (jobs, cores): 
 }
 
 pub(super) fn numbers(analysis: &Analysis) -> String {
-    let head = "<h2>Numbers</h2>\n<p class=\"quiet\">Brackets: 95 % stratified bootstrap intervals.</p>\n".to_owned();
+    let head = format!("<h2>Numbers</h2>\n<p class=\"quiet\">{}</p>\n", analysis.brackets());
     analysis.sheets().iter().fold(head, |page, sheet| page + &table(sheet))
 }
 

@@ -9,8 +9,8 @@ use super::Statistic;
 use super::analysis::{Aggregates, Analysis, ByAgent, ENOUGH, Pair, Solved, by_problem};
 use super::figures::title;
 pub(super) use gradus::numbers::typeset as short;
-use gradus_statistics::Estimate;
 use gradus_statistics::csv::{push_row, quoted};
+use gradus_statistics::{Estimate, coverage};
 
 /// One table of the report: heading, note (may be empty), column names and rows.
 pub(super) struct Sheet {
@@ -387,9 +387,19 @@ impl Analysis<'_> {
         vec![x, y, with_interval(&pair.estimate, runs), p(pair.p), p(pair.corrected), verdict]
     }
 
+    /// Says what the brackets of all tables are.
+    pub(super) fn brackets(&self) -> String {
+        let runs = (0..self.table.agents.len()).map(|agent| self.table.count(agent)).filter(|runs| *runs > 1).min();
+        let few = runs.filter(|runs| *runs <= 30).map(|runs| {
+            let percent = 100.0 * coverage(runs);
+            format!(" With few runs they are too short: of such intervals of the mean of {runs} normally distributed returns, about {percent:.0} % contain the true mean.")
+        });
+        format!("Brackets: 95 % stratified bootstrap intervals, computed as in rliable.{}", few.unwrap_or_default())
+    }
+
     /// Returns `summary.md`.
     pub(super) fn summary_md(&self, name: &str) -> String {
-        let mut text = format!("# {}\n\nBrackets: 95 % stratified bootstrap intervals.\n", markdown(name));
+        let mut text = format!("# {}\n\n{}\n", markdown(name), self.brackets());
         self.sheets().iter().for_each(|sheet| text += &sheet.markdown());
         text
     }

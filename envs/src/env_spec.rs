@@ -73,6 +73,18 @@ pub struct EnvSpec {
     pub(crate) whole: Option<Arc<EnvSpec>>,
 }
 
+impl std::fmt::Debug for EnvSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EnvSpec")
+            .field("name", &self.name)
+            .field("gymnasium_id", &self.gymnasium_id)
+            .field("about", &self.about)
+            .field("solved_at", &self.solved_at)
+            .field("max_episode_steps", &self.max_episode_steps)
+            .finish_non_exhaustive()
+    }
+}
+
 /// An environment that is stepped elsewhere.
 struct Elsewhere {
     world: String,

@@ -53,6 +53,16 @@ pub struct SingleEnv {
     is_waiting: bool,
 }
 
+impl std::fmt::Debug for SingleEnv {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SingleEnv")
+            .field("world", &self.world)
+            .field("seed", &self.seed)
+            .field("episodes", &self.episodes)
+            .finish_non_exhaustive()
+    }
+}
+
 impl EnvSpec {
     /// Makes one environment at the start of its first episode, with [`Autoreset::SameStep`]. Its episodes follow from `seed`.
     pub fn single(&self, seed: u64) -> Result<SingleEnv, EnvError> {

@@ -59,6 +59,12 @@ pub struct VecEnv {
     next_seeds: Vec<u64>,
 }
 
+impl std::fmt::Debug for VecEnv {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VecEnv").field("world", &self.world).field("ids", &self.ids).finish_non_exhaustive()
+    }
+}
+
 impl VecEnv {
     /// Creates the environments `ids` of a run, at the start of their first episodes. `starts` may be the run's seed alone.
     ///

@@ -378,7 +378,7 @@ impl Policy {
         if shape[1] != width {
             return Err(failed(format!("observations: expected rows of {width} numbers, got {}", shape[1])));
         }
-        let seen = policy.inspect(observations.as_slice().map_err(failed)?);
+        let seen = policy.inspect(observations.as_slice().map_err(failed)?).map_err(failed)?;
         let parts = PyDict::new(py);
         let values: Option<Vec<f64>> = seen.iter().map(|one| one.value).collect();
         if let Some(values) = values {

@@ -57,6 +57,7 @@ const OUTPUTS: [&str; 10] = [CONFIG, STATE, POLICY, BEST, CURVES[0], CURVES[1], 
 const CURVES: [&str; 2] = ["curve.svg", "curve.png"];
 
 /// What [`Run::train_with`] tells after every iteration, that is after every update of the agent.
+#[derive(Debug)]
 pub struct Update<'a> {
     /// The steps so far, the metrics, the episodes that ended, and the mean return of an evaluation, if there was one.
     pub iteration: &'a Iteration,
@@ -86,6 +87,16 @@ pub struct Run {
     notes: Vec<String>,
     /// Locked as long as the run exists, so that no other process trains in the same folder.
     _lock: File,
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run")
+            .field("dir", &self.dir)
+            .field("trainer", &self.trainer)
+            .field("seconds", &self.seconds)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Run {

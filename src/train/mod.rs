@@ -62,6 +62,12 @@ pub struct Trainer {
     after_rollouts: Option<AfterRollout>,
 }
 
+impl std::fmt::Debug for Trainer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trainer").field("config", &self.updater.config).field("iteration", &self.updater.iteration).finish_non_exhaustive()
+    }
+}
+
 /// What is called after each rollout.
 type AfterRollout = Box<dyn FnMut(&Trainer) + Send>;
 

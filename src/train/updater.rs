@@ -4,7 +4,7 @@ use gradus_agents::replay::Page;
 use gradus_agents::{AgentError, Algorithm, Collection, ConfigError, Report, Rollout, UpdateContext};
 use gradus_base::panics;
 use gradus_base::tensors::{Tensors, TensorsError, add_with_prefix, without_prefix};
-use gradus_envs::EnvSpec;
+use gradus_envs::{EnvSpec, registry};
 
 use super::examples;
 use crate::config::{EarlierSteps, inputs};
@@ -44,6 +44,10 @@ impl Updater {
     /// configured wrappers.
     pub fn new(config: Config, plain_world: &EnvSpec, done: u64) -> Result<(Self, EnvSpec), Error> {
         config.check()?;
+        let is_named =
+            plain_world.name == config.environment || registry::find(&config.environment).is_ok_and(|world| world.name == plain_world.name);
+        let expected = format!("{}, the name of the environment that is passed beside the settings", plain_world.name);
+        ConfigError::unless(is_named, "environment", &expected, &config.environment)?;
         plain_world.checked_env()?;
         let world = config.wrap(plain_world.clone())?;
         memory::check_training(&config, &world)?;

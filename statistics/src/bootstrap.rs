@@ -250,6 +250,26 @@ impl Results {
     }
 }
 
+/// Returns the share of 95 % intervals of the mean of `runs` normally distributed scores that contain the true mean: P(|T| <= z sqrt((n - 1) / n)) for Student's T with
+/// n - 1 degrees of freedom, since a percentile interval reaches about z sqrt((n - 1) / n) standard errors to either side (Hesterberg, The American Statistician 69, 2015,
+/// section 3.2). NaN for fewer than two runs.
+pub fn coverage(runs: usize) -> f64 {
+    if runs < 2 {
+        return f64::NAN;
+    }
+    let n = runs as f64;
+    let (nu, t) = (runs - 1, 1.959_964 * ((n - 1.0) / n).sqrt());
+    // Abramowitz and Stegun, 26.7.3 and 26.7.4
+    let theta = (t / (nu as f64).sqrt()).atan();
+    let (sin, cos) = theta.sin_cos();
+    let (mut term, mut sum) = if nu % 2 == 0 { (1.0, 1.0) } else { (cos, if nu == 1 { 0.0 } else { cos }) };
+    for i in (2 + nu % 2..nu.saturating_sub(1)).step_by(2) {
+        term *= (i - 1) as f64 / i as f64 * cos * cos;
+        sum += term;
+    }
+    if nu % 2 == 0 { sin * sum } else { (theta + sin * sum) * std::f64::consts::FRAC_2_PI }
+}
+
 /// Returns the places of equal keys.
 pub(crate) fn grouped<K: PartialEq>(keys: impl Iterator<Item = K>) -> Vec<Vec<usize>> {
     let (mut known, mut groups): (Vec<K>, Vec<Vec<usize>>) = Default::default();
@@ -291,6 +311,29 @@ mod tests {
             assert!((quantile(&mut values.clone(), part) - expected).abs() < 1e-12, "{part}");
         }
         assert_eq!(quantile(&mut [3.0], 0.3), 3.0);
+    }
+
+    const COVERAGES: [(usize, f64); 8] =
+        [(2, 0.602_085), (3, 0.749_331), (4, 0.811_809), (5, 0.845_534), (6, 0.866_396), (10, 0.904_093), (20, 0.928_699), (31, 0.936_644)];
+
+    #[test]
+    fn few_runs_have_intervals_that_miss_the_mean_more_often_than_the_level_says() {
+        // scipy.stats.t(n - 1).cdf(1.959964 * sqrt((n - 1) / n)) * 2 - 1
+        for (runs, expected) in COVERAGES {
+            assert!((coverage(runs) - expected).abs() < 1e-5, "{runs}: {}", coverage(runs));
+        }
+        assert!(coverage(1).is_nan());
+        // and as often as intervals of drawn scores do: the standard error of each share is 0.013
+        let bootstrap = Bootstrap { resamples: 1_000, ..Bootstrap::default() };
+        for runs in [4, 8, 16] {
+            let mut stream = Stream::new(7, Purpose::Action, runs as u64);
+            let experiments: Vec<Scores> =
+                (0..800).map(|_| Scores::new(vec![(0..runs).map(|_| f64::from(stream.normal())).collect()]).unwrap()).collect();
+            let tables: Vec<&Scores> = experiments.iter().collect();
+            let hit = |estimates: &Vec<Estimate>| estimates[0].low <= 0.0 && 0.0 <= estimates[0].high;
+            let hits = bootstrap.aggregates(&tables, &[Aggregate::Mean]).iter().filter(|estimates| hit(estimates)).count();
+            assert!((hits as f64 / 800.0 - coverage(runs)).abs() < 0.035, "{runs}: {hits} of 800");
+        }
     }
 
     #[test]

@@ -300,6 +300,8 @@ fn wrong_input_is_refused_in_one_line_and_changes_nothing() {
     assert!(!of(config("ppo", "arm", &[]), &upside_down).contains('\n'));
     let text = of(config("dqn", "pendulum", &[]), &registry::find("pendulum").unwrap());
     assert!(text.contains("dqn") || text.contains("action"), "{text}");
+    let text = of(config("ppo", "pendulum", &[]), &spec);
+    assert_eq!(text, "environment: expected arm, the name of the environment that is passed beside the settings, got pendulum");
     // the environment cannot take a step here
     let stepped_elsewhere = "arm: its environments are stepped elsewhere, only their spaces are known here";
     assert_eq!(message(Trainer::in_world(config("ppo", "arm", &[]), spec.clone()).unwrap().iterate().map(|_| ())), stepped_elsewhere);

@@ -422,12 +422,12 @@ fn try_probe(probe: &Probe, world: &str, Probed { agent, seed, change }: Probed<
         let mean = evaluate(trainer.policy(), &world, 400, seed, Mode::Greedy)?.mean;
         return verdict(Some((format!("mean return {mean:.2}, at least {least:.2}"), mean >= least)));
     }
-    let after = trainer.into_policy().inspect(&rows);
+    let after = trainer.into_policy().inspect(&rows)?;
     let values_of = |looks: &[Inspection]| looks.iter().filter_map(Inspection::best_value).collect::<Vec<f64>>();
     let values = values_of(&after);
     // a critic that never changes is one that the agent does not use, or one that gets no gradient
     let needs_none = matches!(agent, "grpo" | "reinforce") || agents::is_registered(agent);
-    if values.len() != states || needs_none && values == values_of(&before.inspect(&rows)) {
+    if values.len() != states || needs_none && values == values_of(&before.inspect(&rows)?) {
         return verdict(None);
     }
     verdict(Some(match probe.expected {
