@@ -97,6 +97,10 @@ fn minibatches_of_texts_hold_whole_texts() {
     }
     let of_decisions = Minibatches::new(&decisions(&[0.0; 6], &[(0..2, 0), (2..6, 0)]), &[], Aggregation::TokenMean, 0);
     assert_eq!(of_decisions.of_size(4).iter().map(|m| m.indices.len()).collect::<Vec<_>>(), [4, 2]);
+    // as many as were asked for, where there are so many decisions
+    for (parts, sizes) in [(4, vec![1, 2, 1, 2]), (5, vec![1, 1, 1, 1, 2]), (9, vec![1; 6])] {
+        assert_eq!(of_decisions.parts(parts).iter().map(|m| m.indices.len()).collect::<Vec<_>>(), sizes);
+    }
 }
 
 /// A policy with a memory reads sequences, which minibatches hold whole and in order, each once in a pass. Those of a segment that is left out are left out.

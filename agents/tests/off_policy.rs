@@ -74,6 +74,7 @@ fn with_setup<T>(optimiser: &OptimiserConfig, build: impl FnOnce(&Setup<'_>) -> 
         reference: &reference,
         perceptron: None,
         scores_whole_texts: false,
+        reward_scale: Some(1.0),
         pairs: &[],
     })
 }

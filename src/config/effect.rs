@@ -16,10 +16,19 @@ impl Config {
         let has_gsde = matches!(&self.network, Network::Perceptron(network) if network.gsde);
         let own = |name: &str| format!("{}.{name}", self.agent);
         let plans = matches!(self.agent.as_str(), "value-iteration" | "policy-iteration" | "policy-evaluation");
+        let predicts = matches!(self.agent.as_str(), "monte-carlo-prediction" | "td-lambda" | "n-step-td");
         let (alpha, explores) = ([own("alpha"), own("alpha_decay")], [own("epsilon"), own("first_epsilon"), own("epsilon_fraction")]);
-        let rules: [(bool, &[&str], &str); 10] = [
+        let rules: [(bool, &[&str], &str); 14] = [
             (plans, &alpha.each_ref().map(String::as_str), "values follow from the model"),
+            (plans, &["wrappers.reward_scale", "wrappers.clip_reward", "wrappers.normalise_rewards"], "values follow from the model"),
             (plans, &explores.each_ref().map(String::as_str), "the steps of its episodes are not used"),
+            (predicts, &explores.each_ref().map(String::as_str), "all its actions are random"),
+            (self.agent == "policy-iteration", &[&own("initial")], "the first policy is the same for all equal values"),
+            (
+                matches!(built, AgentKind::ActionValues { .. }),
+                &["optimiser.clip_per_group"],
+                "action values have one network, and so one gradient",
+            ),
             (
                 self.agent == "off-policy-monte-carlo",
                 &alpha.each_ref().map(String::as_str),
@@ -50,7 +59,7 @@ impl Config {
         let has_gsde = matches!(&self.network, Network::Perceptron(network) if network.gsde);
         let has_cell = matches!(&self.network, Network::Perceptron(network) if network.cell != Cell::None);
         let is = |key: &str, value: &str| self.text(&own(key)).is_some_and(|text| text == value);
-        let rules: [(bool, &[&str], &str); 11] = [
+        let rules: [(bool, &[&str], &str); 12] = [
             (is("auto_ent_coef", "false"), &[&own("target_entropy")], "auto_ent_coef is false"),
             (is("action_noise", "none"), &[&own("action_noise_std")], "action_noise is none"),
             (!refers && self.agent != "dpo", &REFERENCE, "reference.coefficient is 0"),
@@ -60,6 +69,7 @@ impl Config {
             (!self.wrappers.normalise_rewards, &["wrappers.reward_discount"], "wrappers.normalise_rewards is false"),
             (self.device == Device::Cpu, &["torch."], "the device is cpu"),
             (self.evaluate_every == 0, &["evaluate_episodes"], "evaluate_every is 0"),
+            (is_zero(&own("exploration_fraction")), &[&own("exploration_initial_eps")], "exploration_fraction is 0"),
             (is_zero(&own("epsilon_fraction")), &[&own("first_epsilon")], "epsilon_fraction is 0"),
             (is_zero(&own("priority_exponent")), &[&own("importance_exponent")], "priority_exponent is 0"),
         ];
@@ -221,6 +231,15 @@ mod tests {
             ("td3", "pendulum", "network.log_std_init=-3", "has no effect, because the policy is deterministic"),
             ("value-iteration", "frozen-lake", "alpha=0.5", "has no effect, because values follow from the model"),
             ("policy-iteration", "frozen-lake", "epsilon=0.5", "has no effect, because the steps of its episodes are not used"),
+            ("policy-iteration", "frozen-lake", "initial=5", "has no effect, because the first policy is the same for all equal values"),
+            ("value-iteration", "frozen-lake", "wrappers.reward_scale=2", "has no effect, because values follow from the model"),
+            ("td-lambda", "random-walk", "epsilon=0.5", "has no effect, because all its actions are random"),
+            (
+                "dqn",
+                "cartpole",
+                "optimiser.clip_per_group=true",
+                "has no effect, because action values have one network, and so one gradient",
+            ),
             ("off-policy-monte-carlo", "frozen-lake", "alpha=0.5", "has no effect, because values are means that importance ratios weight"),
             (
                 "ppo",

@@ -119,6 +119,7 @@ impl Config {
     /// As [`build`](Config::build), for an agent that learns from these pairs.
     fn build_with(&self, world: &EnvSpec, pairs: &[Pair]) -> Result<AgentKind, Error> {
         self.check()?;
+        let is_scaled = !self.wrappers.normalise_rewards && self.wrappers.clip_reward == f32::INFINITY;
         let setup = Setup {
             pairs,
             world,
@@ -129,6 +130,7 @@ impl Config {
             reference: &self.reference,
             perceptron: if let Network::Perceptron(config) = &self.network { Some(config) } else { None },
             scores_whole_texts: self.reward_model.as_ref().is_some_and(RewardConfig::scores_whole_texts),
+            reward_scale: is_scaled.then_some(f64::from(self.wrappers.reward_scale)),
         };
         self.optimiser.check()?;
         let built = self.algorithm.build(&setup)?;

@@ -144,6 +144,26 @@ fn monte_carlo_control_finds_the_best_policy_of_blackjack() {
     }
 }
 
+/// The exact values are those of the rewards that the agent learns from.
+#[test]
+fn the_error_of_values_follows_the_scale_of_the_rewards() {
+    let error = |agent: &str, setting: &str| {
+        let config = Config { steps: 2_000, ..Config::preset(agent, "cliff-walking", None).unwrap() };
+        let config = config.with_setting(&format!("{agent}.epsilon=1")).unwrap().with_setting(setting).unwrap();
+        let mut trainer = Trainer::new(config).unwrap();
+        let mut last = f64::NAN;
+        while !trainer.is_finished() {
+            last = trainer.iterate().unwrap().metrics.iter().find(|(name, _)| name == "train/value_error").unwrap().1;
+        }
+        last
+    };
+    let plain = error("q-learning", "wrappers.reward_scale=1");
+    assert!(plain > 1.0, "{plain}");
+    assert!((error("q-learning", "wrappers.reward_scale=0.25") - 0.25 * plain).abs() < 1e-9 * plain);
+    assert!(error("q-learning", "wrappers.clip_reward=0.5").is_nan());
+    assert_eq!(error("value-iteration", "wrappers.reward_scale=0.25"), error("value-iteration", "wrappers.reward_scale=1"));
+}
+
 /// A training that was interrupted has the same values as one that was not.
 #[test]
 fn a_resumed_training_is_the_same() {

@@ -133,18 +133,14 @@ impl Minibatches {
         minibatches
     }
 
-    /// Returns at most `parts` minibatches, none of them empty. All have the same number of decisions, except that the last may be smaller.
-    /// On texts they have nearly equal numbers of segments.
+    /// Returns `parts` minibatches of nearly equal numbers of decisions, or on texts of segments; fewer if there are not so many, because none is empty.
     pub fn parts(&self, parts: usize) -> Vec<Minibatch> {
         let n = self.order.len();
         if self.keys.is_some() {
             return self.drawn(n.div_ceil(parts));
         }
-        let mut minibatches: Vec<Minibatch> = if self.whole {
-            (0..parts).map(|i| self.minibatch(self.order[i * n / parts..(i + 1) * n / parts].to_vec())).collect()
-        } else {
-            self.order.chunks(n.div_ceil(parts).max(1)).map(|part| self.minibatch(part.to_vec())).collect()
-        };
+        let part = |i: usize| self.order[i * n / parts..(i + 1) * n / parts].to_vec();
+        let mut minibatches: Vec<Minibatch> = (0..parts).map(|i| self.minibatch(part(i))).collect();
         minibatches.retain(|minibatch| !minibatch.indices.is_empty());
         minibatches
     }

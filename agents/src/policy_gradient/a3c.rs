@@ -121,6 +121,11 @@ impl Agent for A3c {
         self.workers.len()
     }
 
+    /// The workers' parameters, and the network that acts.
+    fn kept_policies(&self) -> usize {
+        self.workers.len() + 1
+    }
+
     /// Returns the worker whose rollout ends first; of several, the one with the smallest number.
     fn next_worker(&self) -> usize {
         (1..self.workers.len()).fold(0, |first, worker| if self.workers[worker].end < self.workers[first].end { worker } else { first })

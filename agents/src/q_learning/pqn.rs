@@ -35,7 +35,7 @@ settings! {
         pub rollout_steps: usize = 32,
         /// Passes over the rollout in each update.
         pub epochs: usize = 4 => at_least(1),
-        /// Minibatches in each pass; fewer if the rollout has fewer texts, or sequences of a network with a cell.
+        /// Minibatches in each pass; fewer if the rollout has fewer decisions, texts, or sequences of a network with a cell.
         pub minibatches: usize = 4 => at_least(1),
         /// Discount factor gamma.
         pub gamma: f32 = 0.99 => from(0.0).to(1.0),

@@ -169,6 +169,11 @@ pub trait Rule: Send {
         super::value_iteration_among(table, is_allowed, gamma, TOLERANCE, sweeps(table))
     }
 
+    /// Whether values follow from the transition table alone, and not from the rewards of the steps.
+    fn plans(&self) -> bool {
+        false
+    }
+
     /// The number of tables of action values, each with step sizes of its own.
     fn tables(&self) -> usize {
         1
@@ -245,7 +250,8 @@ impl TabularAgent {
         let exploration = config.exploration(setup.steps);
         let values = if rule.predicts() { states } else { rule.tables() * states * actions };
         let model = setup.world.model();
-        let truth = model.as_ref().map_or(Vec::new(), |model| {
+        let scale = if rule.plans() { Some(1.0) } else { setup.reward_scale };
+        let truth = model.as_ref().zip(scale).map_or(Vec::new(), |(model, scale)| {
             let exact = rule.truth(model.as_ref(), config.gamma);
             let is_exact = exact.change <= TOLERANCE;
             let allowed = model.allowed();
@@ -253,7 +259,7 @@ impl TabularAgent {
             super::reachable_by(model.table(), is_allowed)
                 .into_iter()
                 .filter(|_| is_exact)
-                .map(|state| (state, exact.values[state]))
+                .map(|state| (state, scale * exact.values[state]))
                 .collect()
         });
         let epsilon = rule.epsilon().unwrap_or_else(|| exploration.epsilon(0));

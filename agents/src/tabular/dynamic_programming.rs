@@ -42,6 +42,10 @@ struct ValueIteration {
 }
 
 impl Rule for ValueIteration {
+    fn plans(&self) -> bool {
+        true
+    }
+
     fn epsilon(&self) -> Option<f64> {
         Some(0.0)
     }
@@ -91,6 +95,10 @@ struct PolicyIteration {
 }
 
 impl Rule for PolicyIteration {
+    fn plans(&self) -> bool {
+        true
+    }
+
     fn epsilon(&self) -> Option<f64> {
         Some(0.0)
     }
@@ -136,6 +144,10 @@ struct PolicyEvaluation {
 }
 
 impl Rule for PolicyEvaluation {
+    fn plans(&self) -> bool {
+        true
+    }
+
     fn predicts(&self) -> bool {
         true
     }

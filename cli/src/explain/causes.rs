@@ -23,7 +23,8 @@ impl Record {
             let what = if rate > 0.05 { "a policy jumps with every step" } else { "a policy hardly moves" };
             say(format!("optimiser.learning_rate is {rate}, with which {what}"), "Most agents learn with 0.0001 to 0.01.");
         }
-        let alpha = self.setting(&own("alpha")).filter(|_| self.is_table);
+        // a step size that falls may begin at 1
+        let alpha = self.setting(&own("alpha")).filter(|_| self.is_table && self.setting(&own("alpha_decay")).unwrap_or(0.0) == 0.0);
         if let Some(alpha) = alpha.filter(|alpha| *alpha < 0.001) {
             say(format!("{} is {alpha}, with which values hardly change", own("alpha")), "0.01 to 0.5 is usual.");
         }
@@ -113,7 +114,8 @@ impl Record {
     pub(super) fn wrong_values(&self) -> Option<Symptom> {
         let errors = self.any(&["train/value_error"]);
         let (begin, end) = (*errors.first()?, *errors.last()?);
-        let alpha = self.setting(&format!("{}.alpha", self.config.agent)).filter(|alpha| !(0.001..=0.5).contains(alpha))?;
+        let own = |name: &str| self.setting(&format!("{}.{name}", self.config.agent));
+        let alpha = own("alpha").filter(|alpha| !(0.001..=0.5).contains(alpha) && own("alpha_decay").unwrap_or(0.0) == 0.0)?;
         (predicts(&self.config.agent) && errors.len() >= 5 && end > 0.5 * begin && end > 0.02).then(|| Symptom {
             name: "values-stay-wrong",
             seen: format!(
@@ -122,7 +124,7 @@ impl Record {
                 short(begin)
             ),
             advice: "A large step size keeps values moving with every outcome, a small one hardly moves them: 0.01 to 0.2 is usual.".into(),
-            page: "metrics#value-function",
+            page: "metrics#gradient-and-optimiser",
         })
     }
 

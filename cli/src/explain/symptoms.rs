@@ -194,7 +194,7 @@ impl Record {
                 _ => "Values feed on themselves. Lower the learning rate, update the target network less often (a smaller tau or a longer interval), or use double Q-learning.",
             }
             .into(),
-            page: "metrics#value-function",
+            page: "metrics#loss",
         })
     }
 
@@ -295,7 +295,7 @@ impl Record {
             name: "still-random",
             seen: format!("{:.0} % of the actions are random at the end", 100.0 * end),
             advice: "Returns of the training are those of random actions. Let epsilon fall sooner or further; an evaluation shows the greedy policy.".into(),
-            page: "metrics#value-function",
+            page: "metrics#gradient-and-optimiser",
         })
     }
 
