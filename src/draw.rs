@@ -5,7 +5,7 @@ pub use gradus_drawing::{Animation, AnimationError};
 pub use gradus_drawing::{Frame, still, terminal};
 
 #[cfg(feature = "terminal")]
-pub use in_terminal::{columns, play_in_terminal, play_with_notes, show};
+pub use in_terminal::{columns, has_colours, play_in_terminal, play_with_notes, show};
 
 #[cfg(feature = "terminal")]
 mod in_terminal;

@@ -125,15 +125,23 @@ fn of_option(option: &str, words: &[String], has_tip: bool) -> Option<String> {
         ("train" | "bench", _) => {}
         _ => return None,
     }
-    let value = words.iter().skip_while(|word| word.trim_start_matches('-').replace('_', "-") != option).nth(1);
-    let value = value.filter(|value| !value.starts_with("--")).map_or("VALUE", String::as_str);
+    let name_of = |word: &str| word.trim_start_matches('-').split('=').next().unwrap_or_default().replace('_', "-");
+    let mut from = words.iter().skip_while(|word| name_of(word) != option);
+    let value = match from.next().and_then(|word| word.split_once('=')) {
+        Some((_, value)) => Some(value),
+        None => from.next().map(String::as_str),
+    };
+    let value = value.filter(|value| !value.starts_with("--")).unwrap_or("VALUE");
     if let Some((_, typed)) = OPTIONS.iter().find(|(names, _)| names.contains(&option)) {
         let typed = typed.replace("{}", value);
         return Some(if typed.starts_with("--") { format!("type {typed}") } else { format!("here it is {typed}") });
     }
-    let [_, agent, env, ..] = words else { return None };
+    // options may stand before the names
+    let names = || words.iter().skip(1).filter(|word| !word.starts_with('-'));
+    let agent = names().find(|word| agents::find(word).is_ok())?;
+    let env = names().find(|word| registry::find(word).is_ok())?;
     // the name of a setting, here or elsewhere
-    let config = Config::preset(agent, env, None).or_else(|_| Config::preset(env, agent, None)).ok()?;
+    let config = Config::preset(agent, env, None).ok()?;
     let is_meant = |key: &&str| key.rsplit('.').next().is_some_and(|name| name.replace('_', "-") == option);
     let foreign = config.world().map(|world| config.foreign(&world)).unwrap_or_default();
     let settings = explain(&config);

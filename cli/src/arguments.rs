@@ -2,6 +2,7 @@
 
 use gradus::Error;
 use gradus::agents::ConfigError;
+use gradus::config::parse_steps;
 use gradus::nets::{Device, NetworkError, UnknownDevice, threads};
 
 /// Parses a whole number of at least `least`.
@@ -9,11 +10,12 @@ pub(crate) fn number(what: &str, text: &str, least: u64) -> Result<u64, Error> {
     number_within(what, text, least, i64::MAX as u64)
 }
 
-/// Parses a whole number from `least` to `most`.
+/// Parses a whole number from `least` to `most`, such as 5000 or 5k.
 pub(crate) fn number_within(what: &str, text: &str, least: u64, most: u64) -> Result<u64, Error> {
-    let too_large = text.len() > 15 || text.parse().is_ok_and(|n: u64| n > most);
+    let number = text.parse().ok().or_else(|| parse_steps(text).ok());
+    let too_large = text.len() > 15 || number.is_some_and(|n| n > most);
     let upper = if too_large { format!("to {most}") } else { "up".into() };
-    let parsed = text.parse().ok().filter(|n| (least..=most).contains(n));
+    let parsed = number.filter(|n| (least..=most).contains(n));
     parsed.ok_or_else(|| Error::Parse { what: what.into(), expected: format!("a whole number from {least} {upper}"), got: text.into() })
 }
 

@@ -1,7 +1,7 @@
 //! The command line: its arguments, and the function that each command calls.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
@@ -140,15 +140,20 @@ pub(crate) fn main(words: &[OsString], prepared: Result<(), Error>, presets: Res
             say(format!("{}, with gradus {}", program_name(), env!("CARGO_PKG_VERSION")));
             std::process::exit(0);
         }
+        let styled = |is_styled: bool| if is_styled { error.render().ansi().to_string() } else { error.render().to_string() };
         if !error.use_stderr() {
             match draw::columns() {
-                Some(width) => written(write!(std::io::stdout(), "{}", wrapped(&error.render().ansi().to_string(), width))),
+                Some(width) => written(write!(std::io::stdout(), "{}", wrapped(&styled(draw::has_colours()), width))),
                 None => written(error.print()),
             }
             std::process::exit(0);
         }
         if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-            error.exit();
+            match draw::columns().filter(|_| std::io::stderr().is_terminal()) {
+                Some(width) => eprint!("{}", wrapped(&styled(draw::has_colours()), width)),
+                None => written(error.print()),
+            }
+            std::process::exit(error.exit_code());
         }
         let words: Vec<String> = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
         let message = one_line(&in_one_line(&error.to_string()));

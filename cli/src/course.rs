@@ -43,12 +43,24 @@ pub(crate) enum Course {
         /// Exercise, such as 1.2
         number: String,
     },
-    /// Grade the submissions for a lesson (1) or a homework (h1): LESSON FOLDER [--json FILE] [--csv FILE] [--gradescope DIR] [--seed N].
-    #[command(disable_help_flag = true)]
+    /// Grade the submissions in a folder: NAME.rs or NAME/lesson_1.rs for each student. Nothing else of a student is used: no manifest, no other file.
     Grade {
-        /// Lesson, folder and options; --help says more
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
-        arguments: Vec<String>,
+        /// Lesson (1) or homework (h1)
+        number: String,
+        /// Folder of the submissions
+        folder: String,
+        /// Write everything that was found
+        #[arg(long, value_name = "FILE")]
+        json: Option<String>,
+        /// Write a row for each student, with a column for each exercise
+        #[arg(long, value_name = "FILE")]
+        csv: Option<String>,
+        /// Write DIR/NAME/results.json, as Gradescope reads it
+        #[arg(long, value_name = "DIR")]
+        gradescope: Option<String>,
+        /// Seed of the inputs [default: 1]; each student has other numbers
+        #[arg(long, value_name = "N", allow_hyphen_values = true)]
+        seed: Option<String>,
     },
     /// Write the files of an autograder for Gradescope: zip them, and upload the archive.
     Bundle {
@@ -90,7 +102,7 @@ pub(crate) enum Course {
 /// The files of the folder; its program writes the others.
 const FILES: [(&str, &str); 4] = [
     ("Cargo.toml", include_str!("course/manifest.toml")),
-    (".gitignore", "/target\n/.course\n"),
+    (".gitignore", "/target\n/.course\n/runs\n"),
     ("README.md", include_str!("course/README.md")),
     ("src/main.rs", include_str!("course/main.rs")),
 ];
@@ -103,9 +115,10 @@ pub(crate) fn run(course: &Course) -> Result<u8, Error> {
         Course::Hint { number } => here(&["hint", number]),
         Course::Solution { number } => here(&["solution", number]),
         Course::Reset { number } => here(&["reset", number]),
-        Course::Grade { arguments } => {
-            let words: Vec<&str> = std::iter::once("grade").chain(arguments.iter().map(String::as_str)).collect();
-            here(&words)
+        Course::Grade { number, folder, json, csv, gradescope, seed } => {
+            let options = [("--json", json), ("--csv", csv), ("--gradescope", gradescope), ("--seed", seed)];
+            let given = options.iter().filter_map(|(name, value)| Some([*name, value.as_deref()?]));
+            here(&["grade", number, folder].into_iter().chain(given.flatten()).collect::<Vec<_>>())
         }
         Course::Bundle { number, dir, repository, commit, seed } => {
             bundle(number, dir, [repository, commit.as_deref().unwrap_or("HEAD")], crate::arguments::number("--seed", seed, 0)?)
@@ -242,7 +255,7 @@ fn make(dir: &Path, path: Option<&Path>) -> Result<u8, Error> {
     say("The course is built once:");
     let code = call(dir, &["--bin", "course", "--"], &["begin"], true)?;
     if code == 0 {
-        say(format!("cd {} && cargo run -- check 1", quoted(&dir.display().to_string())));
+        say(format!("now: cd {}, and then: cargo run -- check 1", quoted(&dir.display().to_string())));
     }
     Ok(code)
 }

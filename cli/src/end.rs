@@ -74,14 +74,20 @@ pub(crate) fn in_words(evaluation: &Evaluation) -> String {
     }
 }
 
+/// Whose return is the level that a policy must be better than.
+pub(crate) fn baseline(is_text: bool, levels: &Levels) -> &'static str {
+    match is_text {
+        true if levels.has_begun_trained => "the model before the training",
+        true => "an untrained policy",
+        false => "random actions",
+    }
+}
+
 /// Says whether the environment is solved, and whether the policy is better than random actions.
 pub(crate) fn verdict(last: &Evaluation, levels: &Levels) -> String {
     let error = last.error();
-    let (who, has) = match last.problems {
-        Some(_) if levels.has_begun_trained => ("the model before the training", "has"),
-        Some(_) => ("an untrained policy", "has"),
-        None => ("random actions", "have"),
-    };
+    let who = baseline(last.problems.is_some(), levels);
+    let has = if last.problems.is_some() { "has" } else { "have" };
     let about = if levels.random.1 > 0.0 { "about " } else { "" };
     let value = format!("{about}{}", with_error(levels.random.0, levels.random.1));
     let (random, no_better) = (format!("{who} {has} {value}"), format!("not measurably better than {who} ({value})"));

@@ -10,13 +10,13 @@ use gradus::evaluate::{Evaluation, Score, evaluate};
 use gradus::numbers::{short, with_error};
 use gradus::run::best_of::{BestOf, best_of};
 use gradus::saved::load_behaviour_on;
-use gradus::{Error, Mode};
+use gradus::{Error, Mode, one_line};
 use gradus_compare::statistics::{Bootstrap, Estimate, mean_paired_difference};
 use serde_json::{Value, json};
 
 use crate::arguments::{device, number, number_within};
-use crate::folder::with_runs_inside;
-use crate::output::say;
+use crate::folder::{expect_policy, with_runs_inside};
+use crate::output::{complain, say};
 
 #[derive(Args)]
 pub(crate) struct Eval {
@@ -35,14 +35,14 @@ pub(crate) struct Eval {
     /// Device, which may differ from the one used in training: cpu, torch-cpu, cuda, cuda:N or mps.
     #[arg(long, default_value = "cpu")]
     device: String,
-    /// Text tasks: sample this many completions of each problem and take the best, for every power of two up to this number.
+    /// Text tasks: sample this many completions of each problem and take the best, for every power of two up to this number, and for the number itself.
     #[arg(long, value_name = "N", allow_hyphen_values = true, conflicts_with_all = ["sampled", "device"])]
     best_of: Option<String>,
     /// Folder of the judge of --best-of: a reward model by its scores, or the policy of a run by its log-likelihoods [default: the run's
     /// reward model, or the task's verifier if it has none]
     #[arg(long, value_name = "DIR", requires = "best_of")]
     judge: Option<PathBuf>,
-    /// Print a JSON object with every return; for several runs, with all evaluations and differences.
+    /// Print a JSON object with every return; for several runs, or for a folder of runs, with all evaluations and differences.
     #[arg(long)]
     json: bool,
 }
@@ -63,32 +63,46 @@ pub(crate) fn run(arguments: &Eval) -> Result<u8, Error> {
     }
     let mode = if arguments.sampled { Mode::Sampled } else { Mode::Greedy };
     let device = device(&arguments.device)?;
-    let evaluated = |dir: &'_ PathBuf| {
+    let evaluated = |dir: &Path| -> Result<(EnvSpec, Evaluation), Error> {
+        expect_policy(dir)?;
         let (_, world, policy) = load_behaviour_on(dir, device)?;
         let world = world.on_split(Split::Test);
         Ok((world.clone(), evaluate(policy.as_ref(), &world, episodes, seed, mode)?))
     };
     let dirs = with_runs_inside(arguments.dirs.clone());
-    let all: Vec<(EnvSpec, Evaluation)> = dirs.iter().map(evaluated).collect::<Result<_, Error>>()?;
-    let all = dirs.iter().zip(all).map(|(dir, (world, evaluation))| Evaluated { dir, world, evaluation });
-    let all: Vec<Evaluated> = all.collect();
+    let is_alone = dirs == arguments.dirs && dirs.len() == 1;
+    let (mut all, mut code) = (Vec::new(), 0);
+    for dir in &dirs {
+        match evaluated(dir) {
+            Ok((world, evaluation)) => all.push(Evaluated { dir, world, evaluation }),
+            Err(error) if is_alone => return Err(error),
+            // the other runs are evaluated, too
+            Err(error) => {
+                complain(format!("error: {}", one_line(&error.to_string())));
+                code = 2;
+                continue;
+            }
+        }
+        if let Some(run) = all.last().filter(|_| !is_alone && !arguments.json) {
+            say(format!("{}: {}", dir.display(), in_words(run)));
+        }
+    }
     let differences = differences(&all)?;
     match (arguments.json, &all[..]) {
-        (true, [alone]) => say(to_json(&alone.evaluation)),
+        (true, [alone]) if is_alone => say(to_json(&alone.evaluation)),
         (true, _) => say(in_json(&all, &differences)),
-        (false, [alone]) => {
+        (false, [alone]) if is_alone => {
             say(format!("evaluation: {}", in_words(alone)));
             say_scores(alone);
         }
         (false, _) => {
-            all.iter().for_each(|run| say(format!("{}: {}", run.dir.display(), in_words(run))));
             differences.iter().for_each(|(a, b, estimate)| say_difference(&all[*a], &all[*b], estimate));
             if differences.len() > 1 {
                 say(format!("each interval is for one pair, and not corrected for the {} pairs", differences.len()));
             }
         }
     }
-    Ok(0)
+    Ok(code)
 }
 
 /// Evaluates the best of n completions.

@@ -47,6 +47,7 @@ pub(crate) struct Export {
 
 pub(crate) fn run(arguments: &Export) -> Result<u8, Error> {
     let episodes = number_within("--episodes", &arguments.episodes, 1, 1 << 20)? as usize;
+    folder::expect_policy(&arguments.dir)?;
     let policy = Policy::load(&arguments.dir)?;
     if let Some(folder) = &arguments.transformers {
         folder::create(folder, |to| policy.save_for_transformers(to))?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf, absolute};
 
 use gradus::Error;
 use gradus::files::{LOCK, create_folder};
+use gradus::saved::EXAMPLES_FILE;
 
 /// Makes the folder `dir`, which must be new or empty, with the files that `write` writes to the folder that it is given: all of them or,
 /// after an error, none.
@@ -15,15 +16,26 @@ pub(crate) fn create(dir: &Path, write: impl Fn(&Path) -> Result<(), Error>) -> 
     }
     // `.` has no name that a temporary folder could have
     let whole = fs::canonicalize(dir).or_else(|_| absolute(dir)).map_err(|source| io("find", dir, source))?;
-    create_folder(&whole, write)?;
+    // an error of the temporary folder is one of this folder
+    let named = |error: Error, temporary: &Path| match error {
+        Error::Folder { path, problem } if path == temporary => Error::Folder { path: dir.into(), problem },
+        other => other,
+    };
+    create_folder(&whole, |temporary| write(temporary).map_err(|error| named(error, temporary)))?;
     // nobody trains in such a folder
     let _ = fs::remove_file(whole.join(LOCK));
     Ok(())
 }
 
-/// Replaces a folder that is no run, and has runs directly in it, by these runs.
+/// Returns an error if the folder has a reward model, whose policy only gives scores.
+pub(crate) fn expect_policy(dir: &Path) -> Result<(), Error> {
+    let problem = || Error::Folder { path: dir.into(), problem: "expected a policy that acts, got a reward model".into() };
+    if dir.join(EXAMPLES_FILE).exists() { Err(problem()) } else { Ok(()) }
+}
+
+/// Replaces a folder that is no run, and has runs directly in it, by these runs, without reward models.
 pub(crate) fn with_runs_inside(dirs: Vec<PathBuf>) -> Vec<PathBuf> {
-    let is_run = |dir: &Path| dir.join("config.toml").exists();
+    let is_run = |dir: &Path| dir.join("config.toml").exists() && expect_policy(dir).is_ok();
     let inside = |dir: PathBuf| {
         let entries = fs::read_dir(&dir).ok().filter(|_| !is_run(&dir)).into_iter().flatten();
         let mut runs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_run(path)).collect();

@@ -43,7 +43,11 @@ pub(crate) fn run(arguments: &Guide) -> Result<u8, Error> {
     let known: Vec<&str> = PAGES.iter().map(|(name, _)| *name).collect();
     let unknown = |what, name: &str, known: &[&str]| {
         let near = names::nearest(name, known.iter().copied()).filter(|_| registry::find(name).is_err());
-        let hint = near.map_or_else(|| format!("expected one of: {}", known.join(", ")), |near| format!("did you mean `{near}`?"));
+        let listed = || match what {
+            "page" => format!("`{} guide` lists them", program_name()),
+            _ => format!("expected one of: {}", known.join(", ")),
+        };
+        let hint = near.map_or_else(listed, |near| format!("did you mean `{near}`?"));
         Error::Unknown { what, name: name.into(), hint }
     };
     let (_, text) = found.or_else(of_family).ok_or_else(|| unknown("page", page, &known))?;

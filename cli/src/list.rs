@@ -174,6 +174,13 @@ pub(crate) fn settings(agent: Option<&str>) -> Result<u8, Error> {
             vec![config]
         }
         None => {
+            say_wrapped(
+                "# ",
+                &format!(
+                    "the values are built in; presets change them, and `{} list --settings ppo` shows those of an agent's",
+                    program_name()
+                ),
+            );
             let of_agent = |agent: agents::Entry| Config { agent: agent.name.into(), algorithm: agent.defaults(), ..Config::default() };
             agents::all().into_iter().map(of_agent).collect()
         }

@@ -68,8 +68,9 @@ pub(crate) fn dependencies<const N: usize>(path: Option<&Path>, folders: [&str; 
     let Some(source) = source(path)? else {
         return Ok(folders.map(|_| concat!("version = \"", env!("CARGO_PKG_VERSION"), "\"").into()));
     };
-    // a string of TOML
-    let quoted = |folder: &Path| folder.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
+    // a string of TOML; Cargo reads forward slashes on every system
+    let shown = |folder: &Path| if cfg!(windows) { folder.display().to_string().replace('\\', "/") } else { folder.display().to_string() };
+    let quoted = |folder: &Path| shown(folder).replace('\\', "\\\\").replace('"', "\\\"");
     Ok(folders.map(|name| format!("path = \"{}\"", quoted(&if name == "." { source.clone() } else { source.join(name) }))))
 }
 

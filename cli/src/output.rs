@@ -4,15 +4,17 @@ use std::io::{self, IsTerminal, Write};
 
 use gradus::{one_line, plain};
 
-/// Prints a line to standard output. A closed pipe is ignored; any other error, such as a full disk, ends the program.
+/// Prints a line to standard output. A closed pipe and a terminal that is gone are ignored; any other error, such as a full disk, ends the program.
 pub(crate) fn say(line: impl AsRef<str>) {
     written(writeln!(std::io::stdout(), "{}", line.as_ref()));
 }
 
-/// Ends the program if standard output could not be written. A closed pipe is ignored.
+/// Ends the program if standard output could not be written. A closed pipe is ignored, and so is a terminal that is gone: a program that its end does not end goes on.
 pub(crate) fn written(result: io::Result<()>) {
+    const EIO: i32 = 5;
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe || cfg!(unix) && error.raw_os_error() == Some(EIO);
     if let Err(error) = result
-        && error.kind() != io::ErrorKind::BrokenPipe
+        && !is_gone(&error)
     {
         complain(format!("error: cannot write to standard output: {error}"));
         std::process::exit(2);
@@ -21,6 +23,9 @@ pub(crate) fn written(result: io::Result<()>) {
 
 /// Returns a word of a command line as it can be typed.
 pub(crate) fn quoted(word: &str) -> String {
+    if word.starts_with('-') && std::path::Path::new(word).exists() {
+        return quoted(&format!("./{word}"));
+    }
     if word.is_empty() || !word.chars().all(|letter| letter.is_alphanumeric() || "-_./=:,@%+".contains(letter)) {
         format!("'{}'", word.replace('\'', "'\\''"))
     } else {

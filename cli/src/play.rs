@@ -7,8 +7,9 @@ use clap::Args;
 use gradus::config::Network;
 use gradus::envs::random::episode_seed;
 use gradus::envs::text::Split;
+use gradus::evaluate::Mode;
 use gradus::evaluate::features::show_features;
-use gradus::evaluate::play::{Played, play, steps_per_second, write_played};
+use gradus::evaluate::play::{Played, play_as, steps_per_second, write_played};
 use gradus::evaluate::record::write_episode;
 use gradus::evaluate::strip::show_memory;
 use gradus::evaluate::trace::RecordedAction;
@@ -18,6 +19,7 @@ use gradus::saved::load_behaviour;
 use gradus::{Error, draw};
 
 use crate::arguments::number;
+use crate::folder::expect_policy;
 use crate::output::{say, written};
 
 #[derive(Args)]
@@ -27,6 +29,9 @@ pub(crate) struct Play {
     /// Random seed of the episode.
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     seed: String,
+    /// Sample actions as in training, instead of taking the most probable ones.
+    #[arg(long)]
+    sampled: bool,
     /// Write an animated GIF instead of playing in the terminal.
     #[arg(long, value_name = "FILE")]
     gif: Option<PathBuf>,
@@ -73,11 +78,13 @@ fn notes(policy: &mut dyn Behaviour, played: &Played) -> Result<Vec<String>, Err
 const MOST_ACTIONS: usize = 8;
 
 pub(crate) fn run(arguments: &Play) -> Result<u8, Error> {
+    expect_policy(&arguments.dir)?;
     let (config, world, mut policy) = load_behaviour(&arguments.dir)?;
     // an episode seed that no training or evaluation with the same `--seed` uses
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
     let world = world.on_split(Split::Test);
-    let mut played = play(policy.as_ref(), &world, seed)?;
+    let mode = if arguments.sampled { Mode::Sampled } else { Mode::Greedy };
+    let mut played = play_as(policy.as_ref(), &world, seed, mode)?;
     if let (Network::Perceptron(network), false) = (&config.network, played.memories.is_empty()) {
         show_memory(&mut played, network.cell_width);
     }

@@ -10,7 +10,7 @@ use gradus_compare::{Statistic, plot_results, table_of};
 
 use crate::arguments::number;
 use crate::folder::with_runs_inside;
-use crate::output::{complain, say};
+use crate::output::{complain, say, warn};
 
 #[derive(Args)]
 pub(crate) struct Draw {
@@ -68,7 +68,13 @@ pub(crate) fn run(mut arguments: Draw) -> Result<u8, Error> {
     if let Some(table) = arguments.dirs.iter().find(is_table) {
         return draw_table(&arguments, table);
     }
-    arguments.dirs = with_runs_inside(arguments.dirs);
+    // of the runs in a folder, those that have what is drawn; `gradus sft` writes no episodes
+    let named = arguments.dirs.clone();
+    let table = if arguments.metrics.is_empty() { "episodes.csv" } else { "metrics.csv" };
+    let (shown, left): (Vec<PathBuf>, Vec<PathBuf>) =
+        with_runs_inside(arguments.dirs).into_iter().partition(|dir| named.contains(dir) || dir.join(table).exists());
+    left.iter().for_each(|dir| warn(&format!("{}: not drawn, because it has no {table}", dir.display())));
+    arguments.dirs = if shown.is_empty() { named } else { shown };
     let window = arguments.window.as_deref().map(|text| number("--window", text, 1)).transpose()?;
     let seeds = match (arguments.mean, arguments.each) {
         (true, _) => Seeds::Mean,

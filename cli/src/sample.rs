@@ -1,6 +1,5 @@
 //! `gradus sample`: generates completions of a prompt and shows them token by token.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -12,7 +11,7 @@ use gradus::nets::{Policy, Sampling};
 use gradus::numbers::short;
 use gradus::run::{load_reward, load_reward_of};
 use gradus::saved::{load_first_policy, load_policy};
-use gradus::{Error, LearnedReward};
+use gradus::{Error, LearnedReward, draw};
 
 use crate::arguments::{number, number_within};
 use crate::output::say;
@@ -144,11 +143,10 @@ struct Paint {
 const HEAT: [u8; 6] = [0, 17, 18, 54, 90, 160];
 
 impl Paint {
-    /// Colours the output of a terminal, unless NO_COLOR is set (https://no-color.org).
+    /// Colours the output of a terminal, unless [it has no colours](draw::has_colours).
     fn for_stdout(by: ColorBy, completions: &[Completion]) -> Self {
-        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let numbers = completions.iter().flat_map(|completion| &completion.tokens).map(|token| by.number(token));
-        Self { is_on: std::io::stdout().is_terminal() && !refused, by, most: numbers.fold(0.0, f32::max) }
+        Self { is_on: draw::has_colours(), by, most: numbers.fold(0.0, f32::max) }
     }
 
     fn with(self, code: &str, text: &str) -> String {

@@ -45,12 +45,13 @@ pub(crate) fn run(arguments: &Shell, all: &Command) -> Result<u8, Error> {
     let others = all.get_subcommands().filter(|command| command.get_name() != "shell").cloned().map(with_names);
     let about = all.get_about().cloned().unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION");
+    let global: Vec<Arg> = all.get_arguments().filter(|argument| argument.is_global_set()).cloned().collect();
     let others: Vec<Command> = others.collect();
     // clap's own would repeat the arguments of every command
     let names: Vec<&'static str> = others.iter().map(|command| -> &'static str { command.get_name().to_owned().leak() }).collect();
     let named = Arg::new("command").value_parser(PossibleValuesParser::new(names)).hide_possible_values(true).help("Command");
     let help = Command::new("help").about("Print the help of a command").arg(named);
-    let command = Command::new(program_name()).version(version).about(about).subcommands(others).disable_help_subcommand(true);
+    let command = Command::new(program_name()).version(version).about(about).args(global).subcommands(others).disable_help_subcommand(true);
     let mut completed = command.clone().subcommand(help);
     for kind in [Kind::Bash, Kind::Zsh, Kind::Fish, Kind::PowerShell] {
         let path = generate_to(kind, &mut completed, program_name(), dir).map_err(io(dir))?;

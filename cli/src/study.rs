@@ -292,6 +292,6 @@ pub(crate) fn run_tuning(Tune { file, making, emit, tasks }: &Tune) -> Result<u8
 
 /// Returns the command line as it can be typed.
 fn command() -> String {
-    let words = std::env::args().skip(1).map(|word| quoted(&word));
+    let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
     std::iter::once(program_name().to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

@@ -1,6 +1,6 @@
 //! `gradus train`: trains an agent and writes a run folder.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -9,6 +9,7 @@ use gradus::agents::registry as agents;
 use gradus::config::spaces::about_defaults;
 use gradus::config::{Atari, parse_steps};
 use gradus::envs::{EnvError, Space, gym, registry};
+use gradus::files::read_named_to_string;
 use gradus::numbers::{rate, short};
 use gradus::{Config, Error, Run, Show, program_name};
 
@@ -27,19 +28,19 @@ pub(crate) struct Train {
     /// Environment, such as cartpole or CartPole-v1.
     #[arg(required_unless_present_any = ["resume", "config"])]
     env: Option<String>,
-    /// Total environment steps (text tasks: tokens), such as 500k or 2m [default: the preset's]
+    /// Total environment steps (text tasks: tokens), such as 500k or 2m [default: that of --config, or the preset's]
     #[arg(long, allow_hyphen_values = true)]
     steps: Option<String>,
-    /// Random seed [default: 1]
+    /// Random seed [default: that of --config, or 1]
     #[arg(long, allow_hyphen_values = true)]
     seed: Option<String>,
-    /// Number of environments in lockstep [default: the preset's]
+    /// Number of environments in lockstep [default: that of --config, or the preset's]
     #[arg(long, allow_hyphen_values = true)]
     envs: Option<String>,
     /// Number of threads; does not affect the results [default: all cores]
     #[arg(long, allow_hyphen_values = true)]
     threads: Option<String>,
-    /// Device: cpu; with the feature `tch` also torch-cpu, cuda, cuda:N or mps [default: cpu]
+    /// Device: cpu; with the feature `tch` also torch-cpu, cuda, cuda:N or mps [default: that of --config, or cpu]
     #[arg(long)]
     device: Option<String>,
     /// Preset; `gradus list` shows them [default: default]
@@ -99,7 +100,9 @@ pub(crate) fn run(arguments: &Train) -> Result<u8, Error> {
                 None => Run::resume(dir).map(|run| vec![run]),
             },
             None => {
-                let in_file = arguments.config.as_deref().filter(|_| arguments.env.is_none()).map(named_in).transpose()?;
+                // a pipe can be read only once
+                let file = arguments.config.as_deref().map(|path| read_named_to_string(path).map(|text| (path, text))).transpose()?;
+                let in_file = file.as_ref().filter(|_| arguments.env.is_none()).map(|(path, text)| named_in(path, text)).transpose()?;
                 let (agent, env) = match &in_file {
                     Some((agent, env)) => (arguments.agent.as_deref().unwrap_or(agent), env.as_str()),
                     None => (arguments.agent.as_deref().unwrap_or_default(), arguments.env.as_deref().unwrap_or_default()),
@@ -118,7 +121,7 @@ pub(crate) fn run(arguments: &Train) -> Result<u8, Error> {
                 if agents::find(env).is_ok() && registry::find(env).is_err() {
                     return twice("environment", "cartpole", format!("the agent `{env}`"));
                 }
-                let config = configure(arguments, agent, env)?;
+                let config = configure(arguments, file.as_ref(), agent, env)?;
                 let config = match steps {
                     // the changes of another number of steps are not those of this one
                     Some(steps) => Config { steps, earlier_steps: Vec::new(), ..config },
@@ -301,8 +304,7 @@ pub(crate) fn unchanged(key: &str, named: &str, got: &str) -> Result<(), ConfigE
 }
 
 /// Returns the agent and the environment that a file of settings names.
-fn named_in(path: &std::path::Path) -> Result<(String, String), Error> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Io { action: "read", path: path.into(), source })?;
+fn named_in(path: &Path, text: &str) -> Result<(String, String), Error> {
     let table: toml::Table = text.parse().unwrap_or_default();
     let name = |key: &str| table.get(key).and_then(toml::Value::as_str).map(str::to_owned);
     let missing = || {
@@ -312,10 +314,10 @@ fn named_in(path: &std::path::Path) -> Result<(String, String), Error> {
     name("agent").zip(name("environment")).ok_or_else(missing)
 }
 
-fn configure(arguments: &Train, agent: &str, env: &str) -> Result<Config, Error> {
+fn configure(arguments: &Train, file: Option<&(&Path, String)>, agent: &str, env: &str) -> Result<Config, Error> {
     let mut config = Config::preset(agent, env, arguments.preset.as_deref())?;
-    if let Some(path) = &arguments.config {
-        config = config.with_file(path)?;
+    if let Some((path, text)) = file {
+        config = config.with_text_of(path, text)?;
     }
     for setting in &arguments.settings {
         config = config.with_setting(setting)?;

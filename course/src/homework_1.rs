@@ -242,6 +242,8 @@ static POLICY_ITERATION: Exercise<PolicyIteration> = Exercise {
             row_of_policy(sheet, function, (&what, &table), 0.9, &[0, 0]);
             // the next reward alone: 3 against 1
             row_of_policy(sheet, function, (&what, &table), 0.0, &[1, 0]);
+            let what = "a corridor of 30 states, actions left and right: a step costs 1, and right in the last state gives 10 and ends";
+            row_of_policy(sheet, function, (what, &worlds::corridor()), 0.95, &[1; 30]);
         },
         |Trial { function, seed, .. }, sheet| {
             let mut stream = stream(seed, 1003);
@@ -266,6 +268,21 @@ static POLICY_ITERATION: Exercise<PolicyIteration> = Exercise {
                     values = (0..table.states()).map(|s| backup(table, &values, s, 0, gamma)).collect();
                 }
                 greedy(table, &values, gamma)
+            },
+        },
+        Mistake {
+            says: "it stops after a number of rounds, although policies still change",
+            section: "policy-iteration",
+            function: |table, gamma| {
+                let mut policy = vec![0; table.states()];
+                for _ in 0..4 {
+                    let mut values = vec![0.0; table.states()];
+                    for _ in 0..3000 {
+                        values = (0..table.states()).map(|s| backup(table, &values, s, policy[s], gamma)).collect();
+                    }
+                    policy = greedy(table, &values, gamma);
+                }
+                policy
             },
         },
         Mistake {

@@ -51,14 +51,17 @@ static SQUASHED_LOG_PROB: Exercise<SquashedLogProb> = Exercise {
                 (1.0, 1.0, 1.0, -0.051_377),   // -0.918939 + 0.867562
                 (-1.0, 1.0, 2.0, -1.244_525),  // -0.5 - 0.693147 - 0.918939 + 0.867562
                 (20.0, 20.0, 1.0, 37.694_767), // 40 - 2 ln 2 - 0.918939
+                (-20.0, -20.0, 1.0, 37.694_767),
             ] {
                 sheet.row(format!("squashed_log_prob(u = {u}, mean = {mean}, std = {std})"), expected, || function(u, mean, std));
             }
         },
         |Trial { function, right, seed }, sheet| {
             let mut stream = stream(seed, 2001);
-            for _ in 0..40 {
-                let (mean, std) = (number(&mut stream), f64::from(1 + stream.below(20)) / 10.0);
+            for row in 0..40 {
+                // some far from 0, on both sides
+                let wide = if row % 4 == 0 { 4.0 } else { 1.0 };
+                let (mean, std) = (wide * number(&mut stream), f64::from(1 + stream.below(20)) / 10.0);
                 let u = rounded(mean + std * f64::from(stream.normal()));
                 sheet
                     .row(format!("squashed_log_prob(u = {u}, mean = {mean}, std = {std})"), right(u, mean, std), || function(u, mean, std));
@@ -215,7 +218,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// The conjugate gradient method; `share` gives the part of the old direction from the new and the old square of the rest.
-fn conjugate(matrix: &[Vec<f64>], b: &[f64], rounds: usize, share: fn(f64, f64) -> f64) -> Vec<f64> {
+fn conjugate(matrix: &[Vec<f64>], b: &[f64], rounds: usize, mut share: impl FnMut(f64, f64) -> f64) -> Vec<f64> {
     let (mut x, mut rest, mut direction) = (vec![0.0; b.len()], b.to_vec(), b.to_vec());
     for _ in 0..rounds {
         let (square, product) = (dot(&rest, &rest), times(matrix, &direction));
@@ -259,12 +262,12 @@ static CONJUGATE_GRADIENT: Exercise<ConjugateGradient> = Exercise {
         |Trial { function, right, seed }, sheet| {
             let mut stream = stream(seed, 2003);
             for _ in 0..20 {
-                let n = 3 + stream.below(2) as usize;
+                let n = 4 + stream.below(2) as usize;
                 let a: Vec<Vec<f64>> = (0..n).map(|_| normals(&mut stream, n)).collect();
                 let entry =
                     |i: usize, j: usize| rounded(a.iter().map(|row| row[i] * row[j]).sum::<f64>()) + 2.0 * f64::from(u8::from(i == j));
                 let matrix: Vec<Vec<f64>> = (0..n).map(|i| (0..n).map(|j| entry(i.min(j), i.max(j))).collect()).collect();
-                let (b, rounds) = (numbers(&mut stream, n), 1 + stream.below(2) as usize);
+                let (b, rounds) = (numbers(&mut stream, n), 1 + stream.below(4) as usize);
                 row_of_rounds(sheet, function, &matrix, &b, rounds, right(&matrix, &b, rounds));
             }
         },
@@ -279,6 +282,14 @@ static CONJUGATE_GRADIENT: Exercise<ConjugateGradient> = Exercise {
             says: "the part of the old direction is upside down",
             section: "conjugate-gradients",
             function: |matrix, b, rounds| conjugate(matrix, b, rounds, |new, old| if new < 1e-16 { 0.0 } else { old / new }),
+        },
+        Mistake {
+            says: "the part of the old direction is divided by the first square of the rest, and not by the one before",
+            section: "conjugate-gradients",
+            function: |matrix, b, rounds| {
+                let mut first = None;
+                conjugate(matrix, b, rounds, |new, old| new / *first.get_or_insert(old))
+            },
         },
         Mistake {
             says: "the part of the old direction is 1",

@@ -71,6 +71,13 @@ static TOP_P: Exercise<TopP> = Exercise {
                 let logits = ln(weights);
                 sheet.row(format!("top_p(logits = {}, p = {p})", list(&logits)), expected, || function(&logits, p));
             }
+            sheet.row("top_p(logits = [1000, 0], p = 0.9)", vec![1.0, 0.0], || function(&[1000.0, 0.0], 0.9));
+            // which two is not said
+            sheet.row("top_p(logits = [0, 0, 0, 0], p = 0.5), sorted", vec![0.0, 0.0, 0.5, 0.5], || {
+                let mut kept = function(&[0.0; 4], 0.5);
+                kept.sort_by(f64::total_cmp);
+                kept
+            });
         },
         |Trial { function, right, seed }, sheet| {
             let mut stream = stream(seed, 3001);
@@ -140,6 +147,7 @@ static RANKING_LOSS: Exercise<RankingLoss> = Exercise {
                 (&[2.0, 1.0, 0.0], 0.720_868), // 0.407606 + 0.313262
                 (&[5.0], 0.0),
                 (&[0.0, 800.0], 800.0),
+                (&[800.0, 0.0], 0.0),
             ] {
                 sheet.row(format!("ranking_loss(scores = {})", list(scores)), expected, || function(scores));
             }

@@ -36,6 +36,13 @@ pub(crate) fn grid() -> Table {
     table(4, outcomes)
 }
 
+/// A corridor of 30 states, with the actions left and right. A step costs 1, and a step to the right from the last state gives 10 and ends. From the policy that always goes left,
+/// policy iteration corrects one state in each round.
+pub(crate) fn corridor() -> Table {
+    let of = |state: u32| [certain(state.saturating_sub(1), -1.0), if state == 29 { end(0, 10.0) } else { certain(state + 1, -1.0) }];
+    table(2, (0..30).flat_map(of).collect())
+}
+
 /// A world with random outcomes, some of which end the episode. Probabilities and rewards have two decimals.
 pub(crate) fn random(stream: &mut Stream) -> Table {
     let (states, actions) = (3 + stream.below(3), 2 + stream.below(2));

@@ -65,8 +65,12 @@ impl Config {
 
     /// Applies the settings in a TOML file.
     pub fn with_file(self, path: &Path) -> Result<Self, Error> {
-        let text = read_named_to_string(path)?;
-        self.with_toml_in(&text, path.parent().unwrap_or(Path::new(""))).map_err(|error| Error::folder(path, error.to_string()))
+        self.with_text_of(path, &read_named_to_string(path)?)
+    }
+
+    /// As [`with_file`](Self::with_file), if the text of the file has already been read, as from a pipe.
+    pub fn with_text_of(self, path: &Path, text: &str) -> Result<Self, Error> {
+        self.with_toml_in(text, path.parent().unwrap_or(Path::new(""))).map_err(|error| Error::folder(path, error.to_string()))
     }
 
     /// Changes one setting, such as `ppo.clip=0.1`. The keys are the same as in the configuration file. The section may be missing if no other
@@ -222,6 +226,9 @@ impl Config {
 /// The key of the preset that a preset inherits from.
 const INHERITS: &str = "inherits";
 
+/// The largest number of steps that is exact as a number with a fraction.
+const MOST_STEPS: f64 = 9e15;
+
 /// Parses a number of steps, such as `500k`, `2m` or `1_000`.
 ///
 /// ```
@@ -243,7 +250,10 @@ pub fn parse_steps(text: &str) -> Result<u64, String> {
     let exact = digits.parse::<f64>().map_err(|_| error())? * unit;
     // 1.001 x 1000 is a little less than 1001
     let steps = if (exact - exact.round()).abs() < 1e-12 * exact { exact.round() } else { exact };
-    if steps >= 1.0 && steps.fract() == 0.0 && steps <= 9e15 { Ok(steps as u64) } else { Err(error()) }
+    if steps > MOST_STEPS {
+        return Err(format!("expected a number of steps up to {MOST_STEPS}, got {text}"));
+    }
+    if steps >= 1.0 && steps.fract() == 0.0 { Ok(steps as u64) } else { Err(error()) }
 }
 
 /// Returns the names that a setting accepts, if it is one of names.

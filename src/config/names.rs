@@ -1,5 +1,6 @@
 //! Finds the setting that a name means: a name without its section, or the name that another toolkit uses.
 
+use gradus_agents::registry as agents;
 use gradus_base::names::nearest_key;
 
 use crate::files::format;
@@ -192,6 +193,10 @@ pub(super) fn hint(name: &str, agent: &str, known: &[&str]) -> String {
     if let Some(key) = known.iter().find(|key| is_other_spelling(key.rsplit('.').next().unwrap_or(key))) {
         return format!("did you mean `{key}`?");
     }
+    let is_other_agent = |section: &str| section != agent && agents::find(section).is_ok_and(|entry| entry.name == section);
+    if let Some((section, _)) = name.split_once('.').filter(|(section, _)| is_other_agent(section)) {
+        return format!("it would be one of the agent {section}, and this is {agent}");
+    }
     match nearest_key(name, known.iter().copied(), '.') {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("`{} list --settings` explains all settings", crate::program_name()),
@@ -242,6 +247,7 @@ mod tests {
             ("layers", "here it is called `network.hidden`"),
             ("policy", "`gradus list --settings` explains all settings"),
             ("ppo.nonsense", "`gradus list --settings` explains all settings"),
+            ("dqn.buffer_size", "it would be one of the agent dqn, and this is ppo"),
             ("quux", "`gradus list --settings` explains all settings"),
         ] {
             assert_eq!(hint(name, "ppo", &known), expected, "{name}");

@@ -50,6 +50,11 @@ pub fn play_with_notes(frames: &[Frame], notes: &[String], per_second: u32) -> i
     Ok(())
 }
 
+/// Whether standard output shows colours: a terminal, unless the variables `NO_COLOR`, `CLICOLOR` or `TERM` say otherwise, or `CLICOLOR_FORCE` is set.
+pub fn has_colours() -> bool {
+    console::colors_enabled()
+}
+
 /// Returns the columns of the terminal that shows standard output; `None` if it is no terminal.
 pub fn columns() -> Option<usize> {
     io::stdout().is_terminal().then(|| usize::from(console::Term::stdout().size().1))
@@ -59,6 +64,6 @@ pub fn columns() -> Option<usize> {
 fn picture(scene: &Scene) -> Vec<String> {
     let (lines, columns) = console::Term::stdout().size();
     let (columns, lines) = (usize::from(columns).min(78), usize::from(lines).saturating_sub(3).clamp(1, 16));
-    let draw = if console::colors_enabled() { terminal::draw_in_colour } else { terminal::draw };
+    let draw = if has_colours() { terminal::draw_in_colour } else { terminal::draw };
     draw(scene, columns, lines)
 }

@@ -2,10 +2,11 @@
 
 use gradus_base::random::{Purpose, Stream};
 use gradus_envs::{EnvError, EnvSpec, Scene, Shape, SingleEnv, Space};
-use gradus_nets::{Behaviour, Sampling};
+use gradus_nets::Behaviour;
 use gradus_rollouts::{ActiveRows, Decisions, Environments, act};
 
 use crate::draw::Frame;
+use crate::evaluate::Mode;
 use crate::evaluate::trace::RecordedAction;
 use crate::memory;
 
@@ -34,6 +35,11 @@ pub const MAX_STEPS: u32 = 100_000;
 /// Plays the episode of `seed` with the most probable actions. An episode that has not ended after [`MAX_STEPS`] steps, or after the
 /// environment's time limit if this is larger, is [`EnvError::Endless`].
 pub fn play(policy: &dyn Behaviour, world: &EnvSpec, seed: u64) -> Result<Played, EnvError> {
+    play_as(policy, world, seed, Mode::Greedy)
+}
+
+/// As [`play`], with actions that `mode` chooses.
+pub fn play_as(policy: &dyn Behaviour, world: &EnvSpec, seed: u64, mode: Mode) -> Result<Played, EnvError> {
     let env = world.single_episode(seed)?;
     let mut shown = Shown {
         env,
@@ -48,7 +54,7 @@ pub fn play(policy: &dyn Behaviour, world: &EnvSpec, seed: u64) -> Result<Played
     shown.show()?;
     // greedy actions draw nothing from the stream
     let mut streams = [Stream::new(seed, Purpose::Evaluation, 0)];
-    act(policy, &mut shown, ActiveRows::lockstep(&mut streams), &Sampling::GREEDY)?;
+    act(policy, &mut shown, ActiveRows::lockstep(&mut streams), &mode.sampling())?;
     Ok(shown.played)
 }
 

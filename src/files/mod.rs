@@ -37,7 +37,15 @@ const ATTEMPTS: usize = 8;
 /// Replaces the file `path` atomically: even if the process is killed or the machine stops, `path` is either the old file or the new file.
 ///
 /// The temporary file is locked while it is written. `remove_leftovers` of other processes therefore keeps it.
+///
+/// A link stays a link, and the file that it names is replaced, with the permissions that it has. A pipe or a device is written to.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let named = if path.is_symlink() { fs::canonicalize(path).ok() } else { None };
+    let path = named.as_deref().unwrap_or(path);
+    let old = fs::metadata(path).ok();
+    if old.as_ref().is_some_and(|old| !old.is_file() && !old.is_dir()) {
+        return OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    }
     let attempt = |temporary: &Path| {
         let mut file = OpenOptions::new().write(true).create_new(true).open(temporary)?;
         let write = || {
@@ -45,6 +53,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
                 return Err(ErrorKind::NotFound.into()); // another process is removing it
             }
             file.write_all(bytes)?;
+            old.as_ref().map_or(Ok(()), |old| file.set_permissions(old.permissions()))?;
             file.sync_data()?;
             drop(file); // some systems do not rename an open file
             fs::rename(temporary, path)
@@ -103,6 +112,12 @@ pub fn create_folder(dir: &Path, fill: impl Fn(&Path) -> Result<(), Error>) -> R
     };
     with_temporary(dir, TEMPORARY_FOLDER, attempt).map_err(Error::io("create", dir))??;
     sync_folder(folder_of(dir)).map_err(Error::io("create", dir))
+}
+
+/// Returns an error if the folder `dir`, which does not exist, cannot be created. Creates the folders above it.
+pub(crate) fn try_to_create(dir: &Path) -> io::Result<()> {
+    create_parents(dir)?;
+    with_temporary(dir, TEMPORARY_FOLDER, |temporary| fs::create_dir(temporary).and_then(|()| fs::remove_dir(temporary)))
 }
 
 /// Creates the folders above `path` that are missing.

@@ -35,7 +35,9 @@ use hmac_sha256::Hash;
 use crate::config::{RewardConfig, inputs};
 use crate::evaluate::{Evaluation, Mode, evaluate};
 use crate::files::folder::METRICS;
-use crate::files::{Sha256, create_folder, entries, exists, expect_file, hexadecimal, lock, read, remove_leftovers, replace};
+use crate::files::{
+    Sha256, create_folder, entries, exists, expect_file, hexadecimal, lock, read, remove_leftovers, replace, try_to_create,
+};
 use crate::saved::{
     BEST, CONFIG, EXAMPLES_FILE, POLICY, POLICY_PREFIX, REWARD_PREFIX, STATE, check_note, read_config, read_tensors, world_of,
 };
@@ -410,6 +412,12 @@ pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
         return Err(Error::folder(&dir, "expected a folder that is new or empty, got a folder with other files"));
     }
     Ok(dir)
+}
+
+/// Returns an error if [`write_policy`] could not create its folder.
+pub(crate) fn expect_place(dir: Option<&Path>, name: &str) -> Result<(), Error> {
+    let dir = dir.map_or_else(|| Ok(Path::new("runs").join(inputs::short_name(name))), vacant)?;
+    try_to_create(&dir).map_err(Error::io("create", &dir))
 }
 
 /// Creates a folder with a policy and its settings, for `eval`, `sample` and the setting `init`. The folder also has the metrics of the

@@ -39,7 +39,7 @@ pub(crate) fn warn_of_a_debug_build() {
 /// Whether training or an analysis shows its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// A progress bar, if standard error is a terminal.
+    /// A progress bar, if standard error is a terminal; else, in a training, a line every minute.
     Progress,
     /// Nothing.
     Nothing,

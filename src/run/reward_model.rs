@@ -13,7 +13,7 @@ use gradus_envs::text::{Split, TextWorld};
 use gradus_nets::Policy;
 
 use crate::config::{Labelling, MOST_COMPLETIONS, inputs, of_text};
-use crate::run::{vacant, write_policy};
+use crate::run::{expect_place, write_policy};
 use crate::saved::first_policy;
 use crate::train::Quality;
 use crate::train::examples::{Examples, How, Questions, Verifier, judge_in};
@@ -156,7 +156,7 @@ fn draw(
 /// or the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free. The folder keeps the examples that the model was trained on, because a
 /// run that trains the model further replays a share of them.
 pub fn run(config: &Config, wanted: &Wanted, dir: Option<&Path>, name: &str) -> Result<(PathBuf, Learnt), Error> {
-    dir.map_or(Ok(PathBuf::new()), vacant)?; // fails before the training instead of after it
+    expect_place(dir, name)?; // fails before the training instead of after it
     let world = config.world()?;
     of_text("a reward model", &world)?;
     let mut policy = first_policy(config, &world)?;

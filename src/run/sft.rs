@@ -15,7 +15,7 @@ use gradus_nets::{ActionRows, Observations, Policy, Schedule, Store};
 
 use crate::config::{Network, of_text};
 use crate::evaluate::{Evaluation, Mode, evaluate};
-use crate::run::{vacant, write_policy};
+use crate::run::{expect_place, write_policy};
 use crate::saved::first_policy;
 use crate::{Config, Error};
 
@@ -128,7 +128,7 @@ pub fn run(
     name: &str,
     each: impl FnMut(Progress),
 ) -> Result<(PathBuf, Evaluation), Error> {
-    dir.map_or(Ok(PathBuf::new()), vacant)?; // fails before the training instead of after it
+    expect_place(dir, name)?; // fails before the training instead of after it
     let world = config.world()?;
     of_text("a warm start", &world)?;
     let mut policy = first_policy(config, &world)?;

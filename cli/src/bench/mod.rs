@@ -97,7 +97,7 @@ pub(crate) enum Bench {
         #[arg(long = "set", value_name = "KEY=VALUE")]
         settings: Vec<String>,
         /// Folder for growth.csv, growth.svg and growth.png; also holds the run folder until the run ends.
-        #[arg(long, value_name = "DIR")]
+        #[arg(long = "out", alias = "to", value_name = "DIR")]
         to: PathBuf,
         /// Number of threads [default: all cores]
         #[arg(long, allow_hyphen_values = true)]

@@ -8,6 +8,8 @@ use gradus::config::effect::predicts;
 use gradus::evaluate::levels::Levels;
 use gradus::numbers::short;
 
+use crate::end::baseline;
+
 use super::record::{Record, first, last, mean, median, spread};
 
 /// Something that looks sick.
@@ -429,7 +431,8 @@ impl Record {
             // an error of 0 may be one of rare rewards that were not met
             let margin = self.goal().map_or(0.0, |goal| 0.05 * (goal - levels.random.0).max(0.0));
             let is_worse = greedy < levels.random.0 - margin.max(4.0 * (error * error + levels.random.1.powi(2)).sqrt());
-            let seen = format!("the greedy policy returns {}, random actions {}{}", short(greedy), random(levels), goal(greedy));
+            let who = baseline(self.is_text, &levels);
+            let seen = format!("the greedy policy returns {}, {who} {}{}", short(greedy), random(levels), goal(greedy));
             if is_worse {
                 let advice = format!(
                     "A policy that is certain of wrong actions can be. {}, and see whether another seed ends there, too; in an environment or an agent of your own, check the sign of the reward \

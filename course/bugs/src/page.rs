@@ -17,7 +17,7 @@ gradus course bug 3 --hint      # a hint; each call says more
 gradus course bug 3 --check     # compares the first updates of your agent with those of the right one
 ```
 
-The first call builds the agents once, in one to four minutes. They are in `bugs/src`, and in the folder `bugs` all commands of `gradus` know them: `cargo run -- train bug-3 cartpole`, `probe`, `explain`, `inspect`, `plot`. The right agents are there as well, as `course-ppo`, `course-dqn` and so on: train both, and `cargo run -- plot runs/3 runs/course-ppo` draws them in one figure.
+The first call builds the agents once, in one to four minutes. They are in `bugs/src`, and in the folder `bugs` all commands of `gradus` know them: `cargo run -- train bug-3 cartpole`, `probe`, `explain`, `inspect`, `plot`. The right agents are there as well, as `course-ppo`, `course-dqn` and so on: `gradus course bug 3` says how to train the one beside bug 3, and `cargo run -- plot runs/3 runs/3-right` draws both in one figure.
 
 Do not read the file from top to bottom first, and do not compare the files of two bugs. Look at what the agent does, say what that could come from, and find the command that would tell; then read the place.
 The check compares the first updates with those of the right agent, in several environments and with several settings, and names the first number that differs. So a fix that only hides the symptom is not accepted, and neither is one that puts a number where a setting belongs. All opened agents are one program: a file that does not compile stops the checks of the others.

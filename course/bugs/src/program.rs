@@ -161,8 +161,8 @@ fn open(dir: &Path, bug: &Bug) -> Told<u8> {
     }
     let settings: String = bug.settings.iter().map(|setting| format!(" --set {setting}")).collect();
     say("The right agent is in the same program:");
-    say(&format!("    cargo run -- train {0} {1}{settings} --out runs/{0}", bug.right_name(), bug.world));
-    say(&format!("    cargo run -- plot runs/{} runs/{}", bug.number, bug.right_name()));
+    say(&format!("    cargo run -- train {0} {1}{settings} --out runs/{2}-right", bug.right_name(), bug.world, bug.number));
+    say(&format!("    cargo run -- plot runs/{0} runs/{0}-right", bug.number));
     say(&format!("Then change the file, and: {} {} --check", command(), bug.number));
     Ok(0)
 }

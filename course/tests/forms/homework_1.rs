@@ -15,21 +15,38 @@ fn greedy(table: &Table, values: &[f64], gamma: f64) -> Vec<usize> {
     (0..table.states()).map(best).collect()
 }
 
-/// Every policy is tried, and the one with the largest sum of values is the best.
-fn by_trying(table: &Table, gamma: f64) -> Vec<usize> {
-    let (states, actions) = (table.states(), table.actions());
-    let policy = |number: usize| -> Vec<usize> { (0..states).map(|s| number / actions.pow(s as u32) % actions).collect() };
-    let worth = |policy: &[usize]| -> f64 {
-        let mut values = vec![0.0; states];
-        for _ in 0..400 {
-            values = (0..states).map(|s| value(table, &values, s, policy[s], gamma)).collect();
+/// The values of a policy solve as many equations as there are states; the best policy is greedy for its own values.
+fn by_equations(table: &Table, gamma: f64) -> Vec<usize> {
+    let states = table.states();
+    let mut policy = vec![0; states];
+    loop {
+        // the rows of (1 - gamma P) v = r, each with its right side
+        let mut rows: Vec<Vec<f64>> = (0..states).map(|s| (0..=states).map(|n| f64::from(u8::from(n == s))).collect()).collect();
+        for (s, row) in rows.iter_mut().enumerate() {
+            for o in table.outcomes(s, policy[s]) {
+                row[states] += o.probability * o.reward;
+                row[o.next as usize] -= if o.terminated { 0.0 } else { gamma * o.probability };
+            }
         }
-        values.iter().sum()
-    };
-    let all = (0..actions.pow(states as u32)).map(policy);
-    all.map(|policy| (worth(&policy), policy))
-        .fold((f64::NEG_INFINITY, Vec::new()), |best, next| if next.0 > best.0 + 1e-9 { next } else { best })
-        .1
+        for s in 0..states {
+            let divided: Vec<f64> = rows[s].iter().map(|x| x / rows[s][s]).collect();
+            rows[s] = divided.clone();
+            for other in (0..states).filter(|other| *other != s) {
+                let share = rows[other][s];
+                rows[other].iter_mut().zip(&divided).for_each(|(x, y)| *x -= share * y);
+            }
+        }
+        let values: Vec<f64> = rows.iter().map(|row| row[states]).collect();
+        let better = |s: usize, best: usize| {
+            let of = |a: usize| value(table, &values, s, a, gamma);
+            (0..table.actions()).fold(best, |best, a| if of(a) > of(best) + 1e-9 { a } else { best })
+        };
+        let next: Vec<usize> = (0..states).map(|s| better(s, policy[s])).collect();
+        if next == policy {
+            return policy;
+        }
+        policy = next;
+    }
 }
 
 /// The forward view: after each episode, though, the online one differs; so this is the backward view with a list of visits.
@@ -96,7 +113,7 @@ pub fn forms() -> [Answers; 3] {
                 }
                 f64::from(low)
             },
-            policy_iteration: by_trying,
+            policy_iteration: by_equations,
             td_lambda: |values, steps, alpha, gamma, lambda| {
                 let mut traces = vec![0.0_f32; values.len()];
                 for step in steps {

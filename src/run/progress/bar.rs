@@ -1,10 +1,12 @@
 //! Progress in the terminal.
 
+use std::cell::Cell;
+use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Show;
 use crate::numbers;
@@ -12,9 +14,14 @@ use crate::numbers;
 /// On a terminal with fewer columns there is no bar.
 const NARROW: u16 = 90;
 
-/// A progress bar with the return, the speed and the time left. Hidden if standard error is not a terminal.
+/// Time between two lines of a log.
+const LINES: Duration = Duration::from_secs(60);
+
+/// A progress bar with the return, the speed and the time left. If standard error is not a terminal, a line every minute.
 pub(crate) struct Progress {
     bar: ProgressBar,
+    /// When the last line was written, if standard error is a file or a pipe.
+    logged: Option<Cell<Instant>>,
     /// What the numbers count.
     unit: &'static str,
 }
@@ -40,7 +47,8 @@ impl Progress {
         if show == Show::Progress {
             bar.set_draw_target(ProgressDrawTarget::stderr());
         }
-        Self { bar, unit }
+        let is_log = show == Show::Progress && !console::Term::stderr().is_term();
+        Self { bar, logged: is_log.then(|| Cell::new(Instant::now())), unit }
     }
 
     /// Updates the bar. `recent_return` is the mean return of the latest episodes, or `None` if no episode has ended.
@@ -48,6 +56,11 @@ impl Progress {
         if !self.bar.is_hidden() {
             self.bar.set_position(steps);
             self.bar.set_message(message(recent_return, rate, self.unit));
+        } else if let Some(logged) = self.logged.as_ref().filter(|logged| logged.get().elapsed() >= LINES) {
+            logged.set(Instant::now());
+            let (steps, total) = (HumanCount(steps), HumanCount(self.bar.length().unwrap_or(steps)));
+            // standard error may be closed
+            let _ = writeln!(io::stderr(), "{steps} of {total} {} | {}", self.unit, message(recent_return, rate, self.unit));
         }
     }
 
