@@ -1,12 +1,14 @@
 //! Reads the configuration and the policy of a run folder, to act, to evaluate or to initialise another training.
 
+use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use gradus_agents::groups::Supervision;
 use gradus_agents::registry as agents;
 use gradus_base::tensors::{self, Tensors, TensorsError, without_prefix};
 use gradus_envs::EnvSpec;
-use gradus_envs::text::{TextWorld, Vocabulary};
+use gradus_envs::text::{TextWorld, Vocabulary, rewards};
 use gradus_nets::{Behaviour, Device, Policy};
 use gradus_rollouts::Normaliser;
 
@@ -150,6 +152,23 @@ struct Saved {
     tensors: Tensors,
 }
 
+/// The variable with which reward functions run that came with the folder of a policy.
+const TRUST: &str = "GRADUS_TRUST";
+
+/// Leaves out reward functions whose file lies in the folder, as an export has it: to look at a policy of somebody else runs no program of theirs.
+fn trusted(dir: &Path, config: Config) -> Config {
+    let whole = |path: &Path| fs::canonicalize(path).ok();
+    let file = config.text.as_ref().and_then(|text| rewards::path_of(&text.rewards)).and_then(|file| whole(Path::new(file)));
+    let is_foreign = file.zip(whole(dir)).is_some_and(|(file, dir)| file.starts_with(dir));
+    if !is_foreign || std::env::var_os(TRUST).is_some() {
+        return config;
+    }
+    // standard error may be closed
+    let text = "warning: rewards are those of the task alone, because the file of `text.rewards` came with the folder; the variable";
+    let _ = writeln!(std::io::stderr(), "{text} {TRUST}=yes runs it");
+    Config { text: config.text.map(TextConfig::without_rewards), ..config }
+}
+
 impl Saved {
     /// Reads the run folder `path`, or a policy file. The settings are those of the folder; outside of a run folder, those in the file.
     /// Checks first that the settings are those that the policy was made
@@ -181,7 +200,7 @@ impl Saved {
             None => settings(&path, &note)?,
         };
         check_note(&path, &note, &config)?;
-        let config = change(config);
+        let config = trusted(dir, change(config));
         let world = match world {
             Some(world) => config.wrap(world)?,
             None => world_of(dir, &config)?,

@@ -200,7 +200,10 @@ impl Card<'_> {
         if !self.played.frames.is_empty() {
             add("![An episode of the policy](replay.gif)\n\n");
         } else if let Some(text) = self.played.texts.last() {
-            add(&format!("An episode:\n\n```text\n{text}\n```\n\n"));
+            // longer than any fence in the text
+            let runs = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
+            let fence = "`".repeat(3.max(runs + 1));
+            add(&format!("An episode:\n\n{fence}text\n{text}\n{fence}\n\n"));
         }
         add(&self.results());
         if self.has_curve {

@@ -80,6 +80,20 @@ def read_safetensors(path):
         raise PolicyError(f"{path}: expected a safetensors file, got something else: {error!r}") from error
 
 
+def note_of(path):
+    """Returns the settings that a policy file has of its own, as text; empty if it has none."""
+    data = pathlib.Path(path).read_bytes()
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    return header.get("__metadata__", {}).get("gradus", "")
+
+
+def settings_in(path, text):
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(f"{path}: expected settings in TOML, got something else: {error}") from None
+
+
 def check_hash(path, data):
     """Raises PolicyError if the bytes of a file have changed. The header contains the SHA-256 of the file with 64 zeros in place of the hash.
     Files of earlier versions and of other programs have no hash."""
@@ -101,15 +115,22 @@ def read(folder, wrapped=False):
     for path in paths:
         if not path.exists():
             raise PolicyError(f"{folder}: expected the folder of a finished run, got none: {path.name} is missing")
-    config = tomllib.loads(paths[0].read_text(encoding="utf-8"))
+    config = settings_in(paths[0], paths[0].read_text(encoding="utf-8"))
     if config.get("format", 1) not in (1, 2):
         raise PolicyError(f"{folder}: expected format 1 or 2, got {json.dumps(config['format'])}")
     if "network" not in config:
         raise PolicyError(f"{folder}: expected a multilayer perceptron, got a transformer: use `gradus sample`")
+    if "wrappers" not in config:
+        raise PolicyError(f"{paths[0]}: expected the section wrappers, got none")
     for key, plain in [("atari", "off"), ("frame_stack", 1), ("time_aware", False)]:
         if not wrapped and config["wrappers"].get(key, plain) != plain:
             raise PolicyError(f"{folder}: expected wrappers.{key} = {json.dumps(plain)}, got {json.dumps(config['wrappers'][key])}")
     tensors = read_safetensors(paths[1])
+    made_with = settings_in(paths[1], note_of(paths[1]))
+    for section in ("network", "wrappers"):
+        ours, theirs = config[section], made_with.get(section, {})
+        if any(ours[key] != theirs[key] for key in ours.keys() & theirs.keys()):
+            raise PolicyError(f"{paths[1]}: made with other settings than config.toml in the same folder: {section} differs")
     if "action_values" in tensors or "weights" in tensors:
         raise PolicyError(f"{folder}: expected a multilayer perceptron, got a table of {config['agent']}: use `gradus eval` and `gradus values`")
     if "observation_statistics" in tensors:
@@ -308,6 +329,8 @@ class Policy:
     def normalise(self, observation):
         """Returns observations as the network reads them: rows of float32."""
         x = np.asarray(observation)
+        if not np.isfinite(x).all():
+            raise ValueError("observation: expected finite numbers, got others")
         if self.sees != "none":
             share = np.float32(255 if x.dtype == np.uint8 else 1)
             planes = next(numbers.shape[1] for name, numbers in self.tensors.items() if name.endswith("convolutions.0.weight"))
@@ -316,6 +339,8 @@ class Policy:
             return images[0] if is_single else images
         width = width_of(self.tensors)
         if np.issubdtype(x.dtype, np.integer) and x.ndim == 0:
+            if not 0 <= x < width:
+                raise ValueError(f"observation: expected a state of 0 to {width - 1}, got {x}")
             x = np.eye(width, dtype=np.float32)[x]
         x = x.astype(np.float32)
         if x.shape[-1] != width:

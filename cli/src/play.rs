@@ -16,7 +16,7 @@ use gradus::evaluate::trace::RecordedAction;
 use gradus::nets::{Behaviour, Inspection};
 use gradus::numbers::short;
 use gradus::saved::load_behaviour;
-use gradus::{Error, draw};
+use gradus::{Error, draw, plain};
 
 use crate::arguments::number;
 use crate::folder::expect_policy;
@@ -109,7 +109,8 @@ pub(crate) fn run(arguments: &Play) -> Result<u8, Error> {
     }
     if arguments.gif.is_none() {
         // each text extends the one before it, so the last one is enough
-        played.texts.last().into_iter().for_each(say);
+        let shown = |text: &String| text.lines().map(plain).collect::<Vec<_>>().join("\n");
+        played.texts.last().map(shown).into_iter().for_each(say);
         let notes = if arguments.values { notes(policy.as_mut(), &played)? } else { Vec::new() };
         if !std::io::stdout().is_terminal() {
             notes.iter().enumerate().for_each(|(step, note)| say(format!("step {step}: {note}")));

@@ -11,7 +11,7 @@ use gradus::nets::{Policy, Sampling};
 use gradus::numbers::short;
 use gradus::run::{load_reward, load_reward_of};
 use gradus::saved::{load_first_policy, load_policy};
-use gradus::{Error, LearnedReward, draw};
+use gradus::{Error, LearnedReward, draw, plain};
 
 use crate::arguments::{number, number_within};
 use crate::output::say;
@@ -87,8 +87,9 @@ pub(crate) fn run(arguments: &Sample) -> Result<u8, Error> {
     let paint = Paint::for_stdout(arguments.color_by, &completions);
     let (names, prompt) = (text.score_names(), vocabulary.decode(&prompt));
     for completion in &completions {
-        let symbols: Vec<(String, &Token)> = completion.tokens.iter().map(|token| (vocabulary.symbol(token.token), token)).collect();
-        print(&prompt, &symbols, completion, &names, paint);
+        let symbols: Vec<(String, &Token)> =
+            completion.tokens.iter().map(|token| (plain(&vocabulary.symbol(token.token)), token)).collect();
+        print(&plain(&prompt), &symbols, completion, &names, paint);
     }
     // for example that addition's digits begin with the least significant one
     let about = world.about.split(" (").next().unwrap_or_default();
@@ -202,7 +203,7 @@ fn print(prompt: &str, symbols: &[(String, &Token)], completion: &Completion, na
             None => format!("no reward: {why}"),
         },
     };
-    say(format!("{}{tokens}{cut}  {}", paint.with("1", prompt), paint.dim(&verdict)));
+    say(format!("{}{tokens}{cut}  {}", paint.with("1", prompt), paint.dim(&plain(&verdict))));
     let width = symbols.iter().map(|(symbol, _)| symbol.chars().count()).max().unwrap_or_default().max(5);
     let is_learned = completion.learned.is_some();
     let names = if is_learned { "  learned      true" } else { "   reward" };

@@ -77,6 +77,7 @@ impl Signals {
             std::thread::sleep(PATIENCE.saturating_sub(MOMENT));
             if signals.number.load(Ordering::Relaxed) != SIGINT as usize {
                 complain(end);
+                gradus::envs::end_processes();
                 std::process::exit(signals.exit_code().into());
             }
         });
@@ -91,6 +92,7 @@ impl Signals {
                 std::thread::sleep(Duration::from_millis(20));
             }
             complain("stopped before the end; nothing was written");
+            gradus::envs::end_processes();
             std::process::exit(waiting.exit_code().into());
         });
         // without a thread, a signal ends the command without a word

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use gradus::agents::ConfigError;
 use gradus::agents::registry as agents;
+use gradus::config::inputs::environment_in;
 use gradus::config::spaces::about_defaults;
 use gradus::config::{Atari, parse_steps};
 use gradus::envs::{EnvError, Space, gym, registry};
@@ -311,7 +312,9 @@ fn named_in(path: &Path, text: &str) -> Result<(String, String), Error> {
         let expected = "an agent and an environment, on the command line or in the file of --config".into();
         Error::Parse { what: "train".into(), expected, got: format!("{} without them", path.display()) }
     };
-    name("agent").zip(name("environment")).ok_or_else(missing)
+    // paths are relative to the file that names them
+    let environment = name("environment").map(|name| environment_in(&name, path.parent().unwrap_or(Path::new(""))));
+    name("agent").zip(environment).ok_or_else(missing)
 }
 
 fn configure(arguments: &Train, file: Option<&(&Path, String)>, agent: &str, env: &str) -> Result<Config, Error> {

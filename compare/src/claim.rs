@@ -127,12 +127,14 @@ impl<'a> Claims<'a> {
         if open(&self.held).contains_key(path) {
             return None;
         }
-        let (mut text, mut file) = (String::new(), OpenOptions::new().read(true).write(true).open(path).ok()?);
-        file.read_to_string(&mut text).ok()?;
+        let (mut bytes, mut file) = (Vec::new(), OpenOptions::new().read(true).write(true).open(path).ok()?);
+        file.read_to_end(&mut bytes).ok()?;
+        // a damaged claim is one, too
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         if !text.is_empty() && text.split(' ').next() == Some(self.machine.as_str()) {
             match file.try_lock() {
                 // what was locked may be the file of a claim that another process has taken over in between
-                Ok(()) => return fs::read_to_string(path).is_ok_and(|now| now == text).then_some((text, file)),
+                Ok(()) => return fs::read(path).is_ok_and(|now| now == bytes).then_some((text, file)),
                 Err(TryLockError::WouldBlock) => return None,
                 Err(TryLockError::Error(_)) => {}
             }
@@ -155,9 +157,9 @@ impl<'a> Claims<'a> {
         if fs::rename(path, &away).is_err() {
             return;
         }
-        match fs::read_to_string(&away) {
+        match fs::read(&away) {
             // between the look and the rename, another process has taken over the run: it keeps its claim
-            Ok(now) if now != text && fs::hard_link(&away, path).is_ok() => {}
+            Ok(now) if String::from_utf8_lossy(&now) != text && fs::hard_link(&away, path).is_ok() => {}
             _ => _ = open(&self.seen).remove(path),
         }
         let _ = fs::remove_file(&away);

@@ -127,6 +127,10 @@ impl Comparison {
             )?;
             fall.insert(name, *value);
         }
+        for (what, text) in [("name", &file.name), ("finding", &file.finding)] {
+            let is_line = text.as_ref().is_none_or(|text| !text.chars().any(char::is_control));
+            unless(is_line, what, "a text in one line", format!("{:?}", text.as_deref().unwrap_or_default()))?;
+        }
         let evaluations = within("evaluations", file.evaluations, 1, 10_000)?;
         let mut comparison = Self {
             name: file.name.unwrap_or(stem),
@@ -296,6 +300,7 @@ pub(super) fn environments(given: &[String]) -> Result<Vec<String>, String> {
     unless(!given.is_empty(), "environments", "at least one", "an empty list")?;
     let mut known: Vec<String> = Vec::new();
     for name in given {
+        unless(!name.chars().any(char::is_control), "environments", "names in one line", format!("{name:?}"))?;
         let world = registry::find(name).map_err(|error| format!("environments: {error}"))?;
         unless(!known.contains(&world.name), "environments", "each environment once", format!("{} twice", world.name))?;
         known.push(world.name);

@@ -48,8 +48,8 @@
 //! | `report.html` | everything on one page |
 //! | `SHA256SUMS` | hashes of `comparison.toml` and the tables, for [`verify`] and the command `sha256sum -c` |
 //!
-//! A run is kept if its settings, the code that determines numbers ([`Code`]) and the contents of the files that it reads (`init`,
-//! `reward_model.folder`) are unchanged. Otherwise it is made again, and its line of output gives the reason.
+//! A run is kept if its settings, the code that determines numbers ([`Code`]) and the contents of the files that it reads (a map or problems of the
+//! environment, `init`, `dpo.pairs`, `reward_model.folder`) are unchanged. Otherwise it is made again, and its line of output gives the reason.
 //!
 //! A folder belongs to one study. Two comparison files belong to the same study if they have the same name and at least one environment in
 //! common. The files of another study or of a training run are not overwritten. The outputs of the same study are replaced, and outputs
@@ -167,8 +167,8 @@ pub(crate) fn compare_what_runs(
     // writes the file that identifies the study before the other outputs
     write(&dir.join(COMPARISON), &folder::named(comparison))?;
     let formats = folder::formats(&COMPARISONS, dir);
-    folder::remove_outputs(&COMPARISONS, dir)?;
     let without = policies::publish(dir, &runs, &all)?;
+    folder::remove_outputs(&COMPARISONS, dir)?;
     if without > 0 {
         say(&format!("{without} of {} kept runs have no policy, because an older version made them", all.len()));
     }

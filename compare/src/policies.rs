@@ -79,7 +79,10 @@ pub(super) fn published(dir: &Path) -> Result<Vec<String>, Error> {
 fn name(job: &Job, taken: &BTreeSet<String>) -> String {
     let plain = |text: &str| {
         let words: Vec<&str> = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-        words.join("-").to_lowercase()
+        let name = words.join("-").to_lowercase();
+        // a file's name has at most 255 bytes
+        let end = (0..=name.len().min(100)).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
+        name[..end].to_owned()
     };
     let stem = format!("{}-{}-{}", plain(job.agent), plain(&job.environment()), job.config.seed);
     let numbered = (2..).map(|number| format!("{stem}-{number}.safetensors"));
@@ -148,6 +151,8 @@ mod tests {
         let first = name(&job, &BTreeSet::new());
         assert_eq!(first, "ppo-clip-ε-cartpole-1.safetensors");
         assert_eq!(name(&job, &BTreeSet::from([first])), "ppo-clip-ε-cartpole-1-2.safetensors");
+        let long = "ε".repeat(300);
+        assert_eq!(name(&Job { agent: &long, ..job }, &BTreeSet::new()), format!("{}-cartpole-1.safetensors", "ε".repeat(50)));
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl Sheet {
         let line = |cells: &[String]| format!("| {} |\n", cells.iter().map(|cell| markdown(cell)).collect::<Vec<_>>().join(" | "));
         let rule = format!("|{}\n", " --- |".repeat(self.columns.len()));
         let rows: String = self.rows.iter().map(|row| line(row)).collect();
-        let note = if self.note.is_empty() { String::new() } else { format!("{}\n\n", self.note) };
+        let note = if self.note.is_empty() { String::new() } else { format!("{}\n\n", markdown(&self.note)) };
         format!("\n## {}\n\n{note}{}{rule}{rows}", markdown(&self.heading), line(&self.columns))
     }
 }
@@ -481,6 +481,7 @@ pub(super) fn markdown(text: &str) -> String {
         let is_special = match letter {
             '|' | '*' | '`' | '\\' => true,
             '<' => next.is_alphanumeric() || "/!?".contains(next),
+            '&' => next.is_alphanumeric() || next == '#',
             ']' => next == '(' || next == '[',
             _ => false,
         };
@@ -523,6 +524,7 @@ mod tests {
     #[test]
     fn names_are_shown_as_they_are() {
         assert_eq!(markdown("a|b *x* `y` <b>z</b> [t](u) \\"), r"a\|b \*x\* \`y\` \<b>z\</b> [t\](u) \\");
+        assert_eq!(markdown("R&B &lt; A & B"), r"R\&B \&lt; A & B");
         assert_eq!(markdown("0.5 [0.1, 0.9] < 0.001, P(X > Y)"), "0.5 [0.1, 0.9] < 0.001, P(X > Y)");
     }
 

@@ -65,6 +65,7 @@ pub use env_spec::World;
 pub use env_spec::{EnvSpec, MAX_EPISODE_STEPS, TensorEnvSpec};
 pub use episode::{Autoreset, Ending, Finished, Outcome, Starts, Transition};
 pub use error::EnvError;
+pub use python::end_all as end_processes;
 pub use scene::{Ink, Picture, Scene, Shape};
 pub use single::{SingleEnv, make};
 pub use space::{Image, Space, choices};

@@ -55,9 +55,8 @@ const KEPT: usize = 32 << 10;
 
 /// A process that is ended if it does not answer in time.
 struct Watched {
+    /// It has a group of processes, which ends with it: those that it forks belong to the group.
     child: Mutex<Child>,
-    /// Whether it has a group of processes, which ends with it: those that it forks belong to the group.
-    has_group: bool,
     /// When it is late, in milliseconds since [`START`]; 0 while it has nothing to do.
     deadline: AtomicU64,
     is_late: AtomicBool,
@@ -66,7 +65,7 @@ struct Watched {
 impl Watched {
     fn kill(&self) {
         let mut child = lock(&self.child);
-        if self.has_group && cfg!(unix) {
+        if cfg!(unix) {
             // the standard library cannot send signals
             let mut command = Command::new("kill");
             command.args(["-KILL", "--", &format!("-{}", child.id())]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -74,6 +73,11 @@ impl Watched {
         }
         _ = child.kill();
     }
+}
+
+/// Ends all processes of Python at once, for a program that ends without dropping its environments.
+pub fn end_all() {
+    lock(&WATCHED).iter().filter_map(Weak::upgrade).for_each(|process| process.kill());
 }
 
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -147,8 +151,6 @@ pub(crate) struct Program {
     pub(crate) advice: &'static str,
     /// What sets the limit of its time.
     pub(crate) limit: &'static str,
-    /// Whether the processes that it forks end with it.
-    pub(crate) has_group: bool,
 }
 
 /// A process of Python.
@@ -165,7 +167,7 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(python: &Path, program: Program) -> Result<Self, String> {
-        let Program { source, name, advice, limit, has_group } = program;
+        let Program { source, name, advice, limit } = program;
         let mut command = Command::new(python);
         // the source is read from the pipe, so that lists of processes show a short command
         let n = source.len();
@@ -180,16 +182,14 @@ impl Process {
             }
         }
         #[cfg(unix)]
-        if has_group {
-            std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        }
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().map_err(|error| format!("cannot run {}: {error}; {advice}", python.display()))?;
         let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut requests), Some(answers), Some(errors)) = taken else { return Err("the process has no pipes".into()) };
         // if it has already ended, the first request says so
         _ = requests.write_all(source.as_bytes());
         let (child, deadline, is_late) = (Mutex::new(child), AtomicU64::new(0), AtomicBool::new(false));
-        let watched = Arc::new(Watched { child, has_group, deadline, is_late });
+        let watched = Arc::new(Watched { child, deadline, is_late });
         watch(&watched);
         let messages = Arc::new(Mutex::new(Messages::default()));
         keep(errors, messages.clone());

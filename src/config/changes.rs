@@ -90,7 +90,8 @@ impl Config {
             got: format!("`{setting}`"),
         })?;
         // a bare word is a string, so that strings need no quotes on the command line
-        let value = format!("x = {text}").parse::<Table>().ok().and_then(|mut table| table.remove("x"));
+        let alone = |mut table: Table| if table.len() == 1 { table.remove("x") } else { None };
+        let value = format!("x = {text}").parse::<Table>().ok().and_then(alone);
         let value = value.unwrap_or_else(|| Value::String(text.trim().into()));
         let (settings, key) = (self.settings(), key.trim());
         let key = self.full_name(key, &settings);

@@ -162,7 +162,8 @@ impl Config {
                 let to = dir.join(&folder).join(file.file_name().unwrap_or_default());
                 create_parents(&to).and_then(|()| replace(&to, &fs::read(file)?)).map_err(Error::io("copy", file))?;
             }
-            let is_one = path.is_file() || key == INIT;
+            // of a run the policy, of adapters the folder
+            let is_one = path.is_file() || key == INIT && files.len() == 1;
             copies.insert(key, if is_one { folder.join(files[0].file_name().unwrap_or_default()) } else { folder });
         }
         self.with_paths(|key, path| copies.get(key).cloned().unwrap_or_else(|| path.into()))
@@ -178,6 +179,12 @@ impl Config {
 pub fn environment_from(name: &str, dir: &Path) -> String {
     let config = Config { environment: name.into(), ..Config::default() };
     config.seen_from(dir).map_or_else(|_| name.into(), |config| config.environment)
+}
+
+/// Returns the name of an environment that a file in the folder `dir` gives, with the path of its file, if it has one, as found from the current folder.
+pub fn environment_in(name: &str, dir: &Path) -> String {
+    let config = Config { environment: name.into(), ..Config::default() };
+    config.found_from(dir).map_or_else(|_| name.into(), |config| config.environment)
 }
 
 /// The name of an environment from a file, in its parts.

@@ -104,7 +104,9 @@ impl Brush for SvgBrush<'_> {
         let ([x, y], lift) = (text.at, 0.535 / 2.0 * text.em);
         let (font, place) = if text.upwards { (font.transform(FontTransform::Rotate270), [x - lift, y]) } else { (font, [x, y - lift]) };
         let style = TextStyle { pos: Pos::new(text.anchor, VPos::Center), ..TextStyle::from(font).color(&text.colour) };
-        self.backend.draw_text(&text.text, &style, units(place)).map_err(|error| error.to_string())
+        // XML has no control characters
+        let plain: String = text.text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+        self.backend.draw_text(&plain, &style, units(place)).map_err(|error| error.to_string())
     }
 }
 

@@ -67,6 +67,9 @@ pub(crate) fn record(dir: &Path, environment: &str) -> Result<(), Error> {
 pub(crate) fn recall(dir: &Path, environment: &str) {
     if gym::is_gym(environment)
         && let Some(record) = Record::read(dir)
+        && Path::new(&record.executable).is_absolute()
+        // a folder from elsewhere must not bring a program
+        && fs::canonicalize(dir).is_ok_and(|dir| !Path::new(&record.executable).starts_with(dir))
         && fs::exists(&record.executable).unwrap_or(false)
     {
         gym::suggest_python(record.executable);

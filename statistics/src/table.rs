@@ -107,6 +107,9 @@ fn read_lines(text: &str, columns: &[&str], visit: &mut dyn FnMut(&Line) -> Resu
     Ok(())
 }
 
+/// The most agents of a table, and the most environments.
+const MOST_AGENTS: usize = 1000;
+
 /// Returns the description of a run for error messages.
 fn name(agent: &str, environment: &str, seed: u64) -> String {
     format!("agent \"{agent}\" on {environment}, seed {seed}")
@@ -139,6 +142,10 @@ impl Table {
         })?;
         if found.is_empty() {
             return Err("expected at least one evaluation, got only a header".into());
+        }
+        if agents.len() > MOST_AGENTS || environments.len() > MOST_AGENTS {
+            let (agents, environments) = (agents.len(), environments.len());
+            return Err(format!("expected at most {MOST_AGENTS} agents and as many environments, got {agents} and {environments}"));
         }
         let mut runs = vec![vec![Vec::new(); environments.len()]; agents.len()];
         for ((agent, environment, seed), points) in found {

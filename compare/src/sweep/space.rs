@@ -89,6 +89,10 @@ impl Space {
         let mut points: Vec<Settings> = vec![Vec::new()];
         for dimension in &self.0 {
             let values = dimension.values()?;
+            let (open, all) = (points.iter().filter(|point| dimension.holds(point)).count(), points.len());
+            if all - open + open.saturating_mul(values.len()) > MOST {
+                return Err(format!("space: expected a grid of at most {MOST} points, got more; a random design takes a sample"));
+            }
             let with = |point: Settings| -> Vec<Settings> {
                 if !dimension.holds(&point) {
                     return vec![point];
@@ -96,9 +100,6 @@ impl Space {
                 values.iter().map(|value| [&point[..], &[(dimension.key.clone(), value.clone())]].concat()).collect()
             };
             points = points.into_iter().flat_map(with).collect();
-            if points.len() > MOST {
-                return Err(format!("space: expected a grid of at most {MOST} points, got more; a random design takes a sample"));
-            }
         }
         Ok(points)
     }

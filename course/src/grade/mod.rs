@@ -192,7 +192,12 @@ impl Workshop {
     /// Compiles a submission and returns its program.
     fn compiled(&self, path: &Path) -> Told<PathBuf> {
         let own = file_of(self.sheets.number) + ".rs";
-        let size = fs::metadata(path).map_err(|_| format!("expected the file {own}, got none"))?.len();
+        // a link could lead to another student's file, or to a device
+        let about = fs::symlink_metadata(path).map_err(|_| format!("expected the file {own}, got none"))?;
+        let size = about.len();
+        if !about.is_file() {
+            return Err("expected a file, got a link or something else".into());
+        }
         if size > MOST_SOURCE {
             return Err(format!("expected at most {MOST_SOURCE} bytes, got {size}"));
         }

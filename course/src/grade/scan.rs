@@ -4,8 +4,15 @@
 pub(super) fn refused(source: &str) -> Option<String> {
     let words = words(source);
     let at = |i: usize| words.get(i).map_or("", |(word, _)| word.as_str());
+    let mut is_use = false;
     for (i, (word, line)) in words.iter().enumerate() {
-        let is_macro = at(i + 1) == "!";
+        match word.as_str() {
+            "use" => is_use = true,
+            ";" => is_use = false,
+            _ => {}
+        }
+        // also by another name: `use std::include as i`
+        let is_macro = at(i + 1) == "!" || is_use || i > 0 && at(i - 1) == ":";
         let what = match word.as_str() {
             "include" | "include_str" | "include_bytes" if is_macro => format!("{word}!, which reads another file"),
             "env" | "option_env" if is_macro => format!("{word}!, which reads the environment of the compiler"),

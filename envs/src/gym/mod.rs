@@ -85,7 +85,9 @@ impl World {
             return Ok(worker);
         }
         let mut worker = Worker::start(&self.python)?;
-        worker.describe(&self.query)?;
+        if worker.describe(&self.query)? != self.description {
+            return Err("expected the environment that it was at the beginning, got another one: its package has changed".into());
+        }
         Ok(worker)
     }
 

@@ -51,7 +51,7 @@ impl Worker {
         };
         let advice = "expected a Python interpreter with gymnasium; --python PATH or the variable GRADUS_PYTHON names it";
         let limit = "the variable GRADUS_GYM_SECONDS";
-        let program = Program { source: SOURCE, name: "gradus-gym-worker", advice, limit, has_group: false };
+        let program = Program { source: SOURCE, name: "gradus-gym-worker", advice, limit };
         Ok(Self { process: Process::start(python, program)?, seconds, calls: 0, turn: [0; 8], is_quick: false })
     }
 

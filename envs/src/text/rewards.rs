@@ -19,6 +19,7 @@
 //! They run in a process of their own, with a limit of time for each call, and of memory. What they print is kept apart. The completions of a rollout
 //! are rewarded by one call of each function.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -122,6 +123,8 @@ pub struct PythonRewards {
     /// The functions that were asked for; empty: all that take completions.
     wanted: Vec<String>,
     names: Vec<String>,
+    /// What the file contained when it was loaded.
+    contents: Option<Vec<u8>>,
     limits: Limits,
     process: Mutex<Option<Process>>,
 }
@@ -178,7 +181,8 @@ impl PythonRewards {
         if let Some((_, known)) = open.iter().find(|(of, _)| *of == key) {
             return Ok(known.clone());
         }
-        let mut rewards = Self { file: file.into(), wanted, names: Vec::new(), limits, process: Mutex::new(None) };
+        let contents = fs::read(file).ok();
+        let mut rewards = Self { file: file.into(), wanted, names: Vec::new(), contents, limits, process: Mutex::new(None) };
         let (process, names) = rewards.start().map_err(|problem| EnvError::Text(rewards.named(&problem)))?;
         (rewards.process, rewards.names) = (Mutex::new(Some(process)), names);
         let rewards = Arc::new(rewards);
@@ -197,12 +201,12 @@ impl PythonRewards {
             name: "gradus-rewards",
             advice: "expected a Python interpreter; --python PATH or the variable GRADUS_PYTHON names it",
             limit: "text.reward_seconds",
-            has_group: true,
         };
         let mut process = Process::start(&python(), program)?;
-        let request = json!({ "file": self.file, "functions": self.wanted, "megabytes": self.limits.megabytes });
         // modules may take long to load
-        let answer = process.ask_json(b'f', &request, self.limits.seconds.max(60)).map_err(|failure| failure.problem)?;
+        let seconds = self.limits.seconds.max(60);
+        let request = json!({ "file": self.file, "functions": self.wanted, "megabytes": self.limits.megabytes, "seconds": seconds });
+        let answer = process.ask_json(b'f', &request, seconds).map_err(|failure| failure.problem)?;
         if let Some(problem) = answer["problem"].as_str() {
             return Err(problem.to_owned());
         }
@@ -216,7 +220,13 @@ impl PythonRewards {
         let mut running = lock(&self.process);
         let mut process = match running.take() {
             Some(process) => process,
-            None => self.start().map_err(|problem| whole(&problem))?.0,
+            None => {
+                let (process, names) = self.start().map_err(|problem| whole(&problem))?;
+                if fs::read(&self.file).ok() != self.contents || names != self.names {
+                    return Err(whole("expected the contents with which it was loaded, got others"));
+                }
+                process
+            }
         };
         let finish = |finish: Finish| match finish {
             Finish::Eos => "eos",
@@ -229,6 +239,7 @@ impl PythonRewards {
             "completion_ids": completions.iter().map(|completed| completed.tokens).collect::<Vec<_>>(),
             "answer": completions.iter().map(|completed| &completed.answer).collect::<Vec<_>>(),
             "finish": completions.iter().map(|completed| finish(completed.finish)).collect::<Vec<_>>(),
+            "seconds": self.limits.seconds,
         });
         // a process that did not answer is not used again
         let answer = process.ask_json(b'r', &request, self.limits.seconds).map_err(|failure| whole(&failure.problem))?;

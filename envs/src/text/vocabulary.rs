@@ -1,5 +1,7 @@
 //! The symbols of a task, one token each, or the tokens of a pretrained model.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -53,6 +55,10 @@ pub trait Language: Send + Sync {
 pub struct Vocabulary {
     /// Empty with a language.
     symbols: Vec<String>,
+    /// The token of each symbol.
+    numbers: HashMap<String, u32>,
+    /// The lengths in bytes that symbols have, the largest first.
+    lengths: Vec<usize>,
     language: Option<Arc<dyn Language>>,
 }
 
@@ -83,20 +89,23 @@ impl Vocabulary {
         if symbols.is_empty() {
             return wrong("expected at least 1 symbol, got 0".into());
         }
+        let mut numbers = HashMap::with_capacity(symbols.len());
         for (token, symbol) in symbols.iter().enumerate() {
             if symbol.is_empty() || symbol == EOS {
                 return wrong(format!("symbol {token}: expected at least 1 character, and not {EOS}, got `{symbol}`"));
             }
-            if let Some(first) = symbols[..token].iter().position(|other| other == symbol) {
+            if let Some(first) = numbers.insert(symbol.clone(), token as u32) {
                 return wrong(format!("expected every symbol once, got `{symbol}` as symbols {first} and {token}"));
             }
         }
-        Ok(Self { symbols, language: None })
+        let lengths: BTreeSet<Reverse<usize>> = symbols.iter().map(|symbol| Reverse(symbol.len())).collect();
+        let lengths = lengths.into_iter().map(|Reverse(length)| length).collect();
+        Ok(Self { symbols, numbers, lengths, language: None })
     }
 
     /// The tokens of a pretrained model.
     pub fn of_language(language: Arc<dyn Language>) -> Self {
-        Self { symbols: Vec::new(), language: Some(language) }
+        Self { symbols: Vec::new(), numbers: HashMap::new(), lengths: Vec::new(), language: Some(language) }
     }
 
     /// The pretrained model's language, if the vocabulary is one.
@@ -140,10 +149,10 @@ impl Vocabulary {
         }
         let (mut tokens, mut rest) = (Vec::new(), text);
         while let Some(character) = rest.chars().next() {
-            let fitting = self.symbols.iter().enumerate().filter(|(_, symbol)| rest.starts_with(symbol.as_str()));
-            if let Some((token, symbol)) = fitting.max_by_key(|(_, symbol)| symbol.len()) {
-                tokens.push(token as u32);
-                rest = &rest[symbol.len()..];
+            let fitting = |length: &usize| Some((*length, *self.numbers.get(rest.get(..*length)?)?));
+            if let Some((length, token)) = self.lengths.iter().find_map(fitting) {
+                tokens.push(token);
+                rest = &rest[length..];
             } else if character == ' ' {
                 rest = &rest[1..];
             } else {

@@ -159,7 +159,7 @@ impl Page<'_> {
             self.report.holds += 1;
             return;
         }
-        let shown = format!("{:.*}", *decimals, (expected / last).round() * last);
+        let shown = format!("{:.*}", (*decimals).min(300), (expected / last).round() * last);
         let old = self.text[digits.clone()].to_owned();
         let (at, digits, in_words) = (place.start, digits.clone(), *in_words);
         if !in_words {

@@ -64,7 +64,7 @@ impl Tables {
 
     /// Evaluates an expression.
     pub(super) fn answer(&mut self, text: &str) -> Result<Answer, String> {
-        let mut reader = Reader { text, at: 0, tables: self };
+        let mut reader = Reader { text, at: 0, depth: 0, tables: self };
         let answer = reader.sum()?;
         reader.end()?;
         Ok(answer)
@@ -72,7 +72,7 @@ impl Tables {
 
     /// Returns whether a claim holds.
     pub(super) fn holds(&mut self, text: &str) -> Result<bool, String> {
-        let mut reader = Reader { text, at: 0, tables: self };
+        let mut reader = Reader { text, at: 0, depth: 0, tables: self };
         let mut all = true;
         loop {
             let left = reader.sum()?;
@@ -123,9 +123,14 @@ fn matching<'a>(column: &str, cells: impl Iterator<Item = &'a str>, wanted: &str
 const KINDS: [&str; 12] = ["value", "mean", "median", "iqm", "std", "min", "max", "sum", "count", "distinct", "text", "list"];
 
 /// Parses an expression from left to right and evaluates it at the same time.
+/// The most parentheses in each other.
+const DEEPEST: usize = 64;
+
 struct Reader<'a> {
     text: &'a str,
     at: usize,
+    /// Parentheses that are open.
+    depth: usize,
     tables: &'a mut Tables,
 }
 
@@ -170,7 +175,12 @@ impl<'a> Reader<'a> {
 
     fn factor(&mut self) -> Result<Answer, String> {
         if self.takes("(") {
+            self.depth += 1;
+            if self.depth > DEEPEST {
+                return Err(format!("expected at most {DEEPEST} parentheses in each other, got more"));
+            }
             let answer = self.sum()?;
+            self.depth -= 1;
             return if self.takes(")") { Ok(answer) } else { Err(format!("expected `)`, got `{}`", self.rest())) };
         }
         self.skip();

@@ -461,7 +461,8 @@ fn whole(text: &str) -> Option<String> {
 /// Parses a decimal number: an optional sign, digits, and a point if there is a fraction.
 fn number(text: &str) -> Option<f64> {
     let is_decimal = text.chars().all(|character| character.is_ascii_digit() || matches!(character, '.' | '-'));
-    if is_decimal { text.parse().ok() } else { None }
+    // a number with hundreds of digits is infinite, and everything would be near it
+    if is_decimal { text.parse().ok().filter(|number: &f64| number.is_finite()) } else { None }
 }
 
 impl Task for FileTask {
