@@ -43,12 +43,14 @@ libraries=$("$python" -c 'import pathlib, torch; print(pathlib.Path(torch.__file
 export LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 gradus=$built/gradus
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 mkdir -p "$out"
+# what messages and other programs call the device
+full=$device
+[[ $device != cuda ]] || full=cuda:0
 
 if [[ $device == cuda* ]]; then
-  name=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1)
-  driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1)
+  name=$(nvidia-smi -i "${full#cuda:}" --query-gpu=name --format=csv,noheader)
+  driver=$(nvidia-smi -i "${full#cuda:}" --query-gpu=driver_version --format=csv,noheader)
 else
   name=$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1) driver=none
 fi
@@ -56,6 +58,13 @@ torch=$("$python" -c 'import torch; print(torch.__version__)')
 torch_device=${device/torch-cpu/cpu}
 table="$out/$(date +%F)-$(tr -cs 'A-Za-z0-9' '-' <<<"$name" | sed 's/-*$//').md"
 unfinished=$scratch/table.md
+failed=0
+# the table is kept, also if a command fails for which the script does not allow
+finish() {
+  [ ! -e "$unfinished" ] || mv "$unfinished" "$table"
+  rm -rf "$scratch"
+}
+trap finish EXIT
 
 say() { printf '%s\n' "$*" | tee -a "$unfinished"; }
 row() { say "| $1 | $2 | \`$3\` |"; }
@@ -66,9 +75,8 @@ say "# $name"
 say
 say "Driver $driver, PyTorch $torch, $(nproc) processor cores, $(date +%F), \`scripts/gpu-check.sh\`."
 say
-"$gradus" doctor --device "$device" >&2
+"$gradus" doctor --device "$device" >&2 || failed=1
 
-failed=0
 for test in "${tests[@]}"; do
   echo "== $test on $device" >&2
   GRADUS_TEST_DEVICE=$device "$built/$test" >"$scratch/$test.log" 2>&1 || { failed=1; tail -n 40 "$scratch/$test.log" >&2; }
@@ -89,13 +97,13 @@ if [[ $device == cuda* ]]; then
   refused "a GPU that is not there" "error: device cuda:99: expected cuda:0" "$gradus" train ppo cartpole --device cuda:99 --out "$scratch/none"
   refused "no GPU is visible" "error: device cuda:0: expected NVIDIA's driver to start, got CUDA error 100" \
     env CUDA_VISIBLE_DEVICES= "$gradus" train ppo cartpole --device cuda --out "$scratch/none"
-  refused "too little memory" "error: device $device: out of memory" \
+  refused "too little memory" "error: device $full: out of memory" \
     "$gradus" bench device --device "$device" --envs 4000000 --steps 33 --minibatches 1 --epochs 1 --updates 1
   if [ -e "$scratch/none" ]; then failed=1; say "- a refused run has left a folder"; fi
 fi
 for run in 1 2; do
   "$gradus" train ppo cartpole --device "$device" --quiet --set envs=4096 --set ppo.minibatch_size=32768 --set steps=2000000 --set torch.worlds=device \
-    --out "$scratch/same-$run" >&2
+    --out "$scratch/same-$run" >&2 || failed=1
 done
 if cmp -s "$scratch"/same-{1,2}/metrics.csv && cmp -s "$scratch"/same-{1,2}/policy.safetensors; then
   say "- two runs with one seed on the device: the same bytes"
@@ -136,7 +144,7 @@ solve() { # label, agent, environment, settings...
 }
 solve "CartPole, trained on the device, evaluated on the engine cpu" ppo cartpole
 solve "CartPole without velocities, a GRU, trained on the device, evaluated on the engine cpu" ppo cartpole-masked
-"$gradus" sft addition --until-exact 0.25 --evaluate-every 5 --out "$scratch/start" >/dev/null
+"$gradus" sft addition --until-exact 0.25 --evaluate-every 5 --out "$scratch/start" >/dev/null || failed=1
 solve "addition, trained on the device, evaluated on the engine cpu" grpo addition --set init="$scratch/start"
 
 if [ -n "${QUICK:-}" ]; then
@@ -155,7 +163,7 @@ for size in "${sizes[@]}"; do
   for precision in f32 bf16; do
     echo "== GRPO, $label, $precision" >&2
     ours=$("$gradus" bench text --device "$device" --precision "$precision" "${shape[@]}") || { failed=1; continue; }
-    row "GRPO, $label parameters, $precision" "$(last "$ours") tokens/s; $(grep ^generating <<<"$ours"); $(grep "^of the device" <<<"$ours")" \
+    row "GRPO, $label parameters, $precision" "$(last "$ours") tokens/s; $(grep ^generating <<<"$ours"); $(grep "^ratio to" <<<"$ours")" \
       "gradus bench text --device $device --precision $precision ${shape[*]}"
     theirs=$("$python" benches/peers/grpo_pytorch.py --device "$torch_device" --precision "$precision" "${shape[@]}") || { failed=1; continue; }
     row "GRPO, $label parameters, $precision, plain PyTorch" "$(last "$theirs") tokens/s; $(grep ^generating <<<"$theirs")" "python3 benches/peers/grpo_pytorch.py ..."
@@ -170,14 +178,13 @@ for envs in "${counts[@]}"; do
 done
 measure "PPO, CleanRL's settings, plain PyTorch" "steps/s" "$python" benches/peers/ppo_pytorch.py --device "$torch_device"
 if "$python" -c 'import jax' 2>/dev/null; then
-  measure "PPO, CleanRL's settings, compiled by JAX" "steps/s" "$python" benches/peers/ppo_jax.py
+  measure "PPO, CleanRL's settings, compiled by JAX" "steps/s" "$python" benches/peers/ppo_jax.py --device "$torch_device"
   for envs in "${counts[@]}"; do
-    measure "PPO, $envs CartPoles, compiled by JAX" "steps/s" "$python" benches/peers/ppo_jax.py --envs "$envs" --steps 32
+    measure "PPO, $envs CartPoles, compiled by JAX" "steps/s" "$python" benches/peers/ppo_jax.py --device "$torch_device" --envs "$envs" --steps 32
   done
 else
   say
   say "JAX is not installed: not measured."
 fi
-mv "$unfinished" "$table"
 echo "$table"
 exit "$failed"

@@ -36,7 +36,8 @@ pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String>
         format!("device {device}: {}{advice}", trouble.problem)
     })?;
     if on.is_cuda() {
-        allow_tf32(precision == Precision::Tf32)?;
+        // with bf16 that is for the logits, which are in f32
+        allow_tf32(precision != Precision::F32)?;
     }
     Ok(on)
 }

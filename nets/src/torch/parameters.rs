@@ -60,15 +60,17 @@ const STAGED: usize = 1 << 24;
 const AT_ONCE: usize = 1 << 16;
 
 thread_local! {
-    /// Pinned memory, reused by the calls of [`staged`] on this thread.
-    static STAGE: RefCell<Option<Tensor>> = const { RefCell::new(None) };
+    /// Pinned memory for each device, reused by the calls of [`staged`] on this thread.
+    static STAGE: RefCell<Vec<(Device, Tensor)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Copies a tensor of f32 to pinned memory, lets `work` read and write it, and returns the pinned memory. It is valid until the next call.
 fn staged(there: &Tensor, work: impl FnOnce(&mut [f32])) -> Result<Tensor, TchError> {
     let n = there.numel() as i64;
     STAGE.with_borrow_mut(|stage| {
-        let room = stage.take().filter(|stage| stage.numel() as i64 >= n);
+        let device = there.device();
+        let room = stage.iter().position(|(of, _)| *of == device).map(|at| stage.swap_remove(at).1);
+        let room = room.filter(|room| room.numel() as i64 >= n);
         // not `f_pin_memory`, which prints that its argument is deprecated
         let grow =
             || Tensor::f_zeros([(n as u64).next_power_of_two() as i64], (Kind::Float, Device::Cpu))?.f_internal_pin_memory(there.device());
@@ -76,7 +78,7 @@ fn staged(there: &Tensor, work: impl FnOnce(&mut [f32])) -> Result<Tensor, TchEr
         let mut here = room.f_narrow(0, 0, n)?;
         here.f_copy_(&there.f_contiguous()?.f_view([n])?)?;
         work(numbers_mut(&mut here));
-        *stage = Some(room);
+        stage.push((device, room));
         Ok(here)
     })
 }
@@ -123,7 +125,8 @@ pub(super) fn whole_to_host(tensor: &Tensor) -> Result<Vec<i64>, TchError> {
 /// Copies numbers to the device.
 pub(super) fn to_device<T: tch::kind::Element>(numbers: &[T], device: Device) -> Result<Tensor, TchError> {
     let here = Tensor::f_from_slice(numbers)?;
-    if !matches!(device, Device::Cuda(_)) {
+    // pinned memory is not given back
+    if !matches!(device, Device::Cuda(_)) || numbers.len() > STAGED {
         return here.f_to(device);
     }
     // from pinned memory the copy is asynchronous

@@ -64,19 +64,25 @@ pub(super) fn numbers_mut(tensor: &mut Tensor) -> &mut [f32] {
     unsafe { std::slice::from_raw_parts_mut(tensor.data_ptr().cast(), tensor.numel()) }
 }
 
-/// Allows or forbids products of f32 on CUDA's tensor cores. `tch` does not expose libtorch's C++ function for this.
+/// Allows or forbids products and convolutions of f32 on CUDA's tensor cores, and lets cuDNN use only algorithms that repeat their results. `tch` does not expose libtorch's C++
+/// functions for this.
 #[cfg(target_os = "linux")]
 pub(super) fn allow_tf32(allowed: bool) -> Result<(), String> {
     use std::ffi::c_void;
     let library = libloading::os::unix::Library::this();
-    // SAFETY: `at::Context& at::globalContext()` and `void at::Context::setAllowTF32CuBLAS(bool)`: a reference and `this` are pointers, and
-    // both functions are part of the libtorch that this program is linked to
+    // SAFETY: `at::Context& at::globalContext()`, and functions `void at::Context::...(bool)`: a reference and `this` are pointers, and
+    // all of them are part of the libtorch that this program is linked to
     unsafe {
         let missing = |error: libloading::Error| error.to_string();
         let context = library.get::<unsafe extern "C-unwind" fn() -> *mut c_void>(b"_ZN2at13globalContextEv\0").map_err(missing)?;
-        let allow =
-            library.get::<unsafe extern "C-unwind" fn(*mut c_void, bool)>(b"_ZN2at7Context18setAllowTF32CuBLASEb\0").map_err(missing)?;
-        allow(context(), allowed);
+        let set = |name: &[u8], value: bool| {
+            let function = library.get::<unsafe extern "C-unwind" fn(*mut c_void, bool)>(name).map_err(missing)?;
+            function(context(), value);
+            Ok::<(), String>(())
+        };
+        set(b"_ZN2at7Context18setAllowTF32CuBLASEb\0", allowed)?;
+        set(b"_ZN2at7Context17setAllowTF32CuDNNEb\0", allowed)?;
+        set(b"_ZN2at7Context21setDeterministicCuDNNEb\0", true)?;
     }
     Ok(())
 }
@@ -98,6 +104,7 @@ struct Stream {
 
 /// Identifies memory of a graph: `c10::cuda::MempoolId_t`.
 #[cfg(target_os = "linux")]
+#[derive(Clone, Copy)]
 #[repr(C)]
 struct Pool(u64, u64);
 
@@ -107,8 +114,10 @@ struct Pool(u64, u64);
 pub(super) struct Graph {
     /// The C++ object, which has 104 bytes in libtorch 2.11.
     object: Box<[u64; 64]>,
-    /// The stream on which it is launched.
+    /// The stream on which it is launched, and that on which it was recorded.
     stream: Stream,
+    recorded_on: Stream,
+    pool: unsafe extern "C-unwind" fn(*const u64) -> Pool,
     replay: unsafe extern "C-unwind" fn(*mut u64),
     destroy: unsafe extern "C-unwind" fn(*mut u64),
     wait: unsafe extern "C-unwind" fn(*const Stream),
@@ -127,8 +136,9 @@ impl Graph {
     }
 
     /// Records what `work` launches on GPU number `gpu`, without running it. `work` must not wait for the device. The tensors that it creates keep
-    /// their memory as long as the graph; every replay overwrites them. An error is one line.
-    pub fn record<T>(gpu: usize, work: impl FnOnce() -> Result<T, tch::TchError>) -> Result<(Self, T), tch::TchError> {
+    /// their memory as long as the graph; every replay overwrites them. With `last`, an earlier graph on the same GPU that is not replayed any more, they use its memory again: libtorch
+    /// gives the memory of a graph that is gone to no other. An error is one line.
+    pub fn record<T>(gpu: usize, last: Option<&Self>, work: impl FnOnce() -> Result<T, tch::TchError>) -> Result<(Self, T), tch::TchError> {
         let missing = |error: libloading::Error| tch::TchError::Torch(one_line(error));
         let library = libloading::os::unix::Library::this();
         let gpu = gpu as i8;
@@ -154,23 +164,36 @@ impl Graph {
             let wait = *library
                 .get::<unsafe extern "C-unwind" fn(*const Stream)>(b"_ZNK3c104cuda10CUDAStream11synchronizeEv\0")
                 .map_err(missing)?;
-            let before = current(gpu);
+            let pool =
+                *library.get::<unsafe extern "C-unwind" fn(*const u64) -> Pool>(b"_ZN2at4cuda9CUDAGraph4poolEv\0").map_err(missing)?;
+            let device = library.get::<unsafe extern "C-unwind" fn() -> i8>(b"_ZN3c104cuda14current_deviceEv\0").map_err(missing)?;
+            let set_device = library.get::<unsafe extern "C-unwind" fn(i8, bool)>(b"_ZN3c104cuda10set_deviceEab\0").map_err(missing)?;
+
+            // a recording begins on the current stream of the current device
+            let (other, before) = (device(), current(gpu));
             let mut object = Box::new([0; 64]);
+            set_device(gpu, false);
             construct(object.as_mut_ptr(), false);
-            set(fresh(false, gpu));
+            // libtorch finds free memory of a pool by the stream, too
+            let recorded_on = last.map_or_else(|| fresh(false, gpu), |last| last.recorded_on);
+            set(recorded_on);
+            let from = last.map_or(Pool(0, 0), |last| (last.pool)(last.object.as_ptr()));
             // mode 1: only this thread must not wait for the device
-            begin(object.as_mut_ptr(), Pool(0, 0), 1);
+            begin(object.as_mut_ptr(), from, 1);
             let made = work();
             if made.is_ok() {
                 end(object.as_mut_ptr());
-            } else {
-                // the end of a recording that failed raises a C++ exception; the run ends with the error of `work`
-                std::mem::forget(object);
-                set(before);
-                return made.map(|_| unreachable!("it is an error"));
             }
             set(before);
-            Ok((Self { object, stream: before, replay, destroy, wait }, made?))
+            set_device(other, false);
+            match made {
+                Ok(made) => Ok((Self { object, stream: before, recorded_on, pool, replay, destroy, wait }, made)),
+                Err(error) => {
+                    // the end of a recording that failed raises a C++ exception; the run ends with the error of `work`
+                    std::mem::forget(object);
+                    Err(error)
+                }
+            }
         }
     }
 
@@ -203,7 +226,7 @@ impl Graph {
         false
     }
 
-    pub fn record<T>(_: usize, _: impl FnOnce() -> Result<T, tch::TchError>) -> Result<(Self, T), tch::TchError> {
+    pub fn record<T>(_: usize, _: Option<&Self>, _: impl FnOnce() -> Result<T, tch::TchError>) -> Result<(Self, T), tch::TchError> {
         Err(tch::TchError::Torch("graphs can be recorded on Linux only".into()))
     }
 

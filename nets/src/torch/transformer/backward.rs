@@ -14,6 +14,8 @@ use crate::{Batch, Critic, Objective, Sums};
 
 /// The most logits that are held at once.
 pub(super) const LOGITS: usize = 1 << 24;
+/// The same on a GPU, where each part has launches of its own and adds up the gradient of all embeddings.
+pub(super) const LOGITS_ON_GPU: usize = 1 << 27;
 
 /// A trunk's pass over the texts of a part.
 struct Pass {

@@ -16,7 +16,7 @@ use gradus_envs::Space;
 use tch::{Kind, TchError, Tensor, no_grad};
 
 use self::act::TextActor;
-use self::backward::LOGITS;
+use self::backward::{LOGITS, LOGITS_ON_GPU};
 use self::frozen::Frozen;
 use self::trunk::{Attend, Weights};
 pub(super) use self::write::Drawn;
@@ -91,7 +91,7 @@ impl Transformer {
         // adapters add nothing before their training
         let frozen = model.map(|model| Frozen::new(&model, on, torch.precision).map(Arc::new)).transpose().map_err(failed)?;
         let rotary = trunk::rotary(config, context, on).map_err(failed)?;
-        let chunk = (LOGITS / vocabulary).max(1);
+        let chunk = (if on.is_cuda() { LOGITS_ON_GPU } else { LOGITS } / vocabulary).max(1);
         Ok(Self { config: config.clone(), torch: torch.clone(), vocabulary, context, parameters, frozen, rotary, chunk, fault })
     }
 
@@ -129,11 +129,15 @@ impl Transformer {
         })
     }
 
-    /// Splits a query into micro-batches of whole texts, in order.
+    /// Splits a query into micro-batches of whole texts, the longest first.
     fn parts(&self, store: &Store, rows: impl Iterator<Item = usize> + Clone) -> Vec<Part> {
-        let asked = Asked::of(store.prefixes(), rows.clone());
+        let mut asked = Asked::of(store.prefixes(), rows.clone());
         let rows: Vec<usize> = rows.collect();
         let most = if self.torch.micro_batch == 0 { usize::MAX } else { self.torch.micro_batch };
+        // texts of similar lengths have little padding
+        if self.torch.micro_batch > 0 {
+            asked.sequences.sort_by_key(|sequence| std::cmp::Reverse(sequence.tokens));
+        }
         let (mut parts, mut longest): (Vec<Part>, usize) = (Vec::new(), 0);
         for sequence in &asked.sequences {
             let grown = longest.max(sequence.tokens);
@@ -401,6 +405,8 @@ impl Behaviour for Transformer {
     fn load_pretrained(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         if let Some(frozen) = &self.frozen {
             frozen.check(tensors)?;
+            // the device need not hold both at once
+            self.frozen = None;
             let new = Frozen::new(tensors, self.device(), self.torch.precision);
             self.frozen = Some(Arc::new(new.map_err(|error| TensorsError::State(one_line(&error)))?));
             return Ok(());

@@ -156,7 +156,8 @@ impl Weights {
         let read = self.norm(config, x, &name("input_layernorm"))?.f_to_kind(self.kind())?;
         let project = |part: &str, heads: i64| by_head(self.linear(&read, &name(part))?, heads);
         let scaled = |x: Tensor, part: &str| match config.qk_norm {
-            true => self.norm(config, &x, &name(part))?.f_to_kind(self.kind()),
+            // the norm of numbers of another type than its gain is several kernels in libtorch
+            true => self.norm(config, &x.f_to_kind(Kind::Float)?, &name(part))?.f_to_kind(self.kind()),
             false => Ok(x),
         };
         let q = turned(scaled(project("self_attn.q_proj", heads)?, "self_attn.q_norm")?, turns)?;
@@ -164,7 +165,13 @@ impl Weights {
         let v = project("self_attn.v_proj", kv_heads)?;
         let mixed = match attend {
             Attend::Whole(memories) => {
-                let mixed = Tensor::f_scaled_dot_product_attention(&q, &k, &v, None::<&Tensor>, 0.0, true, None, shares)?;
+                // of keys that heads share, libtorch's fast kernels take those of bf16 only
+                let mixed = if shares && k.kind() == Kind::Float {
+                    let each = |x: &Tensor| x.f_repeat_interleave_self_int(heads / kv_heads, 1, None);
+                    Tensor::f_scaled_dot_product_attention(&q, &each(&k)?, &each(&v)?, None::<&Tensor>, 0.0, true, None, false)?
+                } else {
+                    Tensor::f_scaled_dot_product_attention(&q, &k, &v, None::<&Tensor>, 0.0, true, None, shares)?
+                };
                 memories.iter_mut().for_each(|memories| memories.push((k.shallow_clone(), v.shallow_clone())));
                 mixed
             }
@@ -179,7 +186,11 @@ impl Weights {
                     all if all.size()[0] == rows.size()[0] => Ok(all),
                     all => all.f_index_select(0, rows),
                 };
-                Tensor::f_scaled_dot_product_attention(&q, &known(keys)?, &known(values)?, Some(*allowed), 0.0, false, None, shares)?
+                // the queries of the heads that share keys, as if they were of several tokens
+                let q = q.f_reshape([texts, kv_heads, heads / kv_heads, width])?;
+                let mixed =
+                    Tensor::f_scaled_dot_product_attention(&q, &known(keys)?, &known(values)?, Some(*allowed), 0.0, false, None, false)?;
+                mixed.f_reshape([texts, heads, 1, width])?
             }
         };
         let mixed = mixed.f_transpose(1, 2)?.f_reshape([texts, n, heads * width])?;

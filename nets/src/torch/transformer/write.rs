@@ -166,6 +166,7 @@ impl Transformer {
         let mut going = Going { logits, lengths, uniforms, remaining, is_over, memories };
 
         let (mut length, mut window) = (0, LOOK_EVERY);
+        let mut last: Option<Graph> = None;
         while length < most {
             let count = window.min(most - length);
             let reach = (longest + length + count).min(self.context) as i64;
@@ -175,8 +176,9 @@ impl Transformer {
                 // libraries, which a recording cannot
                 Device::Cuda(gpu) if count > 2 && Graph::is_supported() => {
                     step(true)?;
-                    let (mut graph, ()) = Graph::record(gpu, || step(true))?;
+                    let (mut graph, ()) = Graph::record(gpu, last.as_ref(), || step(true))?;
                     (1..count).for_each(|_| graph.replay());
+                    last = Some(graph);
                 }
                 _ => (1..=count).try_for_each(|token| step(length + token < most))?,
             }

@@ -76,12 +76,20 @@ pub(in crate::torch) fn look_up(table: &Tensor, indices: &Tensor) -> Result<Tens
     table.f_index_select(0, &indices.f_reshape([-1])?)?.f_view(indices.size().as_slice())
 }
 
+/// The most actions whose probabilities are summed up by one thread of a GPU for each row.
+const SHORT: i64 = 1024;
+
 /// Samples an action for each row of log-probabilities, as `categorical::sample` does: the first action whose cumulative probability
 /// exceeds the row's uniform number in [0, 1).
 pub(in crate::torch) fn sample(log_probs: &Tensor, uniforms: &Tensor) -> Result<Tensor, TchError> {
-    // along columns, because libtorch's sum along short rows is slow on a GPU
-    let cumulated = log_probs.f_exp()?.f_transpose(0, 1)?.f_cumsum(0, Kind::Float)?;
-    let passed = cumulated.f_le_tensor(&uniforms.f_unsqueeze(0)?)?.f_sum_dim_intlist(0, false, Kind::Int64)?;
+    let passed = if log_probs.size()[1] > SHORT {
+        let cumulated = log_probs.f_exp()?.f_cumsum(1, Kind::Float)?;
+        cumulated.f_le_tensor(&uniforms.f_unsqueeze(1)?)?.f_sum_dim_intlist(1, false, Kind::Int64)?
+    } else {
+        // along columns, because libtorch's sum along short rows is slow on a GPU; one along columns takes a thread for each
+        let cumulated = log_probs.f_exp()?.f_transpose(0, 1)?.f_cumsum(0, Kind::Float)?;
+        cumulated.f_le_tensor(&uniforms.f_unsqueeze(0)?)?.f_sum_dim_intlist(0, false, Kind::Int64)?
+    };
     // the sum may be slightly below 1 because of rounding; then the last action with a positive probability is selected
     let actions = Tensor::f_arange(log_probs.size()[1], (Kind::Int64, log_probs.device()))?;
     let last = log_probs.f_gt(-87.0)?.f_mul(&actions)?.f_amax([-1], false)?;

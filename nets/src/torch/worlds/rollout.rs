@@ -140,7 +140,7 @@ impl Worlds {
             }
             // the first rollout prepares libtorch's libraries, which a recording cannot
             (Device::Cuda(gpu), _) if self.last == Some(key) && Graph::is_supported() => {
-                let (mut graph, recorded) = Graph::record(gpu, || self.launch(policy, steps))?;
+                let (mut graph, recorded) = Graph::record(gpu, None, || self.launch(policy, steps))?;
                 graph.replay();
                 let taken = recorded.views();
                 self.recorded = Some(Recorded { key, graph, steps: recorded });
