@@ -71,6 +71,8 @@ pub(crate) fn run(arguments: &Eval) -> Result<u8, Error> {
     };
     let dirs = with_runs_inside(arguments.dirs.clone());
     let is_alone = dirs == arguments.dirs && dirs.len() == 1;
+    // what is no folder was hardly meant as one
+    dirs.iter().find(|dir| !dir.exists()).map_or(Ok(()), |dir| evaluated(dir).map(drop))?;
     let (mut all, mut code) = (Vec::new(), 0);
     for dir in &dirs {
         match evaluated(dir) {

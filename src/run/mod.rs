@@ -416,7 +416,12 @@ pub(crate) fn vacant(dir: &Path) -> Result<PathBuf, Error> {
 
 /// Returns an error if [`write_policy`] could not create its folder.
 pub(crate) fn expect_place(dir: Option<&Path>, name: &str) -> Result<(), Error> {
-    let dir = dir.map_or_else(|| Ok(Path::new("runs").join(inputs::short_name(name))), vacant)?;
+    let usual = Path::new("runs");
+    let dir = match dir {
+        Some(dir) => vacant(dir)?,
+        None if usual.exists() => usual.join(inputs::short_name(name)),
+        None => usual.into(),
+    };
     try_to_create(&dir).map_err(Error::io("create", &dir))
 }
 
@@ -460,13 +465,13 @@ fn line_of_hash(table: &str) -> String {
 /// folder's name ends with the name of the file, without its folder and extension.
 fn numbered<T>(name: &str, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T, Error> {
     let name = inputs::short_name(name);
-    let mut number = 1;
+    let (mut number, mut failed) = (1, 0);
     loop {
         let dir = Path::new("runs").join(format!("{name}-{number}"));
         if !dir.exists() {
             match make(&dir) {
                 // another process was faster
-                Err(_) if dir.exists() => {}
+                Err(_) if dir.exists() && failed < 20 => failed += 1,
                 result => return result,
             }
         }

@@ -13,7 +13,7 @@ use gradus_envs::text::{Split, TextWorld};
 use gradus_nets::Policy;
 
 use crate::config::{Labelling, MOST_COMPLETIONS, inputs, of_text};
-use crate::run::{expect_place, write_policy};
+use crate::run::{expect_place, vacant, write_policy};
 use crate::saved::first_policy;
 use crate::train::Quality;
 use crate::train::examples::{Examples, How, Questions, Verifier, judge_in};
@@ -156,10 +156,11 @@ fn draw(
 /// or the first of `runs/NAME-1`, `runs/NAME-2`, ... that is free. The folder keeps the examples that the model was trained on, because a
 /// run that trains the model further replays a share of them.
 pub fn run(config: &Config, wanted: &Wanted, dir: Option<&Path>, name: &str) -> Result<(PathBuf, Learnt), Error> {
-    expect_place(dir, name)?; // fails before the training instead of after it
+    dir.map_or(Ok(PathBuf::new()), vacant)?;
     let world = config.world()?;
     of_text("a reward model", &world)?;
     let mut policy = first_policy(config, &world)?;
+    expect_place(dir, name)?; // fails before the training instead of after it
     let learnt = draw_and_learn(policy.as_mut(), &world, config, wanted);
     Error::unless_sound(policy.as_ref())?;
     let (learnt, examples) = learnt?;

@@ -15,7 +15,7 @@ use gradus_nets::{ActionRows, Observations, Policy, Schedule, Store};
 
 use crate::config::{Network, of_text};
 use crate::evaluate::{Evaluation, Mode, evaluate};
-use crate::run::{expect_place, write_policy};
+use crate::run::{expect_place, vacant, write_policy};
 use crate::saved::first_policy;
 use crate::{Config, Error};
 
@@ -128,10 +128,11 @@ pub fn run(
     name: &str,
     each: impl FnMut(Progress),
 ) -> Result<(PathBuf, Evaluation), Error> {
-    expect_place(dir, name)?; // fails before the training instead of after it
+    dir.map_or(Ok(PathBuf::new()), vacant)?;
     let world = config.world()?;
     of_text("a warm start", &world)?;
     let mut policy = first_policy(config, &world)?;
+    expect_place(dir, name)?; // fails before the training instead of after it
     let all = warm_start(policy.as_mut(), &world, config, wanted, each)?;
     let row = |Progress { step, loss, exact }: &Progress| format!("{step},{},{}\n", *loss as f32, *exact as f32);
     let table = format!("step,loss/sft,scores/exact\n{}", all.iter().map(row).collect::<String>());

@@ -44,8 +44,10 @@ impl Updater {
     /// configured wrappers.
     pub fn new(config: Config, plain_world: &EnvSpec, done: u64) -> Result<(Self, EnvSpec), Error> {
         config.check()?;
-        let is_named =
-            plain_world.name == config.environment || registry::find(&config.environment).is_ok_and(|world| world.name == plain_world.name);
+        // a file may be named by another path
+        let of = |name: &str| registry::without_folder(name);
+        let is_named = of(&plain_world.name) == of(&config.environment)
+            || registry::find(&config.environment).is_ok_and(|world| world.name == plain_world.name);
         let expected = format!("{}, the name of the environment that is passed beside the settings", plain_world.name);
         ConfigError::unless(is_named, "environment", &expected, &config.environment)?;
         plain_world.checked_env()?;

@@ -228,7 +228,11 @@ impl Agent for DivisionAgent {
 #[test]
 fn an_agent_that_panics_is_named_with_its_update() {
     register::<DivisionConfig>().unwrap();
-    let error = train(Config { seed: 5, ..Config::preset("division", "cartpole", None).unwrap() }, world(Fault::None, 0, 0)).unwrap_err();
+    let error = train(
+        Config { seed: 5, environment: "failing".into(), ..Config::preset("division", "cartpole", None).unwrap() },
+        world(Fault::None, 0, 0),
+    )
+    .unwrap_err();
     assert_eq!(error.to_string(), "division: panicked in update 2 of the run with seed 5: no advantage");
 }
 

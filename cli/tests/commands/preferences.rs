@@ -191,7 +191,7 @@ fn bad_preferences_are_refused() {
         &["train", "dpo", "chain-sum", "--set", "reference.adaptive_target=5", "--out", "new"],
         "reference.adaptive_target: expected inf, because DPO's beta",
     );
-    refused(&["reward-model", "chain-sum", "--pairs", "20k"], "--pairs: expected a whole number");
+    refused(&["reward-model", "chain-sum", "--pairs", "20q"], "--pairs: expected a whole number");
     refused(&["train", "dpo", "chain-sum", "--set", "reference.coefficient=0.1", "--out", "new"], "because DPO has dpo.beta, got 0.1");
     refused(&["eval", "cartpole", "--best-of", "4"], "best of n");
     refused(&["eval", "other", "other", "--best-of", "4"], "--best-of: expected one run folder, got 2 folders");

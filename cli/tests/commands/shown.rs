@@ -129,7 +129,7 @@ impl Env for Endless {
 #[test]
 fn an_environment_that_never_ends_trains_and_has_no_return() {
     let folder = gradus_testing::tempdir().unwrap();
-    let config = Config { steps: 2_048, ..Config::default() };
+    let config = Config { steps: 2_048, environment: "endless".into(), ..Config::default() };
     let world = EnvSpec::new("endless", || Endless);
     let mut run = Run::create_in_world(config, world, folder.path().join("run")).unwrap();
     run.train(Show::Nothing).unwrap();

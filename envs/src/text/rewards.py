@@ -169,7 +169,7 @@ nowhere = open(os.devnull, "w")
 while True:
     request = json.loads(receive(struct.unpack("<xI", receive(5))[0]))
     # code that never lets another thread run would not see that the program, and its limit, are gone
-    faulthandler.dump_traceback_later(request["seconds"] + 30, exit=True, file=nowhere)
+    faulthandler.dump_traceback_later(request.pop("seconds") + 30, exit=True, file=nowhere)
     try:
         if "file" in request:
             path = os.path.abspath(request["file"])

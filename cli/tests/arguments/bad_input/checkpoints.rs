@@ -139,7 +139,7 @@ impl Env for Breaks {
 fn an_environment_that_returns_nan_stops_the_run_and_keeps_the_last_checkpoint() {
     let dir = gradus_testing::tempdir().unwrap();
     let folder = dir.path().join("run");
-    let mut config = Config { envs: 2, steps: 1000, ..Config::default() };
+    let mut config = Config { envs: 2, steps: 1000, environment: "breaks".into(), ..Config::default() };
     config = config.with_setting("ppo.rollout_steps=32").unwrap().with_setting("ppo.minibatch_size=16").unwrap();
     let world = || EnvSpec::new("breaks", Breaks::default);
     let mut run = Run::create_in_world(config, world(), &folder).unwrap();

@@ -15,7 +15,7 @@ fn bad_arguments_of_bench_are_refused() {
         (&["roofline", "--set", "agent=a2c"], "roofline: expected ppo, dqn, ddpg, td3 or sac, with perceptrons, got a2c"),
         (&["roofline", "--set", "device=cuda"], "device: expected cpu, because the roofline measures the processor, got cuda:0"),
         (&["roofline", "--threads", "0"], "--threads: expected a whole number from 1 up, got 0"),
-        (&["growth"], "the following required arguments were not provided: --to <DIR>"),
+        (&["growth"], "the following required arguments were not provided: --out <DIR>"),
         (&["growth", "--to", "g", "--steps", "9999"], "--steps: expected 10000 steps or more, such as 10k or 100m, got 9999"),
         (&["growth", "--to", "g", "--steps", "-1m"], "--steps: expected 10000 steps or more, such as 10k or 100m, got -1m"),
         (&["growth", "--to", "g", "--threads", "300"], "--threads: expected 1 to 256, got 300"),
