@@ -10,10 +10,12 @@ pub fn forms() -> [Answers; 3] {
                 let weights: Vec<f64> = logits.iter().map(|z| (z - largest).exp()).collect();
                 let sum: f64 = weights.iter().sum();
                 let all: Vec<f64> = weights.iter().map(|w| w / sum).collect();
-                // a token is kept if those that are likelier have less than p together
-                let is_kept = |q: f64| all.iter().filter(|other| **other > q).sum::<f64>() < p || all.iter().all(|other| *other <= q);
-                let kept: f64 = all.iter().filter(|q| is_kept(**q)).sum();
-                all.iter().map(|q| if is_kept(*q) { q / kept } else { 0.0 }).collect()
+                // a token is kept if those before it, which are likelier, or as likely and earlier, have less than p together
+                let is_before = |other: usize, i: usize| all[other] > all[i] || all[other] == all[i] && other < i;
+                let before = |i: usize| (0..all.len()).filter(|other| is_before(*other, i)).map(|other| all[other]).collect::<Vec<_>>();
+                let is_kept = |i: usize| before(i).is_empty() || before(i).iter().sum::<f64>() < p;
+                let kept: f64 = (0..all.len()).filter(|i| is_kept(*i)).map(|i| all[i]).sum();
+                (0..all.len()).map(|i| if is_kept(i) { all[i] / kept } else { 0.0 }).collect()
             },
             ranking_loss: |scores| {
                 // from the back, with the logarithm of the sum so far
