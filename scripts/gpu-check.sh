@@ -58,9 +58,10 @@ torch=$("$python" -c 'import torch; print(torch.__version__)')
 torch_device=${device/torch-cpu/cpu}
 table="$out/$(date +%F)-$(tr -cs 'A-Za-z0-9' '-' <<<"$name" | sed 's/-*$//').md"
 unfinished=$scratch/table.md
-failed=0
+failed=0 done=0
 # the table is kept, also if a command fails for which the script does not allow
 finish() {
+  [ "$done" = 1 ] || table=${table%.md}-unfinished.md
   [ ! -e "$unfinished" ] || mv "$unfinished" "$table"
   rm -rf "$scratch"
 }
@@ -186,5 +187,6 @@ else
   say
   say "JAX is not installed: not measured."
 fi
+done=1
 echo "$table"
 exit "$failed"

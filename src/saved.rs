@@ -160,7 +160,7 @@ fn trusted(dir: &Path, config: Config) -> Config {
     let whole = |path: &Path| fs::canonicalize(path).ok();
     let file = config.text.as_ref().and_then(|text| rewards::path_of(&text.rewards)).and_then(|file| whole(Path::new(file)));
     let is_foreign = file.zip(whole(dir)).is_some_and(|(file, dir)| file.starts_with(dir));
-    if !is_foreign || std::env::var_os(TRUST).is_some() {
+    if !is_foreign || std::env::var_os(TRUST).is_some_and(|value| value == "yes") {
         return config;
     }
     // standard error may be closed
@@ -233,7 +233,7 @@ impl Saved {
 
 /// Returns the environment of the run folder `dir`.
 pub(crate) fn world_of(dir: &Path, config: &Config) -> Result<EnvSpec, Error> {
-    config.world().map_err(|error| Error::folder(&dir.join(CONFIG), error.to_string()))
+    trusted(dir, config.clone()).world().map_err(|error| Error::folder(&dir.join(CONFIG), error.to_string()))
 }
 
 /// Reads the initial parameters of a policy and its observation statistics, from a run folder or a file such as `policy.safetensors`.

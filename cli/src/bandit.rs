@@ -137,7 +137,7 @@ fn linear(text: &str) -> Result<LinearRule, Error> {
 }
 
 /// Says that a rule begins with values that do not suit those of the arms: then it may never try the others.
-fn unsuited(rule: Rule, values: &[f64]) -> Option<String> {
+fn unsuited(name: &str, rule: Rule, values: &[f64]) -> Option<String> {
     let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let furthest = values.iter().fold(0.0_f64, |furthest, value| furthest.max(value.abs()));
     match rule {
@@ -145,7 +145,7 @@ fn unsuited(rule: Rule, values: &[f64]) -> Option<String> {
             "thompson expects values of mean 0 and standard deviation {prior}, and one is {furthest} away from 0: it may try few of the arms"
         )),
         Rule::EpsilonGreedy { epsilon: 0.0, initial, .. } if largest >= initial => {
-            Some(format!("optimistic begins with {initial}, which is not above the largest value, {largest}: it may try few of the arms"))
+            Some(format!("{name} begins with {initial}, which is not above the largest value, {largest}: it may try few of the arms"))
         }
         _ => None,
     }
@@ -205,7 +205,7 @@ pub(crate) fn run(arguments: &Bandit) -> Result<u8, Error> {
                 return Ok(Box::new(move || contextual_row(&name, &contextual::try_rule(rule, &experiment))));
             }
             let (rule, values) = (rule(text, *kind)?, values.clone());
-            unsuited(rule, &values).iter().for_each(|text| warn(text));
+            unsuited(text, rule, &values).iter().for_each(|text| warn(text));
             let payout = if *kind == Kind::Bernoulli { Payout::Bernoulli } else { Payout::Gaussian };
             Ok(Box::new(move || {
                 let outcome = match &values[..] {

@@ -150,7 +150,10 @@ pub(crate) fn main(words: &[OsString], prepared: Result<(), Error>, presets: Res
         }
         if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             match draw::columns().filter(|_| std::io::stderr().is_terminal()) {
-                Some(width) => eprint!("{}", wrapped(&styled(draw::has_colours()), width)),
+                Some(width) => {
+                    // standard error may be closed
+                    let _ = write!(std::io::stderr(), "{}", wrapped(&styled(draw::has_colours()), width));
+                }
                 None => written(error.print()),
             }
             std::process::exit(error.exit_code());

@@ -69,7 +69,9 @@ pub(crate) fn run(arguments: &Eval) -> Result<u8, Error> {
         let world = world.on_split(Split::Test);
         Ok((world.clone(), evaluate(policy.as_ref(), &world, episodes, seed, mode)?))
     };
-    let dirs = with_runs_inside(arguments.dirs.clone());
+    // of the runs in a folder, those that act
+    let mut dirs = with_runs_inside(arguments.dirs.clone());
+    dirs.retain(|dir| arguments.dirs.contains(dir) || expect_policy(dir).is_ok());
     let is_alone = dirs == arguments.dirs && dirs.len() == 1;
     // what is no folder was hardly meant as one
     dirs.iter().find(|dir| !dir.exists()).map_or(Ok(()), |dir| evaluated(dir).map(drop))?;

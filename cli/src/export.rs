@@ -47,13 +47,13 @@ pub(crate) struct Export {
 
 pub(crate) fn run(arguments: &Export) -> Result<u8, Error> {
     let episodes = number_within("--episodes", &arguments.episodes, 1, 1 << 20)? as usize;
-    folder::expect_policy(&arguments.dir)?;
     let policy = Policy::load(&arguments.dir)?;
     if let Some(folder) = &arguments.transformers {
         folder::create(folder, |to| policy.save_for_transformers(to))?;
         say(format!("{}: transformers opens it with AutoModelForCausalLM.from_pretrained", folder.display()));
     }
     let Some(hub) = &arguments.hub else { return Ok(0) };
+    folder::expect_policy(&arguments.dir)?;
     let default = hub_name(&policy.config().short_name());
     let name = arguments.name.as_deref().unwrap_or(&default);
     check_name(name)?;

@@ -33,9 +33,9 @@ pub(crate) fn expect_policy(dir: &Path) -> Result<(), Error> {
     if dir.join(EXAMPLES_FILE).exists() { Err(problem()) } else { Ok(()) }
 }
 
-/// Replaces a folder that is no run, and has runs directly in it, by these runs, without reward models.
+/// Replaces a folder that is no run, and has runs directly in it, by these runs.
 pub(crate) fn with_runs_inside(dirs: Vec<PathBuf>) -> Vec<PathBuf> {
-    let is_run = |dir: &Path| dir.join("config.toml").exists() && expect_policy(dir).is_ok();
+    let is_run = |dir: &Path| dir.join("config.toml").exists();
     let inside = |dir: PathBuf| {
         let entries = fs::read_dir(&dir).ok().filter(|_| !is_run(&dir)).into_iter().flatten();
         let mut runs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_run(path)).collect();

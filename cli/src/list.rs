@@ -177,7 +177,7 @@ pub(crate) fn settings(agent: Option<&str>) -> Result<u8, Error> {
             say_wrapped(
                 "# ",
                 &format!(
-                    "the values are built in; presets change them, and `{} list --settings ppo` shows those of an agent's",
+                    "the values are built in; presets change them, and `{} list --settings ppo` shows those of an agent's default preset",
                     program_name()
                 ),
             );

@@ -38,7 +38,7 @@ const ATTEMPTS: usize = 8;
 ///
 /// The temporary file is locked while it is written. `remove_leftovers` of other processes therefore keeps it.
 ///
-/// A link stays a link, and the file that it names is replaced, with the permissions that it has. A pipe or a device is written to.
+/// A link to a file stays a link, and the file that it names is replaced, with the permissions that it has. A pipe or a device is written to.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let named = if path.is_symlink() { fs::canonicalize(path).ok() } else { None };
     let path = named.as_deref().unwrap_or(path);
@@ -53,7 +53,9 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
                 return Err(ErrorKind::NotFound.into()); // another process is removing it
             }
             file.write_all(bytes)?;
-            old.as_ref().map_or(Ok(()), |old| file.set_permissions(old.permissions()))?;
+            if let Some(old) = &old {
+                let _ = file.set_permissions(old.permissions()); // some file systems have none
+            }
             file.sync_data()?;
             drop(file); // some systems do not rename an open file
             fs::rename(temporary, path)
@@ -397,6 +399,23 @@ mod tests {
         drop(locks);
         remove_leftovers(dir, |name| ["a", "b"].contains(&name));
         assert_eq!(names(dir).len(), kept.len());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_and_permissions_too() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = gradus_testing::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("file", &link).unwrap();
+        replace(&link, b"new").unwrap();
+        assert!(link.is_symlink() && fs::read(&file).unwrap() == b"new");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        // what is no file is written to
+        replace(Path::new("/dev/null"), b"nothing").unwrap();
+        assert!(!Path::new("/dev/null").is_file());
     }
 
     /// Writers and a process that removes leftovers, all at the same time.

@@ -69,7 +69,8 @@ pub(crate) fn recall(dir: &Path, environment: &str) {
         && let Some(record) = Record::read(dir)
         && Path::new(&record.executable).is_absolute()
         // a folder from elsewhere must not bring a program
-        && fs::canonicalize(dir).is_ok_and(|dir| !Path::new(&record.executable).starts_with(dir))
+        && let Some(place) = Path::new(&record.executable).parent().and_then(|place| fs::canonicalize(place).ok())
+        && fs::canonicalize(dir).is_ok_and(|dir| !place.starts_with(dir))
         && fs::exists(&record.executable).unwrap_or(false)
     {
         gym::suggest_python(record.executable);

@@ -471,7 +471,7 @@ fn numbered<T>(name: &str, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T
         if !dir.exists() {
             match make(&dir) {
                 // another process was faster
-                Err(_) if dir.exists() && failed < 20 => failed += 1,
+                Err(_) if dir.exists() && failed < 10_000 => failed += 1,
                 result => return result,
             }
         }

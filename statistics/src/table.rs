@@ -143,6 +143,7 @@ impl Table {
         if found.is_empty() {
             return Err("expected at least one evaluation, got only a header".into());
         }
+        // wrong columns would make a large table
         if agents.len() > MOST_AGENTS || environments.len() > MOST_AGENTS {
             let (agents, environments) = (agents.len(), environments.len());
             return Err(format!("expected at most {MOST_AGENTS} agents and as many environments, got {agents} and {environments}"));

@@ -200,6 +200,23 @@ def no_reward(x):
     assert_eq!(found, [expected([Some(1.0), Some(0.0), None]), expected([Some(3.0), Some(1.0), Some(1.5)])]);
 }
 
+/// A process that has ended is started again, but not with other functions.
+#[test]
+fn a_new_process_has_the_functions_of_the_first() {
+    if !has_python() {
+        return;
+    }
+    let (dir, source) = (tempdir().unwrap(), "import os\ndef own(completions):\n    return os._exit(3) if 'b' in completions else [1]\n");
+    let file = dir.path().join("own.py");
+    fs::write(&file, source).unwrap();
+    let rewards = PythonRewards::open(&format!("python:{}", file.display()), LIMITS).unwrap();
+    let of = |completion: &str| rewards.rewards(&[completed(completion)], false).remove(0);
+    assert_eq!((of("a"), of("b").is_err(), of("a")), (Ok(vec![Some(1.0)]), true, Ok(vec![Some(1.0)])));
+    assert!(of("b").is_err());
+    fs::write(&file, source.replace("own", "other")).unwrap();
+    assert!(of("a").unwrap_err().ends_with("own.py: expected the contents with which it was loaded, got others"));
+}
+
 /// What is wrong is said in one line. The completion that is to blame is found, and the others have their rewards.
 #[test]
 fn what_is_wrong_is_said_of_the_completion_that_is_to_blame() {

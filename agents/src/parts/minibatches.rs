@@ -136,6 +136,7 @@ impl Minibatches {
     /// Returns `parts` minibatches of nearly equal numbers of decisions, or on texts of segments; fewer if there are not so many, because none is empty.
     pub fn parts(&self, parts: usize) -> Vec<Minibatch> {
         let n = self.order.len();
+        let parts = parts.min(n).max(1);
         if self.keys.is_some() {
             return self.drawn(n.div_ceil(parts));
         }

@@ -88,7 +88,7 @@ settings! {
         pub mask_truncated_completions: bool = false,
         /// Passes over each rollout.
         pub epochs: usize = 2 => at_least(1),
-        /// Minibatches in each pass; fewer if the rollout has fewer texts, or sequences of a network with a cell.
+        /// Minibatches in each pass; fewer if the rollout has fewer decisions, texts, or sequences of a network with a cell.
         pub minibatches: usize = 4 => at_least(1),
         /// Quantity compared within a group: outcome (returns of episodes) or process (rewards of steps; the environment marks step ends).
         pub supervision: Supervision = Supervision::Outcome,

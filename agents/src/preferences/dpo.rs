@@ -281,7 +281,7 @@ impl Agent for Dpo {
         let mut stream = Stream::new(context.seed, Purpose::Shuffle, context.iteration);
         for epoch in 0..self.config.epochs {
             stream.shuffle(&mut order);
-            let (n, parts) = (order.len(), self.config.minibatches);
+            let (n, parts) = (order.len(), self.config.minibatches.min(order.len()));
             let minibatches = (0..parts).map(|i| &order[i * n / parts..(i + 1) * n / parts]);
             for minibatch in minibatches.filter(|minibatch| !minibatch.is_empty()) {
                 let norm = learner.gradient(minibatch, epoch, &mut totals)?;

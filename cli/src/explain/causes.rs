@@ -23,12 +23,13 @@ impl Record {
             let what = if rate > 0.05 { "a policy jumps with every step" } else { "a policy hardly moves" };
             say(format!("optimiser.learning_rate is {rate}, with which {what}"), "Most agents learn with 0.0001 to 0.01.");
         }
-        // a step size that falls may begin at 1
-        let alpha = self.setting(&own("alpha")).filter(|_| self.is_table && self.setting(&own("alpha_decay")).unwrap_or(0.0) == 0.0);
+        let alpha = self.setting(&own("alpha")).filter(|_| self.is_table);
+        let falls = self.setting(&own("alpha_decay")).unwrap_or(0.0) > 0.0;
         if let Some(alpha) = alpha.filter(|alpha| *alpha < 0.001) {
             say(format!("{} is {alpha}, with which values hardly change", own("alpha")), "0.01 to 0.5 is usual.");
         }
-        if let Some(alpha) = alpha.filter(|alpha| *alpha > 0.5) {
+        // one that falls may begin at 1
+        if let Some(alpha) = alpha.filter(|alpha| *alpha > 0.5 && !falls) {
             say(
                 format!("{} is {alpha}, with which a value forgets all but the last outcomes", own("alpha")),
                 "Where outcomes are random, 0.01 to 0.2 is usual, or a step size that falls.",
@@ -115,7 +116,7 @@ impl Record {
         let errors = self.any(&["train/value_error"]);
         let (begin, end) = (*errors.first()?, *errors.last()?);
         let own = |name: &str| self.setting(&format!("{}.{name}", self.config.agent));
-        let alpha = own("alpha").filter(|alpha| !(0.001..=0.5).contains(alpha) && own("alpha_decay").unwrap_or(0.0) == 0.0)?;
+        let alpha = own("alpha").filter(|alpha| *alpha < 0.001 || *alpha > 0.5 && own("alpha_decay").unwrap_or(0.0) == 0.0)?;
         (predicts(&self.config.agent) && errors.len() >= 5 && end > 0.5 * begin && end > 0.02).then(|| Symptom {
             name: "values-stay-wrong",
             seen: format!(

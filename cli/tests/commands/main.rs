@@ -5,6 +5,7 @@ mod check;
 mod compare;
 mod explain;
 mod export;
+mod folders;
 mod inputs;
 mod learned_reward;
 mod new_crate;

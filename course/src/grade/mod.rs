@@ -127,7 +127,7 @@ fn submissions(lesson: &str, folder: &Path) -> Told<Vec<(String, PathBuf)>> {
         let name = name.unwrap_or_default().to_string_lossy().into_owned();
         if is_source {
             all.push((name, path));
-        } else if path.is_dir() && !name.starts_with('.') {
+        } else if path.is_dir() && !path.is_symlink() && !name.starts_with('.') {
             all.push((name, inside));
         }
     }

@@ -12,10 +12,10 @@ pub(super) fn refused(source: &str) -> Option<String> {
             _ => {}
         }
         // also by another name: `use std::include as i`
-        let is_macro = at(i + 1) == "!" || is_use || i > 0 && at(i - 1) == ":";
+        let is_macro = at(i + 1) == "!" || is_use || i > 1 && at(i - 1) == ":" && at(i - 2) == ":";
         let what = match word.as_str() {
             "include" | "include_str" | "include_bytes" if is_macro => format!("{word}!, which reads another file"),
-            "env" | "option_env" if is_macro => format!("{word}!, which reads the environment of the compiler"),
+            "env" | "option_env" if is_macro => format!("{word}!, which reads the environment"),
             "asm" | "global_asm" | "naked_asm" if is_macro => format!("{word}!"),
             "macro_rules" | "macro" if is_macro || word == "macro" => "a macro of its own".into(),
             // the checks themselves would tell what they expect
@@ -157,6 +157,9 @@ mod tests {
             ("use gradus_course::*;", "gradus_course"),
             ("extern crate serde;", "extern"),
             ("const K: &str = env!(\"HOME\");", "env!"),
+            ("use std::include as i; i!(\"x\");", "include!"),
+            ("use std::{include_str as s};", "include_str!"),
+            ("fn f() { core::include!(\"x\"); }", "include!"),
             ("fn f<'a>(x: &'a str) -> char { let _ = '\"'; std::arch::asm!(\"nop\"); 'b' }", "asm!"),
             ("const A: &str = r##\"\"#\"##; include_bytes!(\"x\");", "include_bytes!"),
         ] {

@@ -86,7 +86,7 @@ impl World {
         }
         let mut worker = Worker::start(&self.python)?;
         if worker.describe(&self.query)? != self.description {
-            return Err("expected the environment that it was at the beginning, got another one: its package has changed".into());
+            return Err("expected the environment that it was at the beginning, got another one: its package has changed, or its spaces are not the same each time".into());
         }
         Ok(worker)
     }

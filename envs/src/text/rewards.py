@@ -168,9 +168,10 @@ path, functions = None, []
 nowhere = open(os.devnull, "w")
 while True:
     request = json.loads(receive(struct.unpack("<xI", receive(5))[0]))
-    # code that never lets another thread run would not see that the program, and its limit, are gone
-    faulthandler.dump_traceback_later(request.pop("seconds") + 30, exit=True, file=nowhere)
+    seconds = request.pop("seconds")
     try:
+        # code that never lets another thread run would not see that the program, and its limit, are gone
+        faulthandler.dump_traceback_later(seconds + 30, exit=True, file=nowhere)
         if "file" in request:
             path = os.path.abspath(request["file"])
             limit_memory(request["megabytes"])

@@ -122,10 +122,10 @@ fn matching<'a>(column: &str, cells: impl Iterator<Item = &'a str>, wanted: &str
 
 const KINDS: [&str; 12] = ["value", "mean", "median", "iqm", "std", "min", "max", "sum", "count", "distinct", "text", "list"];
 
-/// Parses an expression from left to right and evaluates it at the same time.
 /// The most parentheses in each other.
 const DEEPEST: usize = 64;
 
+/// Parses an expression from left to right and evaluates it at the same time.
 struct Reader<'a> {
     text: &'a str,
     at: usize,

@@ -405,7 +405,7 @@ impl Behaviour for Transformer {
     fn load_pretrained(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         if let Some(frozen) = &self.frozen {
             frozen.check(tensors)?;
-            // the device need not hold both at once
+            // the device need not hold both at once; after an error the policy cannot be used
             self.frozen = None;
             let new = Frozen::new(tensors, self.device(), self.torch.precision);
             self.frozen = Some(Arc::new(new.map_err(|error| TensorsError::State(one_line(&error)))?));
