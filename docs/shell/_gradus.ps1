@@ -21,6 +21,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
 
     $completions = @(switch ($command) {
         'gradus' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
@@ -56,11 +57,11 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             break
         }
         'gradus;train' {
-            [CompletionResult]::new('--steps', '--steps', [CompletionResultType]::ParameterName, 'Total environment steps (text tasks: tokens), such as 500k or 2m [default: the preset''s]')
-            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed [default: 1]')
-            [CompletionResult]::new('--envs', '--envs', [CompletionResultType]::ParameterName, 'Number of environments in lockstep [default: the preset''s]')
+            [CompletionResult]::new('--steps', '--steps', [CompletionResultType]::ParameterName, 'Total environment steps (text tasks: tokens), such as 500k or 2m [default: that of --config, or the preset''s]')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed [default: that of --config, or 1]')
+            [CompletionResult]::new('--envs', '--envs', [CompletionResultType]::ParameterName, 'Number of environments in lockstep [default: that of --config, or the preset''s]')
             [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads; does not affect the results [default: all cores]')
-            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'Device: cpu; with the feature `tch` also torch-cpu, cuda, cuda:N or mps [default: cpu]')
+            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'Device: cpu; with the feature `tch` also torch-cpu, cuda, cuda:N or mps [default: that of --config, or cpu]')
             [CompletionResult]::new('--preset', '--preset', [CompletionResultType]::ParameterName, 'Preset; `gradus list` shows them [default: default]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'TOML file of settings, applied after the preset; it may name the agent and the environment')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'One setting, applied after the preset and the --config file; may be repeated. `gradus list --settings` explains all settings')
@@ -68,6 +69,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--resume', '--resume', [CompletionResultType]::ParameterName, 'Resume the run in this folder; with --steps, train until this number of steps is done in all, even if the run is finished')
             [CompletionResult]::new('--checkpoint-every', '--checkpoint-every', [CompletionResultType]::ParameterName, 'Approximate seconds between checkpoints; at least ten times what writing one takes, unless it is 0')
             [CompletionResult]::new('--beside', '--beside', [CompletionResultType]::ParameterName, 'With --watch, train a second agent beside the first one, on the same environment and with the same seed: "AGENT KEY=VALUE ..."')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--watch', '--watch', [CompletionResultType]::ParameterName, 'Show a dashboard in the terminal: the learning curve, episodes or the values of a map, and metrics. Needs the feature `watch`')
             [CompletionResult]::new('--slow', '--slow', [CompletionResultType]::ParameterName, 'With --watch, train as slowly as eyes follow: four updates a second. Keys change the speed')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print only errors')
@@ -79,10 +81,11 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--episodes', '--episodes', [CompletionResultType]::ParameterName, 'Number of episodes; on text tasks, number of problems from the test split (all of its problems if it has fewer)')
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the episodes and of sampled actions; text tasks have the same problems for every seed')
             [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'Device, which may differ from the one used in training: cpu, torch-cpu, cuda, cuda:N or mps')
-            [CompletionResult]::new('--best-of', '--best-of', [CompletionResultType]::ParameterName, 'Text tasks: sample this many completions of each problem and take the best, for every power of two up to this number')
+            [CompletionResult]::new('--best-of', '--best-of', [CompletionResultType]::ParameterName, 'Text tasks: sample this many completions of each problem and take the best, for every power of two up to this number, and for the number itself')
             [CompletionResult]::new('--judge', '--judge', [CompletionResultType]::ParameterName, 'Folder of the judge of --best-of: a reward model by its scores, or the policy of a run by its log-likelihoods [default: the run''s reward model, or the task''s verifier if it has none]')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--sampled', '--sampled', [CompletionResultType]::ParameterName, 'Sample actions, as in training, instead of taking the most probable one')
-            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print a JSON object with every return; for several runs, with all evaluations and differences')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print a JSON object with every return; for several runs, or for a folder of runs, with all evaluations and differences')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
@@ -92,6 +95,8 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--gif', '--gif', [CompletionResultType]::ParameterName, 'Write an animated GIF instead of playing in the terminal')
             [CompletionResult]::new('--step', '--step', [CompletionResultType]::ParameterName, 'Write only the picture after this number of steps, as a GIF of one frame')
             [CompletionResult]::new('--record', '--record', [CompletionResultType]::ParameterName, 'Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
+            [CompletionResult]::new('--sampled', '--sampled', [CompletionResultType]::ParameterName, 'Sample actions as in training, instead of taking the most probable ones')
             [CompletionResult]::new('--values', '--values', [CompletionResultType]::ParameterName, 'Show the value, the action values or the probabilities of the actions at every step, slowly. If the output is no terminal, a line for every step')
             [CompletionResult]::new('--features', '--features', [CompletionResultType]::ParameterName, 'Show beside each frame what the filters of the first convolutional layer answer to, of a policy that sees images')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
@@ -101,6 +106,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         'gradus;probe' {
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'A setting as KEY=VALUE, such as ppo.gamma=0.9; may be repeated')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
@@ -108,11 +114,13 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         'gradus;values' {
             [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Figure to write, .svg, .png or .pdf [default: values.svg and values.png in the run folder]')
             [CompletionResult]::new('--gif', '--gif', [CompletionResultType]::ParameterName, 'Instead, train the run again from its settings and write how the values grow as an animation; needs an environment with a map')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;explain' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
@@ -122,6 +130,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--transformers', '--transformers', [CompletionResultType]::ParameterName, 'Folder to write, which must be new or empty: a fine-tuned language model as a whole, with the adapters added to its matrices, as `transformers` opens it')
             [CompletionResult]::new('--episodes', '--episodes', [CompletionResultType]::ParameterName, 'Number of episodes of the evaluation; on a text task, of problems')
             [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'Name of the model [default: AGENT-ENVIRONMENT]')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
@@ -135,6 +144,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads; does not affect the results [default: all cores]')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'One setting of [transformer], [optimiser] or [text]; may be repeated')
             [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Output folder [default: the first free runs/sft-TASK-N]')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print only errors')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
@@ -154,6 +164,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads; does not affect the results [default: all cores]')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'One setting of [transformer], [optimiser] or [text], or a training setting of [reward_model]; may be repeated')
             [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Output folder [default: the first free runs/reward-model-TASK-N]')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--process', '--process', [CompletionResultType]::ParameterName, 'Train a process reward model, which scores the steps of a solution instead of the whole text')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print only errors')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
@@ -167,6 +178,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--show', '--show', [CompletionResultType]::ParameterName, 'Number of groups whose advantages are listed, one line per decision; of a longer episode, the first 40')
             [CompletionResult]::new('--reward-model', '--reward-model', [CompletionResultType]::ParameterName, 'Folder written by `gradus reward-model`, whose model gives the rewards [default: the run''s reward model, if it has one]')
             [CompletionResult]::new('--minibatch', '--minibatch', [CompletionResultType]::ParameterName, 'Instead, make one update from the run''s policy and show what it does to some decisions: ratio, clip, advantage [default: 10 of them]')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
@@ -182,6 +194,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the completions')
             [CompletionResult]::new('--reward-model', '--reward-model', [CompletionResultType]::ParameterName, 'Folder written by `gradus reward-model`, whose model gives the rewards [default: the run''s reward model, if it has one]')
             [CompletionResult]::new('--color-by', '--color-by', [CompletionResultType]::ParameterName, 'What colours the tokens: the advantage (green: above 0; red: below 0; if there is none, yellow and magenta show improbable tokens), the entropy, or the KL divergence from the policy at the beginning of the training (both darker for larger numbers)')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--greedy', '--greedy', [CompletionResultType]::ParameterName, 'Always take the most probable token')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
@@ -195,6 +208,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the answers')
             [CompletionResult]::new('--max-new-tokens', '--max-new-tokens', [CompletionResultType]::ParameterName, 'Most tokens of an answer')
             [CompletionResult]::new('--context', '--context', [CompletionResultType]::ParameterName, 'Most tokens of the conversation, which the model''s own context limits, too')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--greedy', '--greedy', [CompletionResultType]::ParameterName, 'Always take the most probable token')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
@@ -207,6 +221,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--shard', '--shard', [CompletionResultType]::ParameterName, 'Make only part I of N of the runs, from 1, and write no other outputs')
             [CompletionResult]::new('--merge', '--merge', [CompletionResultType]::ParameterName, 'First copy the runs from the results folders of other machines; train nothing')
             [CompletionResult]::new('--emit', '--emit', [CompletionResultType]::ParameterName, 'Instead, print a script that makes the runs on a cluster')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print only errors')
             [CompletionResult]::new('--list', '--list', [CompletionResultType]::ParameterName, 'Instead, print a table of all runs with their numbers and their keys, and whether they are made')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
@@ -220,6 +235,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--shard', '--shard', [CompletionResultType]::ParameterName, 'Make only part I of N of the runs, from 1, and write no other outputs')
             [CompletionResult]::new('--merge', '--merge', [CompletionResultType]::ParameterName, 'First copy the runs from the results folders of other machines; train nothing')
             [CompletionResult]::new('--emit', '--emit', [CompletionResultType]::ParameterName, 'Instead, print a script that makes the runs on a cluster')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print only errors')
             [CompletionResult]::new('--list', '--list', [CompletionResultType]::ParameterName, 'Instead, print a table of all runs with their numbers and their keys, and whether they are made')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
@@ -231,6 +247,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--jobs', '--jobs', [CompletionResultType]::ParameterName, 'Number of simultaneous runs, each on one thread; does not affect the results [default: one per core]')
             [CompletionResult]::new('--emit', '--emit', [CompletionResultType]::ParameterName, 'Instead, print a script for a cluster, whose tasks share the runs through the results folder')
             [CompletionResult]::new('--tasks', '--tasks', [CompletionResultType]::ParameterName, 'Number of tasks of that script')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Print only errors')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
@@ -244,6 +261,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--y', '--y', [CompletionResultType]::ParameterName, 'The ends of the y axis, such as -100,0 [default: those of the lines, without extremes]')
             [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Figure to write, .svg, .png or .pdf [default: curve.svg and curve.png, or with --metric metrics.svg and metrics.png; these are in the run folder if only one run folder is given, otherwise in the current folder]. For a table: folder of the figures [default: the table''s folder]')
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Formats of the figures, such as pdf or svg,pdf [default: svg,png, or the ending of --out]')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--mean', '--mean', [CompletionResultType]::ParameterName, 'Show the mean over seeds instead of the interquartile mean')
             [CompletionResult]::new('--each', '--each', [CompletionResultType]::ParameterName, 'Draw one line per run instead of a band over seeds')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
@@ -258,6 +276,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--values', '--values', [CompletionResultType]::ParameterName, 'Values of the arms in all problems, such as 0.9,0.8,0.8; the regret is then compared with the bound of Lai and Robbins')
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed')
             [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Folder for curves.csv, summary.csv and the figure')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -268,6 +287,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--shard', '--shard', [CompletionResultType]::ParameterName, 'Make only part I of N of the runs, from 1, and write no other outputs')
             [CompletionResult]::new('--merge', '--merge', [CompletionResultType]::ParameterName, 'First copy the runs from the results folders of other machines; train nothing')
             [CompletionResult]::new('--emit', '--emit', [CompletionResultType]::ParameterName, 'Instead, print a script that makes the runs on a cluster')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--quick', '--quick', [CompletionResultType]::ParameterName, 'Only try it out: fewer runs, and a verdict that means nothing')
             [CompletionResult]::new('--list', '--list', [CompletionResultType]::ParameterName, 'Instead, print a table of all runs with their numbers and their keys, and whether they are made')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
@@ -275,6 +295,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             break
         }
         'gradus;course' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('new', 'new', [CompletionResultType]::ParameterValue, 'Make a folder with the exercises, which must be new or empty')
@@ -283,7 +304,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('hint', 'hint', [CompletionResultType]::ParameterValue, 'Give a hint. Each call says more')
             [CompletionResult]::new('solution', 'solution', [CompletionResultType]::ParameterValue, 'Show our answer to an exercise, once yours is right')
             [CompletionResult]::new('reset', 'reset', [CompletionResultType]::ParameterValue, 'Put the template of an exercise back')
-            [CompletionResult]::new('grade', 'grade', [CompletionResultType]::ParameterValue, 'Grade the submissions for a lesson (1) or a homework (h1): LESSON FOLDER [--json FILE] [--csv FILE] [--gradescope DIR] [--seed N]')
+            [CompletionResult]::new('grade', 'grade', [CompletionResultType]::ParameterValue, 'Grade the submissions in a folder: NAME.rs or NAME/lesson_1.rs for each student. Nothing else of a student is used: no manifest, no other file')
             [CompletionResult]::new('bundle', 'bundle', [CompletionResultType]::ParameterValue, 'Write the files of an autograder for Gradescope: zip them, and upload the archive')
             [CompletionResult]::new('bug', 'bug', [CompletionResultType]::ParameterValue, 'Look for a bug in a whole agent: opens it, gives hints, and checks what you changed')
             [CompletionResult]::new('watch', 'watch', [CompletionResultType]::ParameterValue, 'Check again whenever a file is saved')
@@ -291,47 +312,62 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         }
         'gradus;course;new' {
             [CompletionResult]::new('--path', '--path', [CompletionResultType]::ParameterName, 'Folder of Gradus''s source [default: the source that this program was built from]')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;course;list' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;course;check' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;course;hint' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;course;solution' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;course;reset' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;course;grade' {
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Write everything that was found')
+            [CompletionResult]::new('--csv', '--csv', [CompletionResultType]::ParameterName, 'Write a row for each student, with a column for each exercise')
+            [CompletionResult]::new('--gradescope', '--gradescope', [CompletionResultType]::ParameterName, 'Write DIR/NAME/results.json, as Gradescope reads it')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of the inputs [default: 1]; each student has other numbers')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;course;bundle' {
             [CompletionResult]::new('--repository', '--repository', [CompletionResultType]::ParameterName, 'Where the autograder clones Gradus from')
             [CompletionResult]::new('--commit', '--commit', [CompletionResultType]::ParameterName, 'The commit that grades; without it, the newest one when the autograder''s image is built')
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of the inputs, from which and from the student''s number those of each student are made')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;course;bug' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--hint', '--hint', [CompletionResultType]::ParameterName, 'Give a hint; each call says more')
             [CompletionResult]::new('--check', '--check', [CompletionResultType]::ParameterName, 'Check whether the bug is gone; exit code 1 if it is not')
             [CompletionResult]::new('--reset', '--reset', [CompletionResultType]::ParameterName, 'Put the file with the bug back')
@@ -340,11 +376,13 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             break
         }
         'gradus;course;watch' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;pages' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--write', '--write', [CompletionResultType]::ParameterName, 'Replace the numbers that differ by the numbers in the tables, and move queries from the page into the file beside it')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
@@ -352,6 +390,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         }
         'gradus;check' {
             [CompletionResult]::new('--trace', '--trace', [CompletionResultType]::ParameterName, 'Instead, replay the episodes recorded in this file and compare the results with the recorded ones. The file has one JSON object per line, from `gradus play --record` or from Gymnasium')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
@@ -359,11 +398,13 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         'gradus;new' {
             [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'Name of the crate [default: the folder''s name]')
             [CompletionResult]::new('--path', '--path', [CompletionResultType]::ParameterName, 'Folder of Gradus''s source, for the dependency [default: the source that this program was built from]')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;verify' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--all', '--all', [CompletionResultType]::ParameterName, 'Also list the files that are as they were written')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
@@ -371,23 +412,27 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         }
         'gradus;list' {
             [CompletionResult]::new('--settings', '--settings', [CompletionResultType]::ParameterName, 'List the key, default and meaning of every setting instead, or of the settings of one agent')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--presets', '--presets', [CompletionResultType]::ParameterName, 'List the presets and where they are from instead')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;guide' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;doctor' {
             [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'Fail with exit code 2 unless this device works: cpu, torch-cpu, cuda, cuda:N or mps')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;bench' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('solve', 'solve', [CompletionResultType]::ParameterValue, 'Time that PPO takes to solve CartPole')
@@ -406,6 +451,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         'gradus;bench;solve' {
             [CompletionResult]::new('--seeds', '--seeds', [CompletionResultType]::ParameterName, 'Number of seeds N; the seeds are 1 to N')
             [CompletionResult]::new('--preset', '--preset', [CompletionResultType]::ParameterName, 'Preset [default: default]')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
@@ -417,6 +463,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--envs', '--envs', [CompletionResultType]::ParameterName, 'Number of environments in lockstep [default: the preset''s]; the minibatch size changes in proportion, which keeps the number of minibatches the same')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'One setting, applied last, such as network.hidden=[256]; may be repeated')
             [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads [default: all cores]')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
@@ -426,6 +473,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'One setting, applied after the preset, such as device=cuda; may be repeated')
             [CompletionResult]::new('--rounds', '--rounds', [CompletionResultType]::ParameterName, 'Number of measurements, half a second each')
             [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads [default: all cores]')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
@@ -436,8 +484,9 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--env', '--env', [CompletionResultType]::ParameterName, 'Environment [default: the first that the agent has presets for]')
             [CompletionResult]::new('--preset', '--preset', [CompletionResultType]::ParameterName, 'Preset')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'One setting, applied after the preset, such as dqn.buffer_size=1000000; may be repeated')
-            [CompletionResult]::new('--to', '--to', [CompletionResultType]::ParameterName, 'Folder for growth.csv, growth.svg and growth.png; also holds the run folder until the run ends')
+            [CompletionResult]::new('--out', '--out', [CompletionResultType]::ParameterName, 'Folder for growth.csv, growth.svg and growth.png; also holds the run folder until the run ends')
             [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads [default: all cores]')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
@@ -448,6 +497,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--rounds', '--rounds', [CompletionResultType]::ParameterName, 'Number of measurements in one process, and as many in several processes; each takes half a second')
             [CompletionResult]::new('--serve', '--serve', [CompletionResultType]::ParameterName, 'Run as one of the measured processes, with this seed')
             [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Threads of the measured process')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
@@ -455,6 +505,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         'gradus;bench;busy' {
             [CompletionResult]::new('--preset', '--preset', [CompletionResultType]::ParameterName, 'Preset')
             [CompletionResult]::new('--rounds', '--rounds', [CompletionResultType]::ParameterName, 'Number of measurements of each situation with all cores, and as many with one thread; each takes half a second')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
@@ -473,6 +524,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--micro-batch', '--micro-batch', [CompletionResultType]::ParameterName, 'Tokens per micro-batch on libtorch; 0: all tokens of a minibatch')
             [CompletionResult]::new('--updates', '--updates', [CompletionResultType]::ParameterName, 'Number of measured updates')
             [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads [default: all cores]')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
@@ -487,6 +539,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--worlds', '--worlds', [CompletionResultType]::ParameterName, 'Where the environments run: device, host or auto')
             [CompletionResult]::new('--updates', '--updates', [CompletionResultType]::ParameterName, 'Number of measured updates')
             [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads [default: all cores]')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
@@ -494,23 +547,27 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
         'gradus;bench;env' {
             [CompletionResult]::new('--envs', '--envs', [CompletionResultType]::ParameterName, 'Number of environments in lockstep')
             [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Number of threads, each with an equal share of the environments')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;bench;product' {
             [CompletionResult]::new('--rounds', '--rounds', [CompletionResultType]::ParameterName, 'Number of measurements of each shape, two milliseconds each')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;bench;cartpole' {
             [CompletionResult]::new('--envs', '--envs', [CompletionResultType]::ParameterName, 'Number of environments in lockstep')
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'gradus;help' {
+            [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

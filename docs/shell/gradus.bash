@@ -170,12 +170,16 @@ _gradus() {
 
     case "${cmd}" in
         gradus)
-            opts="-h -V --help --version train eval play probe values explain export sft reward-model inspect sample chat compare sweep tune plot bandit reproduce course pages check new verify list guide doctor bench help"
+            opts="-h -V --python --help --version train eval play probe values explain export sft reward-model inspect sample chat compare sweep tune plot bandit reproduce course pages check new verify list guide doctor bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -184,7 +188,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__bandit)
-            opts="-h --problems --count --steps --arms --values --seed --out --help"
+            opts="-h --problems --count --steps --arms --values --seed --out --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -218,6 +222,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -226,12 +234,16 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__bench)
-            opts="-h --help solve roofline train growth seeds busy text device env product cartpole"
+            opts="-h --python --help solve roofline train growth seeds busy text device env product cartpole"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -240,7 +252,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__bench__subcmd__busy)
-            opts="-h --preset --rounds --help"
+            opts="-h --preset --rounds --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -254,6 +266,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -262,13 +278,17 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__bench__subcmd__cartpole)
-            opts="-h --envs --help"
+            opts="-h --envs --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --envs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --python)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -280,7 +300,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__bench__subcmd__device)
-            opts="-h --device --env --envs --steps --epochs --minibatches --worlds --updates --threads --help"
+            opts="-h --device --env --envs --steps --epochs --minibatches --worlds --updates --threads --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -322,6 +342,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -330,7 +354,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__bench__subcmd__env)
-            opts="-h --envs --threads --help"
+            opts="-h --envs --threads --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -344,6 +368,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -352,7 +380,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__bench__subcmd__growth)
-            opts="-h --steps --agent --env --preset --set --to --threads --help"
+            opts="-h --steps --agent --env --preset --set --out --threads --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -378,11 +406,15 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --to)
+                --out)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --python)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -394,13 +426,17 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__bench__subcmd__product)
-            opts="-h --rounds --help"
+            opts="-h --rounds --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --rounds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --python)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -412,7 +448,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__bench__subcmd__roofline)
-            opts="-h --agent --env --preset --envs --set --threads --help"
+            opts="-h --agent --env --preset --envs --set --threads --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -442,6 +478,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -450,7 +490,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__bench__subcmd__seeds)
-            opts="-h --seeds --preset --rounds --serve --threads --help"
+            opts="-h --seeds --preset --rounds --serve --threads --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -476,6 +516,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -484,7 +528,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__bench__subcmd__solve)
-            opts="-h --seeds --preset --help"
+            opts="-h --seeds --preset --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -498,6 +542,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -506,7 +554,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__bench__subcmd__text)
-            opts="-h --layers --width --heads --feed-forward-width --prompts --group --prompt-tokens --new-tokens --device --precision --micro-batch --updates --threads --help"
+            opts="-h --layers --width --heads --feed-forward-width --prompts --group --prompt-tokens --new-tokens --device --precision --micro-batch --updates --threads --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -564,6 +612,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -572,7 +624,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__bench__subcmd__train)
-            opts="-h --preset --set --rounds --threads --help"
+            opts="-h --preset --set --rounds --threads --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -594,6 +646,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -602,7 +658,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__chat)
-            opts="-h --temperature --top-k --top-p --min-p --greedy --seed --max-new-tokens --context --help"
+            opts="-h --temperature --top-k --top-p --min-p --greedy --seed --max-new-tokens --context --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -636,6 +692,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -644,13 +704,17 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__check)
-            opts="-h --trace --help cartpole mountain-car mountain-car-continuous acrobot pendulum cartpole-masked mountain-car-masked mountain-car-continuous-masked acrobot-masked pendulum-masked bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle blackjack windy-grid dyna-maze car-rental gambler random-walk random-walk-19 short-corridor door-key asterix breakout freeway seaquest space-invaders memory-len-10 memory-size-3 deep-sea-10 deep-sea-stochastic-10 umbrella-length-10 umbrella-distract-10 discounting-chain-4 t-maze-10 catch target-sum copy reverse sort addition chain-sum countdown program preference"
+            opts="-h --trace --python --help cartpole mountain-car mountain-car-continuous acrobot pendulum cartpole-masked mountain-car-masked mountain-car-continuous-masked acrobot-masked pendulum-masked bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle blackjack windy-grid dyna-maze car-rental gambler random-walk random-walk-19 short-corridor door-key asterix breakout freeway seaquest space-invaders memory-len-10 memory-size-3 deep-sea-10 deep-sea-stochastic-10 umbrella-length-10 umbrella-distract-10 discounting-chain-4 t-maze-10 catch target-sum copy reverse sort addition chain-sum countdown program preference"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --trace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --python)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -662,7 +726,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__compare)
-            opts="-h --out --jobs --quiet --list --task --shard --merge --emit --help"
+            opts="-h --out --jobs --quiet --list --task --shard --merge --emit --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -692,6 +756,10 @@ _gradus() {
                     COMPREPLY=($(compgen -W "slurm hq k8s" -- "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -700,12 +768,16 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__course)
-            opts="-h --help new list check hint solution reset grade bundle bug watch"
+            opts="-h --python --help new list check hint solution reset grade bundle bug watch"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -714,12 +786,16 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__course__subcmd__bug)
-            opts="-h --hint --check --reset --help"
+            opts="-h --hint --check --reset --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -728,7 +804,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__course__subcmd__bundle)
-            opts="-h --repository --commit --seed --help"
+            opts="-h --repository --commit --seed --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -746,6 +822,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -754,12 +834,16 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__course__subcmd__check)
-            opts="-h --help"
+            opts="-h --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -768,12 +852,32 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__course__subcmd__grade)
-            opts=""
+            opts="-h --json --csv --gradescope --seed --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --json)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --csv)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --gradescope)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -782,12 +886,16 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__course__subcmd__hint)
-            opts="-h --help"
+            opts="-h --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -796,12 +904,16 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__course__subcmd__list)
-            opts="-h --help"
+            opts="-h --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -810,13 +922,17 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__course__subcmd__new)
-            opts="-h --path --help"
+            opts="-h --path --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --python)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -828,12 +944,16 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__course__subcmd__reset)
-            opts="-h --help"
+            opts="-h --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -842,12 +962,16 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__course__subcmd__solution)
-            opts="-h --help"
+            opts="-h --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -856,12 +980,16 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__course__subcmd__watch)
-            opts="-h --help"
+            opts="-h --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -870,13 +998,17 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__doctor)
-            opts="-h --device --help"
+            opts="-h --device --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --device)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --python)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -888,7 +1020,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__eval)
-            opts="-h --episodes --seed --sampled --device --best-of --judge --json --help"
+            opts="-h --episodes --seed --sampled --device --best-of --judge --json --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -914,6 +1046,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -922,12 +1058,16 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__explain)
-            opts="-h --help"
+            opts="-h --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -936,7 +1076,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__export)
-            opts="-h --hub --transformers --episodes --name --help"
+            opts="-h --hub --transformers --episodes --name --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -958,6 +1098,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -966,12 +1110,16 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__guide)
-            opts="-h --help"
+            opts="-h --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -980,12 +1128,16 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__help)
-            opts="-h --help train eval play probe values explain export sft reward-model inspect sample chat compare sweep tune plot bandit reproduce course pages check new verify list guide doctor bench"
+            opts="-h --python --help train eval play probe values explain export sft reward-model inspect sample chat compare sweep tune plot bandit reproduce course pages check new verify list guide doctor bench"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -994,7 +1146,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__inspect)
-            opts="-h --groups --group-size --seed --show --reward-model --minibatch --help"
+            opts="-h --groups --group-size --seed --show --reward-model --minibatch --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1024,6 +1176,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1032,7 +1188,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__list)
-            opts="-h --presets --settings --help"
+            opts="-h --presets --settings --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1040,6 +1196,10 @@ _gradus() {
             case "${prev}" in
                 --settings)
                     COMPREPLY=($(compgen -W "reinforce a2c a3c trpo ppo grpo dpo dqn munchausen-dqn qr-dqn pqn ddpg td3 sac q-learning double-q-learning sarsa expected-sarsa n-step-sarsa sarsa-lambda monte-carlo off-policy-monte-carlo dyna-q prioritised-sweeping tile-sarsa value-iteration policy-iteration policy-evaluation monte-carlo-prediction td-lambda n-step-td" -- "${cur}"))
+                    return 0
+                    ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1050,7 +1210,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__new)
-            opts="-h --name --path --help"
+            opts="-h --name --path --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1064,6 +1224,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1072,12 +1236,16 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__pages)
-            opts="-h --write --help"
+            opts="-h --write --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1086,7 +1254,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__play)
-            opts="-h --seed --gif --step --values --features --record --help"
+            opts="-h --seed --sampled --gif --step --values --features --record --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1108,6 +1276,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1116,7 +1288,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__plot)
-            opts="-h --metric --label --window --x --y --mean --each --out --format --help"
+            opts="-h --metric --label --window --x --y --mean --each --out --format --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1150,6 +1322,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1158,7 +1334,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__probe)
-            opts="-h --seed --set --help"
+            opts="-h --seed --set --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1172,6 +1348,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1180,7 +1360,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__reproduce)
-            opts="-h --out --quick --list --task --shard --merge --emit --help"
+            opts="-h --out --quick --list --task --shard --merge --emit --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1206,6 +1386,10 @@ _gradus() {
                     COMPREPLY=($(compgen -W "slurm hq k8s" -- "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1214,7 +1398,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__reward__subcmd__model)
-            opts="-h --init --pairs --judge --completions --held-out --process --labels --rollouts --success --epochs --seed --threads --set --out --quiet --help target-sum copy reverse sort addition chain-sum countdown program preference"
+            opts="-h --init --pairs --judge --completions --held-out --process --labels --rollouts --success --epochs --seed --threads --set --out --quiet --python --help target-sum copy reverse sort addition chain-sum countdown program preference"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1272,6 +1456,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1280,7 +1468,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__sample)
-            opts="-n -h --prompt --n --temperature --top-k --top-p --min-p --greedy --seed --reward-model --color-by --help"
+            opts="-n -h --prompt --n --temperature --top-k --top-p --min-p --greedy --seed --reward-model --color-by --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1326,6 +1514,10 @@ _gradus() {
                     COMPREPLY=($(compgen -W "advantage entropy kl" -- "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1334,7 +1526,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__sft)
-            opts="-h --steps --batch --until-exact --evaluate-every --seed --threads --set --out --quiet --help target-sum copy reverse sort addition chain-sum countdown program preference"
+            opts="-h --steps --batch --until-exact --evaluate-every --seed --threads --set --out --quiet --python --help target-sum copy reverse sort addition chain-sum countdown program preference"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1372,6 +1564,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1380,7 +1576,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__sweep)
-            opts="-h --out --jobs --quiet --list --task --shard --merge --emit --help"
+            opts="-h --out --jobs --quiet --list --task --shard --merge --emit --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1410,6 +1606,10 @@ _gradus() {
                     COMPREPLY=($(compgen -W "slurm hq k8s" -- "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1418,7 +1618,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__train)
-            opts="-h --steps --seed --envs --threads --device --preset --config --set --out --resume --checkpoint-every --watch --slow --beside --quiet --help reinforce a2c a3c trpo ppo grpo dpo dqn munchausen-dqn qr-dqn pqn ddpg td3 sac q-learning double-q-learning sarsa expected-sarsa n-step-sarsa sarsa-lambda monte-carlo off-policy-monte-carlo dyna-q prioritised-sweeping tile-sarsa value-iteration policy-iteration policy-evaluation monte-carlo-prediction td-lambda n-step-td cartpole mountain-car mountain-car-continuous acrobot pendulum cartpole-masked mountain-car-masked mountain-car-continuous-masked acrobot-masked pendulum-masked bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle blackjack windy-grid dyna-maze car-rental gambler random-walk random-walk-19 short-corridor door-key asterix breakout freeway seaquest space-invaders memory-len-10 memory-size-3 deep-sea-10 deep-sea-stochastic-10 umbrella-length-10 umbrella-distract-10 discounting-chain-4 t-maze-10 catch target-sum copy reverse sort addition chain-sum countdown program preference"
+            opts="-h --steps --seed --envs --threads --device --preset --config --set --out --resume --checkpoint-every --watch --slow --beside --quiet --python --help reinforce a2c a3c trpo ppo grpo dpo dqn munchausen-dqn qr-dqn pqn ddpg td3 sac q-learning double-q-learning sarsa expected-sarsa n-step-sarsa sarsa-lambda monte-carlo off-policy-monte-carlo dyna-q prioritised-sweeping tile-sarsa value-iteration policy-iteration policy-evaluation monte-carlo-prediction td-lambda n-step-td cartpole mountain-car mountain-car-continuous acrobot pendulum cartpole-masked mountain-car-masked mountain-car-continuous-masked acrobot-masked pendulum-masked bandit bernoulli-bandit contextual-bandit frozen-lake frozen-lake-8x8 frozen-lake-deterministic cliff-walking cliff-walking-slippery taxi taxi-rainy taxi-fickle blackjack windy-grid dyna-maze car-rental gambler random-walk random-walk-19 short-corridor door-key asterix breakout freeway seaquest space-invaders memory-len-10 memory-size-3 deep-sea-10 deep-sea-stochastic-10 umbrella-length-10 umbrella-distract-10 discounting-chain-4 t-maze-10 catch target-sum copy reverse sort addition chain-sum countdown program preference"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1472,6 +1672,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1480,7 +1684,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__tune)
-            opts="-h --out --jobs --quiet --emit --tasks --help"
+            opts="-h --out --jobs --quiet --emit --tasks --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1502,6 +1706,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1510,7 +1718,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__values)
-            opts="-h --out --gif --help"
+            opts="-h --out --gif --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1524,6 +1732,10 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1532,12 +1744,16 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__verify)
-            opts="-h --all --help"
+            opts="-h --all --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --python)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_gradus_global_optspecs
-    string join \n h/help V/version
+    string join \n python= h/help V/version
 end
 
 function __fish_gradus_needs_command
@@ -24,6 +24,7 @@ function __fish_gradus_using_subcommand
     contains -- $cmd[1] $argv
 end
 
+complete -c gradus -n "__fish_gradus_needs_command" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_needs_command" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_needs_command" -s V -l version -d 'Print version'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "train" -d 'Train an agent and write a run folder'
@@ -54,11 +55,11 @@ complete -c gradus -n "__fish_gradus_needs_command" -f -a "guide" -d 'Print a pa
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "doctor" -d 'Show libtorch, CUDA, the available devices and Python, and how to fix what does not work'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "bench" -d 'Measure speed'
 complete -c gradus -n "__fish_gradus_needs_command" -f -a "help" -d 'Print the help of a command'
-complete -c gradus -n "__fish_gradus_using_subcommand train" -l steps -d 'Total environment steps (text tasks: tokens), such as 500k or 2m [default: the preset\'s]' -r
-complete -c gradus -n "__fish_gradus_using_subcommand train" -l seed -d 'Random seed [default: 1]' -r
-complete -c gradus -n "__fish_gradus_using_subcommand train" -l envs -d 'Number of environments in lockstep [default: the preset\'s]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand train" -l steps -d 'Total environment steps (text tasks: tokens), such as 500k or 2m [default: that of --config, or the preset\'s]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand train" -l seed -d 'Random seed [default: that of --config, or 1]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand train" -l envs -d 'Number of environments in lockstep [default: that of --config, or the preset\'s]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l threads -d 'Number of threads; does not affect the results [default: all cores]' -r
-complete -c gradus -n "__fish_gradus_using_subcommand train" -l device -d 'Device: cpu; with the feature `tch` also torch-cpu, cuda, cuda:N or mps [default: cpu]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand train" -l device -d 'Device: cpu; with the feature `tch` also torch-cpu, cuda, cuda:N or mps [default: that of --config, or cpu]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l preset -d 'Preset; `gradus list` shows them [default: default]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l config -d 'TOML file of settings, applied after the preset; it may name the agent and the environment' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l set -d 'One setting, applied after the preset and the --config file; may be repeated. `gradus list --settings` explains all settings' -r
@@ -66,6 +67,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand train" -l out -d 'Run fold
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l resume -d 'Resume the run in this folder; with --steps, train until this number of steps is done in all, even if the run is finished' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l checkpoint-every -d 'Approximate seconds between checkpoints; at least ten times what writing one takes, unless it is 0' -r
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l beside -d 'With --watch, train a second agent beside the first one, on the same environment and with the same seed: "AGENT KEY=VALUE ..."' -r
+complete -c gradus -n "__fish_gradus_using_subcommand train" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l watch -d 'Show a dashboard in the terminal: the learning curve, episodes or the values of a map, and metrics. Needs the feature `watch`'
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l slow -d 'With --watch, train as slowly as eyes follow: four updates a second. Keys change the speed'
 complete -c gradus -n "__fish_gradus_using_subcommand train" -l quiet -d 'Print only errors'
@@ -73,29 +75,36 @@ complete -c gradus -n "__fish_gradus_using_subcommand train" -s h -l help -d 'Pr
 complete -c gradus -n "__fish_gradus_using_subcommand eval" -l episodes -d 'Number of episodes; on text tasks, number of problems from the test split (all of its problems if it has fewer)' -r
 complete -c gradus -n "__fish_gradus_using_subcommand eval" -l seed -d 'Random seed of the episodes and of sampled actions; text tasks have the same problems for every seed' -r
 complete -c gradus -n "__fish_gradus_using_subcommand eval" -l device -d 'Device, which may differ from the one used in training: cpu, torch-cpu, cuda, cuda:N or mps' -r
-complete -c gradus -n "__fish_gradus_using_subcommand eval" -l best-of -d 'Text tasks: sample this many completions of each problem and take the best, for every power of two up to this number' -r
+complete -c gradus -n "__fish_gradus_using_subcommand eval" -l best-of -d 'Text tasks: sample this many completions of each problem and take the best, for every power of two up to this number, and for the number itself' -r
 complete -c gradus -n "__fish_gradus_using_subcommand eval" -l judge -d 'Folder of the judge of --best-of: a reward model by its scores, or the policy of a run by its log-likelihoods [default: the run\'s reward model, or the task\'s verifier if it has none]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand eval" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand eval" -l sampled -d 'Sample actions, as in training, instead of taking the most probable one'
-complete -c gradus -n "__fish_gradus_using_subcommand eval" -l json -d 'Print a JSON object with every return; for several runs, with all evaluations and differences'
+complete -c gradus -n "__fish_gradus_using_subcommand eval" -l json -d 'Print a JSON object with every return; for several runs, or for a folder of runs, with all evaluations and differences'
 complete -c gradus -n "__fish_gradus_using_subcommand eval" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l seed -d 'Random seed of the episode' -r
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l gif -d 'Write an animated GIF instead of playing in the terminal' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l step -d 'Write only the picture after this number of steps, as a GIF of one frame' -r
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l record -d 'Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand play" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand play" -l sampled -d 'Sample actions as in training, instead of taking the most probable ones'
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l values -d 'Show the value, the action values or the probabilities of the actions at every step, slowly. If the output is no terminal, a line for every step'
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l features -d 'Show beside each frame what the filters of the first convolutional layer answer to, of a policy that sees images'
 complete -c gradus -n "__fish_gradus_using_subcommand play" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand probe" -l seed -d 'Random seed' -r
 complete -c gradus -n "__fish_gradus_using_subcommand probe" -l set -d 'A setting as KEY=VALUE, such as ppo.gamma=0.9; may be repeated' -r
+complete -c gradus -n "__fish_gradus_using_subcommand probe" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand probe" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand values" -l out -d 'Figure to write, .svg, .png or .pdf [default: values.svg and values.png in the run folder]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand values" -l gif -d 'Instead, train the run again from its settings and write how the values grow as an animation; needs an environment with a map' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand values" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand values" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand explain" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand explain" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand export" -l hub -d 'Folder to write, which must be new or empty: README.md (the model card), the policy, its settings, its evaluation, an animation and the learning curve. Nothing is uploaded' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand export" -l transformers -d 'Folder to write, which must be new or empty: a fine-tuned language model as a whole, with the adapters added to its matrices, as `transformers` opens it' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand export" -l episodes -d 'Number of episodes of the evaluation; on a text task, of problems' -r
 complete -c gradus -n "__fish_gradus_using_subcommand export" -l name -d 'Name of the model [default: AGENT-ENVIRONMENT]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand export" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand export" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand sft" -l steps -d 'Maximum number of optimiser steps' -r
 complete -c gradus -n "__fish_gradus_using_subcommand sft" -l batch -d 'Answers per optimiser step' -r
@@ -105,6 +114,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand sft" -l seed -d 'Random se
 complete -c gradus -n "__fish_gradus_using_subcommand sft" -l threads -d 'Number of threads; does not affect the results [default: all cores]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand sft" -l set -d 'One setting of [transformer], [optimiser] or [text]; may be repeated' -r
 complete -c gradus -n "__fish_gradus_using_subcommand sft" -l out -d 'Output folder [default: the first free runs/sft-TASK-N]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand sft" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand sft" -l quiet -d 'Print only errors'
 complete -c gradus -n "__fish_gradus_using_subcommand sft" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l init -d 'Run folder of the policy that generates the completions and initialises the reward model [default: a fresh policy]' -r -F
@@ -120,6 +130,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l seed -d '
 complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l threads -d 'Number of threads; does not affect the results [default: all cores]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l set -d 'One setting of [transformer], [optimiser] or [text], or a training setting of [reward_model]; may be repeated' -r
 complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l out -d 'Output folder [default: the first free runs/reward-model-TASK-N]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l process -d 'Train a process reward model, which scores the steps of a solution instead of the whole text'
 complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l quiet -d 'Print only errors'
 complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -s h -l help -d 'Print help'
@@ -129,6 +140,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l seed -d 'Rando
 complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l show -d 'Number of groups whose advantages are listed, one line per decision; of a longer episode, the first 40' -r
 complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l reward-model -d 'Folder written by `gradus reward-model`, whose model gives the rewards [default: the run\'s reward model, if it has one]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l minibatch -d 'Instead, make one update from the run\'s policy and show what it does to some decisions: ratio, clip, advantage [default: 10 of them]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand inspect" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand inspect" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l prompt -d 'Prompt, such as `37+45=`' -r
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -s n -l n -d 'Number of completions' -r
@@ -141,6 +153,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand sample" -l reward-model -d
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l color-by -d 'What colours the tokens: the advantage (green: above 0; red: below 0; if there is none, yellow and magenta show improbable tokens), the entropy, or the KL divergence from the policy at the beginning of the training (both darker for larger numbers)' -r -f -a "advantage\t''
 entropy\t''
 kl\t''"
+complete -c gradus -n "__fish_gradus_using_subcommand sample" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -l greedy -d 'Always take the most probable token'
 complete -c gradus -n "__fish_gradus_using_subcommand sample" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand chat" -l temperature -d 'Sampling temperature, by which the logits of the policy are divided, beside transformer.temperature of its training; 0: always the most probable token' -r
@@ -150,6 +163,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand chat" -l min-p -d 'Sample 
 complete -c gradus -n "__fish_gradus_using_subcommand chat" -l seed -d 'Random seed of the answers' -r
 complete -c gradus -n "__fish_gradus_using_subcommand chat" -l max-new-tokens -d 'Most tokens of an answer' -r
 complete -c gradus -n "__fish_gradus_using_subcommand chat" -l context -d 'Most tokens of the conversation, which the model\'s own context limits, too' -r
+complete -c gradus -n "__fish_gradus_using_subcommand chat" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand chat" -l greedy -d 'Always take the most probable token'
 complete -c gradus -n "__fish_gradus_using_subcommand chat" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand compare" -l out -d 'Results folder [default: runs/NAME, where NAME is the file\'s name without its extension]' -r -F
@@ -160,6 +174,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand compare" -l merge -d 'Firs
 complete -c gradus -n "__fish_gradus_using_subcommand compare" -l emit -d 'Instead, print a script that makes the runs on a cluster' -r -f -a "slurm\t'SLURM: an array job, for sbatch'
 hq\t'HyperQueue: a script that submits a task array'
 k8s\t'Kubernetes: an indexed job, for kubectl apply'"
+complete -c gradus -n "__fish_gradus_using_subcommand compare" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand compare" -l quiet -d 'Print only errors'
 complete -c gradus -n "__fish_gradus_using_subcommand compare" -l list -d 'Instead, print a table of all runs with their numbers and their keys, and whether they are made'
 complete -c gradus -n "__fish_gradus_using_subcommand compare" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -171,6 +186,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand sweep" -l merge -d 'First 
 complete -c gradus -n "__fish_gradus_using_subcommand sweep" -l emit -d 'Instead, print a script that makes the runs on a cluster' -r -f -a "slurm\t'SLURM: an array job, for sbatch'
 hq\t'HyperQueue: a script that submits a task array'
 k8s\t'Kubernetes: an indexed job, for kubectl apply'"
+complete -c gradus -n "__fish_gradus_using_subcommand sweep" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand sweep" -l quiet -d 'Print only errors'
 complete -c gradus -n "__fish_gradus_using_subcommand sweep" -l list -d 'Instead, print a table of all runs with their numbers and their keys, and whether they are made'
 complete -c gradus -n "__fish_gradus_using_subcommand sweep" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -180,6 +196,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand tune" -l emit -d 'Instead,
 hq\t'HyperQueue: a script that submits a task array'
 k8s\t'Kubernetes: an indexed job, for kubectl apply'"
 complete -c gradus -n "__fish_gradus_using_subcommand tune" -l tasks -d 'Number of tasks of that script' -r
+complete -c gradus -n "__fish_gradus_using_subcommand tune" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand tune" -l quiet -d 'Print only errors'
 complete -c gradus -n "__fish_gradus_using_subcommand tune" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l metric -d 'Column of metrics.csv to draw instead of the return, such as train/approx_kl; may be repeated, for one panel per column' -r
@@ -191,6 +208,7 @@ log\t''"
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l y -d 'The ends of the y axis, such as -100,0 [default: those of the lines, without extremes]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l out -d 'Figure to write, .svg, .png or .pdf [default: curve.svg and curve.png, or with --metric metrics.svg and metrics.png; these are in the run folder if only one run folder is given, otherwise in the current folder]. For a table: folder of the figures [default: the table\'s folder]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l format -d 'Formats of the figures, such as pdf or svg,pdf [default: svg,png, or the ending of --out]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand plot" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l mean -d 'Show the mean over seeds instead of the interquartile mean'
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -l each -d 'Draw one line per run instead of a band over seeds'
 complete -c gradus -n "__fish_gradus_using_subcommand plot" -s h -l help -d 'Print help'
@@ -204,6 +222,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l arms -d 'Number
 complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l values -d 'Values of the arms in all problems, such as 0.9,0.8,0.8; the regret is then compared with the bound of Lai and Robbins' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l seed -d 'Random seed' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l out -d 'Folder for curves.csv, summary.csv and the figure' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bandit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l out -d 'Folder for the results [default: runs/reproductions/NAME]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l task -d 'Make only these runs, by their numbers in the list, such as 7 or 1-5,9, and write no other outputs' -r
@@ -212,9 +231,11 @@ complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l merge -d 'Fi
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l emit -d 'Instead, print a script that makes the runs on a cluster' -r -f -a "slurm\t'SLURM: an array job, for sbatch'
 hq\t'HyperQueue: a script that submits a task array'
 k8s\t'Kubernetes: an indexed job, for kubectl apply'"
+complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l quick -d 'Only try it out: fewer runs, and a verdict that means nothing'
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l list -d 'Instead, print a table of all runs with their numbers and their keys, and whether they are made'
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -f -a "new" -d 'Make a folder with the exercises, which must be new or empty'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -f -a "list" -d 'List the exercises, and which of them are right'
@@ -222,33 +243,52 @@ complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_see
 complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -f -a "hint" -d 'Give a hint. Each call says more'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -f -a "solution" -d 'Show our answer to an exercise, once yours is right'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -f -a "reset" -d 'Put the template of an exercise back'
-complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -f -a "grade" -d 'Grade the submissions for a lesson (1) or a homework (h1): LESSON FOLDER [--json FILE] [--csv FILE] [--gradescope DIR] [--seed N]'
+complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -f -a "grade" -d 'Grade the submissions in a folder: NAME.rs or NAME/lesson_1.rs for each student. Nothing else of a student is used: no manifest, no other file'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -f -a "bundle" -d 'Write the files of an autograder for Gradescope: zip them, and upload the archive'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -f -a "bug" -d 'Look for a bug in a whole agent: opens it, gives hints, and checks what you changed'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -f -a "watch" -d 'Check again whenever a file is saved'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from new" -l path -d 'Folder of Gradus\'s source [default: the source that this program was built from]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from new" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from new" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from list" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from check" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from hint" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from hint" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from solution" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from solution" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from reset" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from reset" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from grade" -l json -d 'Write everything that was found' -r
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from grade" -l csv -d 'Write a row for each student, with a column for each exercise' -r
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from grade" -l gradescope -d 'Write DIR/NAME/results.json, as Gradescope reads it' -r
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from grade" -l seed -d 'Seed of the inputs [default: 1]; each student has other numbers' -r
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from grade" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from grade" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bundle" -l repository -d 'Where the autograder clones Gradus from' -r
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bundle" -l commit -d 'The commit that grades; without it, the newest one when the autograder\'s image is built' -r
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bundle" -l seed -d 'Seed of the inputs, from which and from the student\'s number those of each student are made' -r
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bundle" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bundle" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bug" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bug" -l hint -d 'Give a hint; each call says more'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bug" -l check -d 'Check whether the bug is gone; exit code 1 if it is not'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bug" -l reset -d 'Put the file with the bug back'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from bug" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from watch" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand course; and __fish_seen_subcommand_from watch" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand pages" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand pages" -l write -d 'Replace the numbers that differ by the numbers in the tables, and move queries from the page into the file beside it'
 complete -c gradus -n "__fish_gradus_using_subcommand pages" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand check" -l trace -d 'Instead, replay the episodes recorded in this file and compare the results with the recorded ones. The file has one JSON object per line, from `gradus play --record` or from Gymnasium' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand check" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand check" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand new" -l name -d 'Name of the crate [default: the folder\'s name]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand new" -l path -d 'Folder of Gradus\'s source, for the dependency [default: the source that this program was built from]' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand new" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand new" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand verify" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand verify" -l all -d 'Also list the files that are as they were written'
 complete -c gradus -n "__fish_gradus_using_subcommand verify" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand list" -l settings -d 'List the key, default and meaning of every setting instead, or of the settings of one agent' -r -f -a "reinforce\t''
@@ -282,11 +322,15 @@ policy-evaluation\t''
 monte-carlo-prediction\t''
 td-lambda\t''
 n-step-td\t''"
+complete -c gradus -n "__fish_gradus_using_subcommand list" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand list" -l presets -d 'List the presets and where they are from instead'
 complete -c gradus -n "__fish_gradus_using_subcommand list" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand guide" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand guide" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand doctor" -l device -d 'Fail with exit code 2 unless this device works: cpu, torch-cpu, cuda, cuda:N or mps' -r
+complete -c gradus -n "__fish_gradus_using_subcommand doctor" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand doctor" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand bench; and not __fish_seen_subcommand_from solve roofline train growth seeds busy text device env product cartpole" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and not __fish_seen_subcommand_from solve roofline train growth seeds busy text device env product cartpole" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and not __fish_seen_subcommand_from solve roofline train growth seeds busy text device env product cartpole" -f -a "solve" -d 'Time that PPO takes to solve CartPole'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and not __fish_seen_subcommand_from solve roofline train growth seeds busy text device env product cartpole" -f -a "roofline" -d 'Training speed of an agent, relative to the machine\'s peak multiplication rate'
@@ -301,6 +345,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand bench; and not __fish_seen
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and not __fish_seen_subcommand_from solve roofline train growth seeds busy text device env product cartpole" -f -a "cartpole" -d 'Same as `env cartpole`'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from solve" -l seeds -d 'Number of seeds N; the seeds are 1 to N' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from solve" -l preset -d 'Preset [default: default]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from solve" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from solve" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from roofline" -l agent -d 'Agent: ppo, dqn, ddpg, td3 or sac' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from roofline" -l env -d 'Environment [default: the first that the agent has presets for]' -r
@@ -308,28 +353,33 @@ complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_sub
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from roofline" -l envs -d 'Number of environments in lockstep [default: the preset\'s]; the minibatch size changes in proportion, which keeps the number of minibatches the same' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from roofline" -l set -d 'One setting, applied last, such as network.hidden=[256]; may be repeated' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from roofline" -l threads -d 'Number of threads [default: all cores]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from roofline" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from roofline" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from train" -l preset -d 'Preset [default: default]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from train" -l set -d 'One setting, applied after the preset, such as device=cuda; may be repeated' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from train" -l rounds -d 'Number of measurements, half a second each' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from train" -l threads -d 'Number of threads [default: all cores]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from train" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from train" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from growth" -l steps -d 'Environment steps of the run, at least 10k' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from growth" -l agent -d 'Agent' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from growth" -l env -d 'Environment [default: the first that the agent has presets for]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from growth" -l preset -d 'Preset' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from growth" -l set -d 'One setting, applied after the preset, such as dqn.buffer_size=1000000; may be repeated' -r
-complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from growth" -l to -d 'Folder for growth.csv, growth.svg and growth.png; also holds the run folder until the run ends' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from growth" -l out -d 'Folder for growth.csv, growth.svg and growth.png; also holds the run folder until the run ends' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from growth" -l threads -d 'Number of threads [default: all cores]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from growth" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from growth" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from seeds" -l seeds -d 'Number of simultaneous trainings [default: one per core]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from seeds" -l preset -d 'Preset' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from seeds" -l rounds -d 'Number of measurements in one process, and as many in several processes; each takes half a second' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from seeds" -l serve -d 'Run as one of the measured processes, with this seed' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from seeds" -l threads -d 'Threads of the measured process' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from seeds" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from seeds" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from busy" -l preset -d 'Preset' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from busy" -l rounds -d 'Number of measurements of each situation with all cores, and as many with one thread; each takes half a second' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from busy" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from busy" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from text" -l layers -d 'Number of transformer layers' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from text" -l width -d 'Embedding width' -r
@@ -344,6 +394,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_sub
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from text" -l micro-batch -d 'Tokens per micro-batch on libtorch; 0: all tokens of a minibatch' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from text" -l updates -d 'Number of measured updates' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from text" -l threads -d 'Number of threads [default: all cores]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from text" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from text" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from device" -l device -d 'Device: cpu, torch-cpu, cuda, cuda:N or mps' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from device" -l env -d 'Environment: cartpole, or a text task such as target-sum' -r
@@ -354,12 +405,17 @@ complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_sub
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from device" -l worlds -d 'Where the environments run: device, host or auto' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from device" -l updates -d 'Number of measured updates' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from device" -l threads -d 'Number of threads [default: all cores]' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from device" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from device" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from env" -l envs -d 'Number of environments in lockstep' -r
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from env" -l threads -d 'Number of threads, each with an equal share of the environments' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from env" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from env" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from product" -l rounds -d 'Number of measurements of each shape, two milliseconds each' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from product" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from product" -s h -l help -d 'Print help'
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from cartpole" -l envs -d 'Number of environments in lockstep' -r
+complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from cartpole" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bench; and __fish_seen_subcommand_from cartpole" -s h -l help -d 'Print help'
+complete -c gradus -n "__fish_gradus_using_subcommand help" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand help" -s h -l help -d 'Print help'
