@@ -263,7 +263,7 @@ fn a_replay_buffer_of_another_run_is_refused() {
     assert_eq!(page.file_name(), other.file_name());
     let bytes = fs::read(&page).unwrap();
     let refused = |expected: &str| {
-        let message = Run::resume(&dir).err().expect("the page must be refused").to_string();
+        let message = Run::resume(&dir).expect_err("the page must be refused").to_string();
         assert!(message.lines().count() == 1 && message.contains(expected) && message.contains(page.to_str().unwrap()), "{message}");
     };
     fs::copy(&other, &page).unwrap();

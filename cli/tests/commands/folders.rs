@@ -108,7 +108,7 @@ fn rewards_that_came_with_a_folder_do_not_run() {
     fs::write(dir.join("own.py"), source).unwrap();
     said(dir, "train grpo target-sum --steps 100 --set envs=16 --set text.rewards=python:own.py --quiet --out run");
     said(dir, "export run --hub hub");
-    let mut ran = |arguments: &str, trust: Option<&str>| {
+    let ran = |arguments: &str, trust: Option<&str>| {
         let _ = fs::remove_file(&mark);
         let mut command = command(dir, arguments);
         trust.into_iter().for_each(|value| _ = command.env("GRADUS_TRUST", value));

@@ -69,7 +69,7 @@ fn errors_of_numbers_that_are_not_finite_name_environment_step_and_seed() {
             }
         }
     }
-    let error = faulty(0, false, f64::NAN).err().expect("an error").to_string();
+    let error = faulty(0, false, f64::NAN).expect_err("an error").to_string();
     let place = format!("(step 0 of the episode with seed {seed})");
     assert_eq!(error, format!("environment: observation[1] of environment 4 is NaN, expected a finite number {place}"));
 }
