@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Grades fifty submissions of homework 1: right ones in several forms, wrong ones of named kinds, and hostile ones. No mark may be wrong. Then
+# Grades 51 submissions of homework 1: right ones in several forms, wrong ones of named kinds, and hostile ones. No mark may be wrong. Then
 # runs the autograder's files as Gradescope does. Takes some minutes. PROGRAMS names the folder of what is built [default: a temporary folder].
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -37,7 +37,7 @@ v='let v = |x: &[f64], s: usize, a: usize| -> f64 { table.outcomes(s, a).iter().
 g='let arg = |x: &[f64], s: usize| (1..table.actions()).fold(0, |b, a| if v(x, s, a) > v(x, s, b) { a } else { b });'
 submission right-i1 $all $i "$v $g let mut x = vec![0.0; table.states()]; for _ in 0..4000 { x = (0..table.states()).map(|s| v(&x, s, arg(&x, s))).collect(); } (0..table.states()).map(|s| arg(&x, s)).collect()"
 submission right-i2 $all $i "$v $g let mut policy = vec![0; table.states()]; for _ in 0..100 { let mut x = vec![0.0; table.states()]; for _ in 0..500 { for s in 0..x.len() { x[s] = v(&x, s, policy[s]); } } policy = (0..x.len()).map(|s| arg(&x, s)).collect(); } policy"
-submission right-i3 $all $i "$v let n = table.states(); let m = table.actions(); let mut best = (f64::MIN, vec![]); for code in 0..m.pow(n as u32) { let p: Vec<usize> = (0..n).map(|s| code / m.pow(s as u32) % m).collect(); let mut x = vec![0.0; n]; for _ in 0..300 { x = (0..n).map(|s| v(&x, s, p[s])).collect(); } let sum: f64 = x.iter().sum(); if sum > best.0 + 1e-9 { best = (sum, p); } } best.1"
+submission right-i3 $all $i "$v $g let (n, m) = (table.states(), table.actions()); let (mut x, mut p) = (vec![0.0; n], vec![m - 1; n]); for _ in 0..60 { for _ in 0..1500 { x = (0..n).map(|s| v(&x, s, p[s])).collect(); } p = (0..n).map(|s| arg(&x, s)).collect(); } p"
 submission right-t3 $all $t 'let mut e = std::collections::BTreeMap::new(); for s in steps { let d = s.reward + if s.end == End::Terminated { 0.0 } else { gamma * values[s.next] } - values[s.state]; for x in e.values_mut() { *x *= gamma * lambda; } *e.entry(s.state).or_insert(0.0) += 1.0; for (i, x) in &e { values[*i] += alpha * d * x; } }'
 submission right-t1 $all $t 'let mut e = vec![0.0; values.len()]; for s in steps { let n = if s.end == End::Terminated { 0.0 } else { gamma * values[s.next] }; let d = s.reward + n - values[s.state]; for (i, x) in e.iter_mut().enumerate() { *x = *x * gamma * lambda + if i == s.state { 1.0 } else { 0.0 }; values[i] += alpha * d * *x; } }'
 submission right-t2 $all $t 'for now in 0..steps.len() { let s = &steps[now]; let d = s.reward + match s.end { End::Terminated => 0.0, _ => gamma * values[s.next] } - values[s.state]; for then in 0..=now { values[steps[then].state] += alpha * d * (gamma * lambda).powi((now - then) as i32); } }'
@@ -55,6 +55,8 @@ submission wrong-k5 1,0,1,1 $k 'mean'
 submission wrong-i1 1,1,0,1 $i "$v $g let x = vec![0.0; table.states()]; (0..table.states()).map(|s| arg(&x, s)).collect()"
 submission wrong-i2 1,1,0,1 $i 'vec![0; table.states()]'
 submission wrong-i3 1,1,0,1 $i "let v = |x: &[f64], s: usize, a: usize| -> f64 { table.outcomes(s, a).iter().map(|o| o.probability * (o.reward + gamma * x[o.next as usize])).sum() }; $g let mut x = vec![0.0; table.states()]; for _ in 0..3000 { x = (0..table.states()).map(|s| v(&x, s, arg(&x, s))).collect(); } (0..table.states()).map(|s| arg(&x, s)).collect()"
+# all policies of a world of thirty states take too long
+submission wrong-i9 1,1,0,1 $i "$v let n = table.states(); let m = table.actions(); let mut best = (f64::MIN, vec![]); for code in 0..m.pow(n as u32) { let p: Vec<usize> = (0..n).map(|s| code / m.pow(s as u32) % m).collect(); let mut x = vec![0.0; n]; for _ in 0..300 { x = (0..n).map(|s| v(&x, s, p[s])).collect(); } let sum: f64 = x.iter().sum(); if sum > best.0 + 1e-9 { best = (sum, p); } } best.1"
 submission wrong-i4 1,1,0,1 $i "$v $g let mut x = vec![0.0; table.states()]; x = (0..table.states()).map(|s| v(&x, s, arg(&x, s))).collect(); (0..table.states()).map(|s| arg(&x, s)).collect()"
 submission wrong-i5 1,1,0,1 $i 'vec![]'
 submission wrong-t1 1,1,1,0 $t 'for s in steps { let n = if s.end == End::Terminated { 0.0 } else { values[s.next] }; let d = s.reward + gamma * n - values[s.state]; values[s.state] += alpha * d; } let _ = lambda;'
@@ -83,14 +85,14 @@ cp "$answers" "$dir/all/right.rs" && echo 'right,1,1,1,1' >>"$dir/expected"
 mkdir "$dir/all/nothing" && echo 'nothing,0,0,0,0' >>"$dir/expected"
 printf '\xff\xfe' >"$dir/all/bytes.rs" && echo 'bytes,0,0,0,0' >>"$dir/expected"
 count=$(wc -l <"$dir/expected")
-[ "$count" = 50 ] || { echo "homework: expected 50 submissions, got $count" >&2; exit 1; }
+[ "$count" = 51 ] || { echo "homework: expected 51 submissions, got $count" >&2; exit 1; }
 
 began=$SECONDS
 "$gradus" course grade h1 "$dir/all" --csv "$dir/grades.csv" --seed 7 >"$dir/log" || { cat "$dir/log"; exit 1; }
 seconds=$((SECONDS - began))
 LC_ALL=C sort "$dir/expected" >"$dir/sorted"
 tail -n +2 "$dir/grades.csv" | cut -d, -f1,3-6 | LC_ALL=C sort | diff "$dir/sorted" - || { echo "homework: expected other marks" >&2; exit 1; }
-echo "homework: 50 submissions graded in $seconds s, no mark wrong"
+echo "homework: 51 submissions graded in $seconds s, no mark wrong"
 
 # the autograder's files, as Gradescope uses them; the source is this folder
 mkdir -p "$dir/autograder/submission"
