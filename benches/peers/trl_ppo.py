@@ -8,6 +8,7 @@ completions stay as long as they are. The reward model is a module that costs no
 """
 
 import argparse
+import copy
 import pathlib
 import statistics
 import tempfile
@@ -54,7 +55,9 @@ def main():
     # the default is a token that ends each message
     tokeniser.pad_token = tokeniser.convert_ids_to_tokens(0)
     tokeniser.padding_side = "left"
-    critic = AutoModelForSequenceClassification.from_config(model.config, dtype=torch.float32, num_labels=1)
+    config = copy.deepcopy(model.config)
+    config.num_labels = 1
+    critic = AutoModelForSequenceClassification.from_config(config, dtype=torch.float32)
     critic.model.load_state_dict(model.model.state_dict())
     adapters = {"r": 16, "lora_alpha": 32, "target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]}
     inject_adapter_in_model(LoraConfig(**adapters), critic)

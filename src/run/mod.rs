@@ -465,13 +465,13 @@ fn line_of_hash(table: &str) -> String {
 /// folder's name ends with the name of the file, without its folder and extension.
 fn numbered<T>(name: &str, make: impl Fn(&Path) -> Result<T, Error>) -> Result<T, Error> {
     let name = inputs::short_name(name);
-    let (mut number, mut failed) = (1, 0);
+    let mut number = 1;
     loop {
         let dir = Path::new("runs").join(format!("{name}-{number}"));
         if !dir.exists() {
             match make(&dir) {
-                // another process was faster
-                Err(_) if dir.exists() && failed < 10_000 => failed += 1,
+                // another process was faster; other errors would come again with every number
+                Err(Error::Folder { path, .. } | Error::Io { path, .. }) if path == dir && dir.exists() => {}
                 result => return result,
             }
         }

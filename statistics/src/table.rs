@@ -321,6 +321,13 @@ mod tests {
         "agent,env,seed,step,return\nPPO,cartpole,1,0,9\nPPO,cartpole,1,500,40.5\nPPO,cartpole,2,0,10\nPPO,cartpole,2,500,60\n";
 
     #[test]
+    fn a_table_of_too_many_agents_is_refused() {
+        let rows: String = (0..=MOST_AGENTS).map(|agent| format!("A{agent},cartpole,1,0,9\n")).collect();
+        let error = Table::parse(&format!("agent,env,seed,step,return\n{rows}")).unwrap_err();
+        assert_eq!(error, "expected at most 1000 agents and as many environments, got 1001 and 1");
+    }
+
+    #[test]
     fn a_table_is_read_with_columns_in_any_order() {
         let table = Table::parse(SMALL).unwrap();
         assert_eq!(

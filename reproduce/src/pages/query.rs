@@ -415,6 +415,9 @@ mod tests {
         ] {
             assert_eq!(tables.answer(question), Err(expected.into()), "{question}");
         }
+        let deep = |n: usize| format!("{}1{}", "(".repeat(n), ")".repeat(n));
+        assert_eq!(tables.answer(&deep(64)), Ok(Answer::Number(1.0)));
+        assert_eq!(tables.answer(&deep(20_000)), Err("expected at most 64 parentheses in each other, got more".into()));
         assert!(tables.answer("mean x in none.csv").unwrap_err().starts_with("cannot read none.csv: "));
         assert!(tables.holds("1").unwrap_err().starts_with("expected one of < > <= >= = != in a claim"));
     }
