@@ -5,6 +5,7 @@
 # and the mean length. The columns of agents.csv: tokens, seconds of processor time and largest memory in MB of the training, and the share of right answers to the test questions, sampled
 # and greedy. The agent `start` is the model before the training; on the sums, it has learned from a few answers first (`gradus sft`), and its column pass_8 is the share of questions with a
 # right answer among eight. Runs on one thread (THREADS), and stops before a run for which the seconds of processor time that are left do not suffice [default: 36000, of all rows].
+# ONLY is a regular expression that "task,agent,seed" matches [default: all].
 # Needs a program with the feature `language` (GRADUS, default target/release/gradus) and scripts/models.sh.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -51,6 +52,7 @@ for seed in 1 2 3; do
     fi
     while read -r agent name settings; do
       [ "$task $agent" = "sums grpo-all" ] && continue # it would need a warm start of all parameters
+      grep -qE "${ONLY:-,}" <<<"$task,$agent,$seed" || continue
       done_or_late "$task" "$agent" "$seed" && continue
       if [ "$task" = sums ] && [ ! -e "$work/start-$seed" ]; then
         "$gradus" sft "$world" --seed "$seed" --threads "$threads" --set optimiser.learning_rate=5e-4 --batch 32 --steps 10 --quiet --out "$work/start-$seed" >&2
