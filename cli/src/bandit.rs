@@ -14,6 +14,7 @@ use gradus::files::{expect_own, replace};
 use gradus::nets::math::ln;
 use gradus::textbook::contextual;
 use gradus::textbook::testbed::{Average, Experiment, Problems, try_rule, try_rule_on};
+use gradus_compare::statistics::student;
 
 use crate::arguments::number_within;
 use crate::output::{say, warn};
@@ -22,7 +23,7 @@ use crate::signals::Signals;
 #[derive(Args)]
 pub(crate) struct Bandit {
     /// Rules, such as epsilon-greedy=0.1, optimistic=5, ucb=2, gradient=0.1, thompson, kl-ucb, exp3=0.1 or constant-step=0.1
-    /// (epsilon-greedy with the step size 0.1); with --problems contextual, epsilon-greedy=0.1, lin-ucb=1 or lin-thompson=1 [default: one
+    /// (the step size of epsilon-greedy, whose epsilon is then 0.1); with --problems contextual, epsilon-greedy=0.1, lin-ucb=1 or lin-thompson=1 [default: one
     /// of each that suits the problems]
     rules: Vec<String>,
     /// Kind of the problems.
@@ -99,7 +100,11 @@ fn parse(text: &str, known: &[(&'static str, &str)]) -> Result<(&'static str, f6
         (true, None) => Ok((name, 0.0)),
         (false, number) => {
             let text = number.unwrap_or(usual);
-            let (least, most) = if matches!(*name, "epsilon-greedy" | "constant-step" | "exp3") { (0.0, 1.0) } else { (-1e6, 1e6) };
+            let (least, most) = match *name {
+                "epsilon-greedy" | "constant-step" | "exp3" => (0.0, 1.0),
+                "optimistic" => (-1e6, 1e6),
+                _ => (0.0, 1e6),
+            };
             let expected = format!("a number from {least} to {most}");
             text.parse().ok().filter(|x| (least..=most).contains(x)).map(|x| (*name, x)).ok_or_else(|| wrong(&expected, text))
         }
@@ -112,7 +117,7 @@ fn rule(text: &str, kind: Kind) -> Result<Rule, Error> {
     let is_bernoulli = kind == Kind::Bernoulli;
     Ok(match name {
         "epsilon-greedy" => Rule::EpsilonGreedy { epsilon: x, initial: 0.0, step: StepSize::SampleAverage },
-        "constant-step" => Rule::EpsilonGreedy { epsilon: x, initial: 0.0, step: StepSize::Constant(0.1) },
+        "constant-step" => Rule::EpsilonGreedy { epsilon: 0.1, initial: 0.0, step: StepSize::Constant(x) },
         "optimistic" => Rule::EpsilonGreedy { epsilon: 0.0, initial: x, step: StepSize::Constant(0.1) },
         "ucb" => Rule::Ucb { c: x },
         "gradient" => Rule::Gradient { alpha: x, baseline: Baseline::MeanReward },
@@ -234,13 +239,15 @@ pub(crate) fn run(arguments: &Bandit) -> Result<u8, Error> {
             Average { mean: mean(|average| average.mean), error: mean(|average| average.error) }
         };
         let (reward, best, regret) = (late(&row.rewards), late(&row.optimal), at_end(&row.regret));
-        let interval = |Average { mean, error }: Average, decimals: usize| format!("{mean:.decimals$} ± {:.decimals$}", 1.96 * error);
+        let interval =
+            |Average { mean, error }: Average, decimals: usize| format!("{mean:.decimals$} ± {:.decimals$}", student(problems) * error);
         let percent = Average { mean: 100.0 * best.mean, error: 100.0 * best.error };
         say(format!("{:<24}  {:>17}  {:>17} %  {:>18}", row.rule, interval(reward, 3), interval(percent, 1), interval(regret, 1)));
         let numbers = [reward, best, regret].map(|Average { mean, error }| format!("{mean},{error}"));
         writeln!(summary, "{},{}", row.rule, numbers.join(",")).expect("a string");
     }
     say("at the end: over the last tenth of the steps; the intervals are those of one step, and wider than those of the mean over them");
+    say(format!("± 0.0 % says that all problems agree; of others, up to {:.1} % may not", (300.0 / problems as f64).min(100.0)));
     if let Some(constant) = bound {
         let least = constant * f64::from(ln(steps as f32));
         say(format!("regret of a rule that is good on all problems, asymptotically, at least {least:.1} (Lai and Robbins)"));
@@ -248,7 +255,7 @@ pub(crate) fn run(arguments: &Bandit) -> Result<u8, Error> {
     write(&rows, &summary, bound, steps, out)?;
     let note = format!("{problems} {kind_name} problems, {arms} arms; bands: 95 % intervals");
     for format in Format::USUAL {
-        figure::write(&draw(&rows, &note, bound, steps), &out.join(format!("bandit.{}", format.ending())))?;
+        figure::write(&draw(&rows, &note, bound, (problems, steps)), &out.join(format!("bandit.{}", format.ending())))?;
     }
     say(out.join("bandit.png").display().to_string());
     Ok(0)
@@ -319,7 +326,8 @@ fn write(rows: &[Row], summary: &str, bound: Option<f64>, steps: usize, out: &Pa
     Ok(())
 }
 
-fn draw(rows: &[Row], note: &str, bound: Option<f64>, steps: usize) -> Figure {
+fn draw(rows: &[Row], note: &str, bound: Option<f64>, (problems, steps): (usize, usize)) -> Figure {
+    let z = student(problems);
     // rewards and shares are means over the steps since the last point; their error is at most that of a single step
     let every = steps.div_ceil(200);
     let panel = |y_label: &str, of: fn(&Row) -> &Vec<Average>, scale: f64, bound: Option<f64>| {
@@ -329,7 +337,7 @@ fn draw(rows: &[Row], note: &str, bound: Option<f64>, steps: usize) -> Figure {
                 let mean = |number: fn(&Average) -> f64| last.iter().map(number).sum::<f64>() / last.len() as f64;
                 ((step + 1) as f64, Average { mean: mean(|average| average.mean), error: mean(|average| average.error) })
             };
-            let band = |(x, Average { mean, error }): (f64, Average)| (x, scale * (mean - 1.96 * error), scale * (mean + 1.96 * error));
+            let band = |(x, Average { mean, error }): (f64, Average)| (x, scale * (mean - z * error), scale * (mean + z * error));
             Series {
                 style: Some(solid(colour)),
                 band: shown(steps).map(at).map(band).collect(),

@@ -258,16 +258,34 @@ pub fn coverage(runs: usize) -> f64 {
         return f64::NAN;
     }
     let n = runs as f64;
-    let (nu, t) = (runs - 1, 1.959_964 * ((n - 1.0) / n).sqrt());
-    // Abramowitz and Stegun, 26.7.3 and 26.7.4
+    within(1.959_964 * ((n - 1.0) / n).sqrt(), runs - 1)
+}
+
+/// Returns t with P(|T| <= t) = 0.95 for Student's T with n - 1 degrees of freedom: the standard errors to either side of the mean of n >= 2 numbers that are a 95 % interval.
+///
+/// ```
+/// assert!((gradus_statistics::student(5) - 2.776).abs() < 1e-3);
+/// assert!((gradus_statistics::student(100_000) - 1.96).abs() < 1e-3);
+/// ```
+pub fn student(n: usize) -> f64 {
+    let (mut low, mut high) = (0.0, 20.0);
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if within(middle, n.max(2) - 1) < 0.95 { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// Returns P(|T| <= t) for Student's T with `nu` degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+fn within(t: f64, nu: usize) -> f64 {
     let theta = (t / (nu as f64).sqrt()).atan();
     let (sin, cos) = theta.sin_cos();
-    let (mut term, mut sum) = if nu % 2 == 0 { (1.0, 1.0) } else { (cos, if nu == 1 { 0.0 } else { cos }) };
+    let (mut term, mut sum) = if nu.is_multiple_of(2) { (1.0, 1.0) } else { (cos, if nu == 1 { 0.0 } else { cos }) };
     for i in (2 + nu % 2..nu.saturating_sub(1)).step_by(2) {
         term *= (i - 1) as f64 / i as f64 * cos * cos;
         sum += term;
     }
-    if nu % 2 == 0 { sin * sum } else { (theta + sin * sum) * std::f64::consts::FRAC_2_PI }
+    if nu.is_multiple_of(2) { sin * sum } else { (theta + sin * sum) * std::f64::consts::FRAC_2_PI }
 }
 
 /// Returns the places of equal keys.

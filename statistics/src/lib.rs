@@ -37,7 +37,7 @@ mod resamples;
 mod significance;
 pub mod table;
 
-pub use bootstrap::{Bootstrap, Estimate, coverage};
+pub use bootstrap::{Bootstrap, Estimate, coverage, student};
 pub use paired::mean_paired_difference;
 pub use significance::{fisher_exact, holm, mann_whitney, paired, sign_flips, sign_flips_of_all};
 

@@ -164,6 +164,29 @@ fn the_error_of_values_follows_the_scale_of_the_rewards() {
     assert_eq!(error("value-iteration", "wrappers.reward_scale=0.25"), error("value-iteration", "wrappers.reward_scale=1"));
 }
 
+/// Where rewards are scaled, the values of exploring starts are scaled alike, and a prediction's policy is that of its values.
+#[test]
+fn scaled_rewards_scale_what_is_read_from_the_table() {
+    let starts = ["monte-carlo.exploring_starts=true", "monte-carlo.alpha=1", "monte-carlo.alpha_decay=1"];
+    for (agent, world, settings) in [("monte-carlo", "frozen-lake", &starts[..]), ("td-lambda", "frozen-lake-deterministic", &[])] {
+        let config = Config { steps: 4_000, ..Config::preset(agent, world, None).unwrap() };
+        let config = settings.iter().fold(config, |config, setting| config.with_setting(setting).unwrap());
+        let values = |config: Config| {
+            let mut trainer = Trainer::new(config).unwrap();
+            trainer.finish().unwrap();
+            let states = trainer.world().one_hot_states().unwrap();
+            let codes: Vec<f32> = (0..states * states).map(|i| f32::from(i / states == i % states)).collect();
+            let seen = trainer.into_policy().inspect(&codes).unwrap();
+            seen.into_iter().flat_map(|state| state.action_values).collect::<Vec<_>>()
+        };
+        let (plain, scaled) = (values(config.clone()), values(config.clone().with_setting("wrappers.reward_scale=4").unwrap()));
+        assert!(plain.iter().any(|value| *value > 0.1));
+        plain.iter().zip(&scaled).for_each(|(plain, scaled)| assert_eq!(4.0 * plain, *scaled, "{agent}"));
+        let refused = Trainer::new(config.clone().with_setting("wrappers.clip_reward=0.5").unwrap()).err().unwrap().to_string();
+        assert!(refused.contains("neither clip_reward nor normalise_rewards"), "{refused}");
+    }
+}
+
 /// A training that was interrupted has the same values as one that was not.
 #[test]
 fn a_resumed_training_is_the_same() {

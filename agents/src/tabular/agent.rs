@@ -57,7 +57,13 @@ impl TableConfig {
     /// Returns the agent `agent` with this update rule.
     pub(super) fn built(&self, setup: &Setup<'_>, rule: impl Rule + 'static) -> Result<AgentKind, ConfigError> {
         let (states, actions) = sizes(setup)?;
-        Ok(AgentKind::Own(Box::new(TabularAgent::new(self.clone(), setup, (states, actions), Box::new(rule)))))
+        // the exact values of planning are those of the table's rewards
+        let scale = match setup.world.model() {
+            Some(_) if rule.plans() => Some(1.0),
+            Some(_) if rule.predicts() => Some(reward_scale(setup)?),
+            _ => setup.reward_scale,
+        };
+        Ok(AgentKind::Own(Box::new(TabularAgent::new(self.clone(), setup, (states, actions), Box::new(rule), scale))))
     }
 }
 
@@ -84,6 +90,17 @@ pub(super) fn model(setup: &Setup<'_>) -> Result<Arc<dyn Tabular>, ConfigError> 
         key: "environment".into(),
         expected: "one with a known transition table".into(),
         got: setup.world.name.clone(),
+    })
+}
+
+/// Returns the factor between the rewards of the environment's transition table and those of an agent that learns from both.
+pub(super) fn reward_scale(setup: &Setup<'_>) -> Result<f64, ConfigError> {
+    setup.reward_scale.ok_or_else(|| ConfigError {
+        key: "wrappers".into(),
+        expected:
+            "neither clip_reward nor normalise_rewards, because the agent also reads the rewards of the environment's transition table"
+                .into(),
+        got: "one of them".into(),
     })
 }
 
@@ -241,17 +258,24 @@ pub struct TabularAgent {
     /// The last step of every environment, of a rule that needs the next action.
     waiting: Vec<Option<Seen>>,
     model: Option<Arc<dyn Tabular>>,
+    /// The factor between the table's rewards and those that the agent learns from, if there is one.
+    reward_scale: Option<f64>,
     /// The states that can be reached, and the exact value of each.
     truth: Vec<(usize, f64)>,
 }
 
 impl TabularAgent {
-    fn new(config: TableConfig, setup: &Setup<'_>, (states, actions): (usize, usize), rule: Box<dyn Rule>) -> Self {
+    fn new(
+        config: TableConfig,
+        setup: &Setup<'_>,
+        (states, actions): (usize, usize),
+        rule: Box<dyn Rule>,
+        reward_scale: Option<f64>,
+    ) -> Self {
         let exploration = config.exploration(setup.steps);
         let values = if rule.predicts() { states } else { rule.tables() * states * actions };
         let model = setup.world.model();
-        let scale = if rule.plans() { Some(1.0) } else { setup.reward_scale };
-        let truth = model.as_ref().zip(scale).map_or(Vec::new(), |(model, scale)| {
+        let truth = model.as_ref().zip(reward_scale).map_or(Vec::new(), |(model, scale)| {
             let exact = rule.truth(model.as_ref(), config.gamma);
             let is_exact = exact.change <= TOLERANCE;
             let allowed = model.allowed();
@@ -284,6 +308,7 @@ impl TabularAgent {
             rollouts: 0,
             waiting: vec![None; setup.envs],
             model,
+            reward_scale,
             truth,
             config,
             rule,
@@ -325,9 +350,11 @@ impl TabularAgent {
         if let Some(wrong) = self.table.q.all().iter().chain(&self.table.v).find(|value| !value.is_finite()) {
             return Err(context.not_finite("value", *wrong, 0));
         }
-        if let (Some(model), false) = (&self.model, self.table.v.is_empty()) {
-            // the greedy policy of a prediction is that of a look ahead
-            super::look_ahead(model.table(), &self.table.v, self.config.gamma, &mut self.table.q);
+        if let (Some(model), Some(scale), false) = (&self.model, self.reward_scale, self.table.v.is_empty()) {
+            // the greedy policy of a prediction is that of a look ahead, in the table's rewards
+            let values: Vec<f64> = self.table.v.iter().map(|value| value / scale).collect();
+            super::look_ahead(model.table(), &values, self.config.gamma, &mut self.table.q);
+            self.table.q.all_mut().iter_mut().for_each(|value| *value *= scale);
         }
         Ok(vec![
             ("train/value_error", self.error()),

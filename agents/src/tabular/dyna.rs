@@ -47,9 +47,14 @@ impl Model {
 
     /// Remembers a transition (tabular Dyna-Q, step e).
     pub fn learn(&mut self, step: Experience) {
+        self.learn_where(step, |_| true);
+    }
+
+    /// As [`Self::learn`] in a state with the actions a for which `is_allowed(a)`.
+    fn learn_where(&mut self, step: Experience, is_allowed: impl Fn(usize) -> bool) {
         self.steps += 1;
         if self.kappa > 0.0 {
-            for action in 0..self.actions {
+            for action in (0..self.actions).filter(|action| is_allowed(*action)) {
                 let stays = Experience { action, reward: 0.0, next: step.state, terminated: false, ..step };
                 self.know(stays, false);
             }
@@ -157,7 +162,7 @@ impl Rule for DynaQ {
     fn learn(&mut self, Seen { step, .. }: &Seen, Learning { table, sizes, gamma, stream, .. }: Learning<'_>) {
         let alpha = sizes.next(table.q.place(step.state, step.action));
         q_learning(&mut table.q, *step, alpha, gamma);
-        self.model.learn(*step);
+        self.model.learn_where(*step, |action| table.q.is_allowed(step.state, action));
         self.model.plan(&mut table.q, self.n, alpha, gamma, stream);
     }
 

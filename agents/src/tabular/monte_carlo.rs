@@ -8,8 +8,8 @@ use gradus_base::settings;
 use gradus_envs::tabular::{Outcome, Tabular};
 use serde::{Deserialize, Serialize};
 
-use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, model, of_random_actions, preset};
-use super::{Experience, Steps, Sweeps, Trajectory, ValueTable, reachable};
+use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, model, of_random_actions, preset, reward_scale};
+use super::{Experience, Steps, Sweeps, Trajectory, ValueTable, reachable_by};
 use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::ConfigError;
 
@@ -116,7 +116,7 @@ settings! {
         /// Visits that count: first or every.
         pub visits: Visits = Visits::First,
         /// Whether episodes begin with a random state of those in which an episode can be, and a random allowed action, drawn from the environment's transition table (section 5.3). For every episode of the environment the
-        /// agent plays one of these, greedily after its first action.
+        /// agent plays one of these, greedily after its first action, of at most 1000 steps whatever the environment's time limit.
         pub exploring_starts: bool = false,
         ..
         /// The settings that tabular agents share.
@@ -131,8 +131,7 @@ impl AgentConfig for MonteCarloConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
-        let exploring = if self.exploring_starts { Some(model(setup)?) } else { None };
-        let exploring = exploring.map(|model| (reachable(model.table()), model));
+        let exploring = if self.exploring_starts { Some(ExploringStarts::new(model(setup)?, reward_scale(setup)?)) } else { None };
         let rule = MonteCarlo { is_first: self.visits == Visits::First, exploring, episodes: vec![VecDeque::new(); setup.envs] };
         self.table.built(setup, rule)
     }
@@ -150,23 +149,39 @@ impl AgentConfig for MonteCarloConfig {
 /// until then.
 struct MonteCarlo {
     is_first: bool,
-    /// For exploring starts: the states in which an episode can be, and the table.
-    exploring: Option<(Vec<usize>, Arc<dyn Tabular>)>,
+    exploring: Option<ExploringStarts>,
     /// The episode so far of every environment.
     episodes: Vec<VecDeque<Seen>>,
 }
 
-impl MonteCarlo {
-    /// Plays an episode from a random state and action.
-    fn play(starts: &[usize], model: &dyn Tabular, table: &ValueTable, stream: &mut Stream) -> VecDeque<Seen> {
-        let (model, greedy) = (model.table(), ValueTable { epsilon: 0.0, ..table.clone() });
-        let mut state = starts[stream.below(starts.len() as u32) as usize];
+/// Episodes that begin with a random state and a random action.
+struct ExploringStarts {
+    model: Arc<dyn Tabular>,
+    /// The states in which an episode can be.
+    starts: Vec<usize>,
+    /// The factor between the table's rewards and those that the agent learns from.
+    reward_scale: f64,
+}
+
+/// Most steps of an episode with an exploring start: a greedy policy may never end.
+const LONGEST: usize = 1000;
+
+impl ExploringStarts {
+    fn new(model: Arc<dyn Tabular>, reward_scale: f64) -> Self {
+        let (actions, allowed) = (model.table().actions(), model.allowed());
+        let starts = reachable_by(model.table(), |state, action| allowed[state * actions + action]);
+        Self { model, starts, reward_scale }
+    }
+
+    fn play(&self, table: &ValueTable, stream: &mut Stream) -> VecDeque<Seen> {
+        let (model, greedy) = (self.model.table(), ValueTable { epsilon: 0.0, ..table.clone() });
+        let mut state = self.starts[stream.below(self.starts.len() as u32) as usize];
         let allowed: Vec<usize> = (0..model.actions()).filter(|action| table.q.is_allowed(state, *action)).collect();
         let mut action = allowed[stream.below(allowed.len() as u32) as usize];
         let mut episode = VecDeque::new();
         while episode.len() < LONGEST {
             let Outcome { next, reward, terminated, .. } = model.sample(state, action, stream);
-            let step = Experience { state, action, reward, next: next as usize, terminated };
+            let step = Experience { state, action, reward: self.reward_scale * reward, next: next as usize, terminated };
             episode.push_back(Seen { env: 0, step, next_action: 0, probability: 1.0, is_last: terminated });
             if terminated {
                 break;
@@ -178,9 +193,6 @@ impl MonteCarlo {
     }
 }
 
-/// Most steps of an episode with an exploring start: a greedy policy may never end.
-const LONGEST: usize = 1000;
-
 impl Rule for MonteCarlo {
     fn learn(&mut self, seen: &Seen, Learning { table, sizes, gamma, stream, .. }: Learning<'_>) {
         let episode = &mut self.episodes[seen.env];
@@ -188,8 +200,8 @@ impl Rule for MonteCarlo {
         if !seen.is_last {
             return;
         }
-        if let Some((starts, model)) = &self.exploring {
-            *episode = Self::play(starts, model.as_ref(), table, stream);
+        if let Some(exploring) = &self.exploring {
+            *episode = exploring.play(table, stream);
         }
         let actions = table.q.actions();
         for (place, value) in visited(episode, |seen| seen.step.state * actions + seen.step.action, self.is_first, gamma) {

@@ -74,3 +74,17 @@ impl Rule for SarsaLambda {
         Traces::load(&mut self.traces, words, states * actions)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::td_lambda::tests::values_after_each_step;
+    use super::*;
+
+    /// With one action, by hand: accumulating traces move as those of TD(lambda), and of replacing ones that of s0 is 1 in the third step.
+    #[test]
+    fn traces_accumulate_or_are_replaced() {
+        let after = |replace| values_after_each_step(&mut SarsaLambda { lambda: 0.5, replace, traces: vec![Traces::default()] });
+        assert_eq!(after(false), [[0.5, 0.0], [0.531_25, 0.125], [1.311_523_437_5, 0.308_593_75], [1.311_523_437_5, 0.154_296_875]]);
+        assert_eq!(after(true), [[0.5, 0.0], [0.531_25, 0.125], [1.265_625, 0.308_593_75], [1.265_625, 0.154_296_875]]);
+    }
+}

@@ -72,3 +72,35 @@ impl Rule for TdLambda {
         Traces::load(&mut self.traces, words, states)
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use gradus_base::random::{Purpose, Stream};
+
+    use super::super::agent::StepSizes;
+    use super::super::{ActionValues, Experience, ValueTable};
+    use super::*;
+
+    /// Two episodes, s0, s1, s0 and then s1 alone, with alpha, gamma and lambda 0.5: returns both values after each step, of V if the rule predicts, else of Q with one action.
+    pub(in super::super) fn values_after_each_step(rule: &mut dyn Rule) -> Vec<[f64; 2]> {
+        let mut table = ValueTable { q: ActionValues::new(2, 1, 0.0), v: vec![0.0; 2], epsilon: 0.0 };
+        let (mut sizes, mut stream) = (StepSizes::new(0.5, 0.0, 2), Stream::new(1, Purpose::Shuffle, 0));
+        let steps = [(0, 1.0, 1, false), (1, 0.0, 0, false), (0, 2.0, 0, true), (1, 0.0, 0, true)];
+        let mut after = Vec::new();
+        for (state, reward, next, terminated) in steps {
+            let step = Experience { state, action: 0, reward, next, terminated };
+            let seen = Seen { env: 0, step, next_action: 0, probability: 1.0, is_last: terminated };
+            rule.learn(&seen, Learning { table: &mut table, sizes: &mut sizes, gamma: 0.5, stream: &mut stream, time: 1 });
+            let values = if rule.predicts() { &table.v[..] } else { table.q.all() };
+            after.push([values[0], values[1]]);
+        }
+        after
+    }
+
+    /// By hand. Errors: 1, 0.25, 1.46875, -0.30859375; traces of s0: 1, 1/4, 1 + 1/16, none; of s1: none, 1, 1/4, 1.
+    #[test]
+    fn traces_grow_decay_and_end_with_the_episode() {
+        let found = values_after_each_step(&mut TdLambda { lambda: 0.5, traces: vec![Traces::default()] });
+        assert_eq!(found, [[0.5, 0.0], [0.531_25, 0.125], [1.311_523_437_5, 0.308_593_75], [1.311_523_437_5, 0.154_296_875]]);
+    }
+}
