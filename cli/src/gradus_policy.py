@@ -17,8 +17,8 @@ The script repeats the steps of `gradus eval`, in this order:
 
 1. Convert the observation to float32. An integer observation of a discrete space becomes a one-hot row.
 2. If observations were normalised in training, compute (x - mean) / sqrt(variance + epsilon) in float64, round to float32 and clip.
-   An image is an array of height x width x channels, of frames x height x width, or of frames x height x width x channels, or a batch of the first two. Bytes are divided by 255;
-   other numbers are taken as 0 to 1.
+   An image is an array of height x width x channels, of frames x height x width, or of frames x height x width x channels, or a batch of the first two. Bytes are divided by 255
+   (planes of 0 and 1, as of MinAtar's games, by 1); other numbers are taken as 0 to 1.
 3. Apply the convolutional layers of `network.trunk`, if there are some, and the actor's layers in float32, or those of the network of action values.
 4. Take the first of the largest logits or action values for discrete actions. For continuous actions, take the mean and clip it to the bounds
    of the action space. For a Gaussian and for gSDE, the mean is the output of the last layer.
@@ -260,6 +260,11 @@ def check_memory(memory, rows, places):
     raise ValueError(f"memory: expected what policy.memory() returned at the beginning of the episode, floats of shape {expected}, got {got}")
 
 
+def largest_of(environment):
+    """The largest byte of an image: planes of Gradus have 0 and 1."""
+    return 1 if re.match("(asterix|breakout|freeway|seaquest|space-invaders|door-key)", environment) else 255
+
+
 def width_of(tensors):
     """Returns how many numbers an observation has: those that the first layer reads, or the recurrent cell if no layer comes before it."""
     for part in ("trunk", "actor", "q", "advantage"):
@@ -332,7 +337,7 @@ class Policy:
         if not np.isfinite(x).all():
             raise ValueError("observation: expected finite numbers, got others")
         if self.sees != "none":
-            share = np.float32(255 if x.dtype == np.uint8 else 1)
+            share = np.float32(largest_of(self.environment) if x.dtype == np.uint8 else 1)
             planes = next(numbers.shape[1] for name, numbers in self.tensors.items() if name.endswith("convolutions.0.weight"))
             images, is_single = planes_of(x, planes)
             images = images.astype(np.float32) / share
@@ -551,7 +556,7 @@ def torch_policy(config, tensors, bounds=None):
             if self.sees:
                 planes = next(numbers.shape[1] for name, numbers in tensors.items() if name.endswith("convolutions.0.weight"))
                 x, is_single = planes_of(x if x.dtype == torch.uint8 else x.float(), planes, torch.permute)
-                x = x.float() / 255 if x.dtype == torch.uint8 else x
+                x = x.float() / largest_of(self.environment) if x.dtype == torch.uint8 else x
                 return x[0] if is_single else x
             width = width_of(tensors)
             if not x.is_floating_point() and x.ndim == 0:

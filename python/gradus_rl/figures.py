@@ -42,8 +42,12 @@ def learning_curves(
         threshold: a return that a dashed line shows.
         window: the number of episodes of the trailing mean.
     """
+    if window < 1:
+        raise ValueError(f"window: expected a number from 1 up, got {window}")
     series: list[Any] = []
     for name, all_runs in runs.items():
+        if not len(all_runs):
+            raise ValueError(f"{name}: expected one run or more, got none")
         is_one = hasattr(all_runs, "columns") or (len(all_runs) == 2 and np.ndim(all_runs[0]) == 1)
         pairs = []
         for run in [all_runs] if is_one else all_runs:
@@ -58,6 +62,8 @@ def learning_curves(
             kept = np.unique(np.linspace(0, len(steps) - 1, min(len(steps), 1000)).astype(int))
             series.append((name, list(zip(steps[kept].tolist(), means[kept].tolist())), [], []))
             continue
+        if max(steps[0] for steps, _ in pairs) > min(steps[-1] for steps, _ in pairs):
+            raise ValueError(f"{name}: expected runs with steps in common, got one that begins after another has ended")
         grid = np.linspace(max(steps[0] for steps, _ in pairs), min(steps[-1] for steps, _ in pairs), 50)
         table = np.stack([np.interp(grid, steps, means) for steps, means in pairs])
         estimates = [statistics.mean(column.tolist(), resamples=2000) for column in table.T]

@@ -60,7 +60,7 @@ def of_gymnasium(space, what):
         return ("multi_discrete", [2] * int(space.n))
     if is_image(space) and what.startswith("observation"):
         height, width, channels = (*space.shape[1:], space.shape[0]) if channels_first(space) else space.shape
-        return ("image", 1, height, width, channels, 255)
+        return ("image", 1, height, width, channels, max(1, int(space.high.max())))
     if isinstance(space, spaces.Box):
         low, high = (np.asarray(bound, np.float32).ravel() for bound in (space.low, space.high))
         return ("box", low.tolist(), high.tolist())
@@ -135,17 +135,27 @@ def rows_of(space, observations):
         parts = []
         for name, part in space.spaces.items():
             rows = rows_of(part, observations[name])
-            parts.append(np.eye(part.n, dtype=np.float32)[rows[:, 0].astype(int)] if isinstance(part, spaces.Discrete) else rows)
+            parts.append(codes(rows[:, 0], part.n, f"{part} as {name}") if isinstance(part, spaces.Discrete) else rows)
         return np.concatenate(parts, axis=1)
     observations = np.asarray(observations)
     if isinstance(space, spaces.Discrete):
         observations = observations - space.start
     if isinstance(space, spaces.MultiDiscrete):
-        choices = observations.reshape(len(observations), -1).astype(int) - np.asarray(space.start).ravel()
-        observations = np.concatenate([np.eye(n)[choices[:, i]] for i, n in enumerate(space.nvec.ravel())], axis=1)
+        choices = observations.reshape(len(observations), -1) - np.asarray(space.start).ravel()
+        observations = np.concatenate([codes(choices[:, i], n, space) for i, n in enumerate(space.nvec.ravel())], axis=1)
+    if isinstance(space, spaces.MultiBinary) and not np.isin(observations, (0, 1)).all():
+        raise ValueError(f"observation: expected an element of {space}, got {observations[~np.isin(observations, (0, 1))].flat[0]}")
     if is_image(space) and channels_first(space):
         observations = np.moveaxis(observations, 1, -1)
     return np.ascontiguousarray(observations.reshape(len(observations), -1), np.float32)
+
+
+def codes(choices, n, space):
+    """Returns a one-hot code of each choice."""
+    wrong = choices[(choices != np.floor(choices)) | (choices < 0) | (choices >= n)]
+    if len(wrong):
+        raise ValueError(f"observation: expected an element of {space}, got {wrong[0]}")
+    return np.eye(int(n), dtype=np.float32)[choices.astype(int)]
 
 
 def observation_of(space, row):
@@ -181,7 +191,8 @@ def from_numbers(space, actions):
     if isinstance(space, gymnasium.spaces.MultiBinary):
         return np.stack(np.unravel_index(actions, (2,) * int(space.n)), axis=-1).astype(space.dtype)
     actions = np.rint(actions) if np.issubdtype(space.dtype, np.integer) else actions
-    return actions.astype(space.dtype).reshape(len(actions), *space.shape)
+    # a bound of float64 may lie between two numbers of float32
+    return np.clip(actions.astype(space.dtype).reshape(len(actions), *space.shape), space.low, space.high)
 
 
 def to_file(space):

@@ -1,5 +1,7 @@
 """One environment of Gradus for Gymnasium."""
 
+import functools
+
 import gymnasium
 import numpy as np
 
@@ -96,7 +98,7 @@ class GradusEnv(gymnasium.Env):
         if self._is_closed:
             raise gymnasium.error.ClosedEnvironmentError(f"{method}: expected an open environment, got a closed one")
 
-    @property
+    @functools.cached_property
     def P(self):  # noqa: N802, Gymnasium's name
         """The transition table, as Gymnasium's toy texts have it: `P[state][action]` is a list of (probability, next state, reward, terminated). None without a table."""
         table = self.world.transitions()

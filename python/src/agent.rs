@@ -166,7 +166,13 @@ impl Agent {
 
     /// Trains in a world of ours until `updates` updates or all steps are done, without Python's lock.
     fn train(&self, py: Python<'_>, updates: u64) -> PyResult<()> {
-        let last = locked(py, &self.inner).agent.iterations().saturating_add(updates);
+        let last = {
+            let inner = locked(py, &self.inner);
+            if inner.envs.is_none() {
+                return Err(failed("train: expected an agent in a world of Gradus; in environments elsewhere it acts and observes"));
+            }
+            inner.agent.iterations().saturating_add(updates)
+        };
         loop {
             let begin = Instant::now();
             // a handler of signals may use the agent, so it is not locked then
@@ -197,8 +203,8 @@ impl Agent {
         masks: Option<PyReadonlyArray2<'py, bool>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut inner = locked(py, &self.inner);
-        let masks = masks.as_ref().map(|masks| masks.as_slice()).transpose().map_err(failed)?;
-        let actions = inner.agent.act(observations.as_slice().map_err(failed)?, masks).map_err(failed)?;
+        let masks = masks.as_ref().map(in_rows).transpose()?;
+        let actions = inner.agent.act(in_rows(&observations)?, masks).map_err(failed)?;
         array(py, actions)
     }
 
@@ -227,12 +233,9 @@ impl Agent {
             Ok(Finished { env: *env, seed: 0, ending, episode_return: 0.0, length: 0, observation, mask: None, scores: Vec::new() })
         });
         let finished = finished.collect::<PyResult<Vec<_>>>()?;
-        let masks = masks.as_ref().map(|masks| masks.as_slice()).transpose().map_err(failed)?;
-        let outcome = Outcome {
-            masks,
-            finished: &finished,
-            ..Outcome::new(rewards.as_slice().map_err(failed)?, &endings, observations.as_slice().map_err(failed)?)
-        };
+        let masks = masks.as_ref().map(in_rows).transpose()?;
+        let outcome =
+            Outcome { masks, finished: &finished, ..Outcome::new(rewards.as_slice().map_err(failed)?, &endings, in_rows(&observations)?) };
         inner.agent.observe(&outcome).map_err(failed)?;
         py.detach(|| inner.learn()).map_err(failed)
     }
@@ -292,6 +295,15 @@ impl Agent {
         let (tensors, _) = decode(bytes).map_err(failed)?;
         locked(py, &self.inner).agent.load_learnt(&tensors).map_err(failed)
     }
+}
+
+/// The numbers of a matrix, row after row.
+fn in_rows<'a, T: numpy::Element>(matrix: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
+    // a slice of a matrix that lies column after column would have another order
+    if !matrix.is_c_contiguous() {
+        return Err(failed("expected an array whose rows lie one after the other (numpy.ascontiguousarray), got another order"));
+    }
+    matrix.as_slice().map_err(failed)
 }
 
 /// Actions as NumPy's arrays: whole numbers, or rows.
@@ -359,11 +371,13 @@ impl Policy {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut policy = locked(py, &self.inner);
         let mode = if deterministic { Mode::Greedy } else { Mode::Sampled };
-        let masks = masks.as_ref().map(|masks| masks.as_slice()).transpose().map_err(failed)?;
+        let masks = masks.as_ref().map(in_rows).transpose()?;
         let shape = observations.shape();
-        let rows =
-            gradus::ndarray::ArrayView2::from_shape((shape[0], shape[1]), observations.as_slice().map_err(failed)?).map_err(failed)?;
-        let mut memory = memory.map(|memory| memory.readwrite());
+        let rows = gradus::ndarray::ArrayView2::from_shape((shape[0], shape[1]), in_rows(&observations)?).map_err(failed)?;
+        let mut memory = memory.map(|memory| memory.try_readwrite().map_err(|error| failed(format!("memory: {error}")))).transpose()?;
+        if memory.as_ref().is_some_and(|memory| !memory.is_c_contiguous()) {
+            return Err(failed("memory: expected rows one after the other in memory, got another order"));
+        }
         let remembered = match &mut memory {
             Some(memory) => memory.as_slice_mut().map_err(failed)?,
             None => &mut [],
@@ -378,9 +392,9 @@ impl Policy {
         if shape[1] != width {
             return Err(failed(format!("observations: expected rows of {width} numbers, got {}", shape[1])));
         }
-        let seen = policy.inspect(observations.as_slice().map_err(failed)?).map_err(failed)?;
+        let seen = policy.inspect(in_rows(&observations)?).map_err(failed)?;
         let parts = PyDict::new(py);
-        let values: Option<Vec<f64>> = seen.iter().map(|one| one.value).collect();
+        let values: Option<Vec<f64>> = if seen.is_empty() { None } else { seen.iter().map(|one| one.value).collect() };
         if let Some(values) = values {
             parts.set_item("values", PyArray1::from_vec(py, values))?;
         }

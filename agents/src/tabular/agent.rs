@@ -254,6 +254,7 @@ pub struct TabularAgent {
     envs: usize,
     total_steps: u64,
     steps: u64,
+    /// Rollouts of this iteration.
     rollouts: usize,
     /// The last step of every environment, of a rule that needs the next action.
     waiting: Vec<Option<Seen>>,
@@ -411,8 +412,12 @@ impl Algorithm for TabularAgent {
         }
         self.table.epsilon = self.rule.epsilon().unwrap_or_else(|| self.exploration.epsilon(self.steps));
         self.rollouts += 1;
-        let is_reported = self.rollouts.is_multiple_of(self.rollouts_per_iteration()) || self.steps >= self.total_steps;
-        if is_reported { self.report(context) } else { Ok(Vec::new()) }
+        if self.rollouts < self.rollouts_per_iteration() && self.steps < self.total_steps {
+            return Ok(Vec::new());
+        }
+        // a training that goes on from here begins an iteration
+        self.rollouts = 0;
+        self.report(context)
     }
 
     fn save(&self) -> Tensors {

@@ -74,7 +74,7 @@ fn every_run_is_trained_further_and_its_configuration_repeats_it() {
         drop(run);
         // then it is trained to the end, twice
         let mut done = second;
-        for more in [300, 900] {
+        for more in [300, 2500] {
             let mut run = opened(Run::resume_until(&dir, done + more));
             finish(&mut run);
             assert!(run.trainer().steps() >= done + more, "{name}");

@@ -111,10 +111,14 @@ def hidden(value):
         warnings.warn("net_arch: a dictionary in a list is the form of old versions; expected the dictionary itself", UserWarning, stacklevel=4)
         value = value[0]
     if isinstance(value, dict):
-        arches = list(value.values())
-        if any(list(arch) != list(arches[0]) for arch in arches):
-            raise ArgumentError(f"net_arch: expected equal layers of actor and critic, got {value}")
+        # a network that is not named has no hidden layers
+        critic = "qf" if "qf" in value else "vf"
+        arches = [list(value.get(name, [])) for name in ("pi", critic)]
+        if set(value) - {"pi", critic} or arches[0] != arches[1]:
+            raise ArgumentError(f"net_arch: expected equal layers of actor and critic, as pi and {critic}, got {value}")
         value = arches[0]
+    if not isinstance(value, (list, tuple)):
+        raise ArgumentError(f"net_arch: expected a list of widths, got {value}")
     return [int(width) for width in value]
 
 

@@ -47,6 +47,8 @@ class BaseAlgorithm:
         self._names = list(given)
         for name, value in given.items():
             setattr(self, name, value)
+        # as in Stable-Baselines3, no seed is another one each time
+        self._drawn_seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> 1)
         self.policy_class, self.policy_kwargs, self.device = args.policy_name(scope["policy"]), given["policy_kwargs"] or {}, "cpu"
         if str(given["device"]) not in ("auto", "cpu"):
             raise ArgumentError(f"device: expected auto or cpu, got {given['device']}")
@@ -80,7 +82,7 @@ class BaseAlgorithm:
         raise NotImplementedError
 
     def _settings_of(self, total, n_envs):
-        seed = 1 if self.seed is None else int(self.seed) % (1 << 63)
+        seed = self._drawn_seed if self.seed is None else int(self.seed) % (1 << 63)
         return [f"envs={n_envs}", f"steps={total}", f"seed={seed}", *self._settings(n_envs), *args.policy_settings(self.policy_kwargs)]
 
     # the environment
@@ -228,7 +230,12 @@ class BaseAlgorithm:
         self._set_logger(tb_log_name or type(self).__name__, reset_num_timesteps)
         callbacks = Callbacks(callback, self)
         is_native = self._world and not callbacks
-        self._make_core(self._total + int(total_timesteps), not self._begins_anew if is_native else self._last_obs is not None)
+        total = self._total + int(total_timesteps)
+        rollout = self.n_steps * self.n_envs if self.agent in ("ppo", "a2c") else 1
+        if self._total % rollout:
+            # the steps so far are no whole rollouts of this length, and only those to come are rounded up
+            total = (self._total + -(-int(total_timesteps) // rollout) * rollout) // rollout * rollout
+        self._make_core(total, not self._begins_anew if is_native else self._last_obs is not None)
         self._begins_anew = False
         bar = _bar(total_timesteps) if progress_bar else None
         self._start_steps, self._start_time, self._offset = self.num_timesteps, time.time_ns(), self.num_timesteps - self._core.steps
@@ -384,7 +391,7 @@ class BaseAlgorithm:
         is_one = spaces.is_one(space, observation)
         rows = spaces.rows_of(space, spaces.stacked(space, [observation]) if is_one else observation)
         if isinstance(space, gymnasium.spaces.Discrete):
-            rows = np.eye(int(space.n), dtype=np.float32)[rows[:, 0].astype(int)]
+            rows = spaces.codes(rows[:, 0], space.n, space)
         parts = self.policy.inspect(rows)
         return {name: array[0] for name, array in parts.items()} if is_one else parts
 
@@ -433,6 +440,7 @@ class BaseAlgorithm:
             "n_envs": self.n_envs,
             "num_timesteps": self.num_timesteps,
             "total": core.steps,
+            "drawn_seed": self._drawn_seed,
             "spaces": [spaces.to_file(self.observation_space), spaces.to_file(self.action_space)],
             "last_obs": None if self._last_obs is None else _to_file(self._last_obs),
         }
@@ -461,6 +469,7 @@ class BaseAlgorithm:
         model._described = spaces.of_gymnasium(model.observation_space, "observation space"), spaces.of_gymnasium(model.action_space, "action space")
         model.n_envs, model._world, model._state = file["n_envs"], file["world"], state
         model.num_timesteps, model._total = file["num_timesteps"], file["total"]
+        model._drawn_seed = file.get("drawn_seed", 1)
         if env is not None:
             model.set_env(env)
         elif file["world"] and file["n_envs"] == 1:
@@ -490,7 +499,7 @@ def _read(path, name):
     """Returns what a file of `save` says, and the state."""
     if not hasattr(path, "read"):
         path = pathlib.Path(path)
-        path = path if path.exists() else path.with_suffix(".zip")
+        path = path if path.exists() else path.with_name(path.name + ".zip")
     try:
         with zipfile.ZipFile(path) as archive:
             if "gradus.json" not in archive.namelist():

@@ -3,8 +3,8 @@
 import gymnasium
 import numpy as np
 
-from gradus_rl import _core
 from gradus_rl.sb3.arguments import ArgumentError
+from gradus_rl.spaces import is_image
 
 POLICY_KWARGS = ("net_arch", "activation_fn", "ortho_init", "log_std_init")
 
@@ -42,6 +42,8 @@ def _names(model):
 def _is_mlp(model):
     if model.policy_class != "MlpPolicy":
         raise ArgumentError(f"policy: expected MlpPolicy, whose layers are equal in both libraries, got {model.policy_class}")
+    if model.observation_space is not None and is_image(model.observation_space):
+        raise ArgumentError(f"env: expected observations that are no images, because Stable-Baselines3 reads their channels first, got {model.observation_space}")
 
 
 def to_sb3(model, env):
@@ -52,7 +54,7 @@ def to_sb3(model, env):
 
     _is_mlp(model)
     if env is None:
-        env = gymnasium.make(_core.World(model._world).gymnasium_id or f"gradus/{model._world}-v0") if model._world else model.get_env()
+        env = gymnasium.make("gradus/World-v0", world=model._world) if model._world else model.get_env()
     arguments = {name: getattr(model, name) for name in model._names if hasattr(model, name)} | {"device": "cpu"}
     if arguments.get("action_noise") is not None:
         std = np.broadcast_to(arguments["action_noise"]._sigma, _size(model)).astype(float)
@@ -82,11 +84,15 @@ def from_sb3(cls, model, env, kwargs):
         model = getattr(stable_baselines3, cls.__name__).load(model, device="cpu")
     if type(model).__name__ != cls.__name__:
         raise ArgumentError(f"model: expected one of Stable-Baselines3's {cls.__name__}, got {type(model).__name__}")
+    changed = [key for key, value in (model.policy_kwargs or {}).items() if value and (key.startswith("features_extractor") or key in ("squash_output", "use_expln"))]
+    if changed and not all(getattr(value, "__name__", "") == "FlattenExtractor" for value in map(model.policy_kwargs.get, changed)):
+        raise ArgumentError(f"model: expected policy_kwargs that Gradus has ({', '.join(POLICY_KWARGS)}), got {', '.join(changed)}")
     kwargs.setdefault("policy_kwargs", {key: value for key, value in (model.policy_kwargs or {}).items() if key in POLICY_KWARGS})
     env = model.get_env() if env is None else env
     if env is None:
         raise ArgumentError("env: expected one, because the model has none, got None")
     own = cls("MlpPolicy", env, **kwargs)
+    _is_mlp(own)
     state = {name: tensor.detach().cpu().numpy() for name, tensor in model.policy.state_dict().items()}
     parameters = {name: array.copy() for name, array in own.get_parameters()["policy"].items()}
     for name, theirs, part in _names(own):

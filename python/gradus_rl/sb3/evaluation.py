@@ -20,6 +20,8 @@ def evaluate_policy(
     """
     if render:
         raise ArgumentError("render: expected False, because pictures come from the environment's render_mode, got True")
+    if isinstance(n_eval_episodes, bool) or not isinstance(n_eval_episodes, (int, np.integer)) or n_eval_episodes < 1:
+        raise ArgumentError(f"n_eval_episodes: expected a whole number from 1 up, got {n_eval_episodes}")
     vector = worlds.steps_in_python(env)
     n = vector.num_envs
     left = [(n_eval_episodes + i) // n for i in range(n)]  # episodes of each environment

@@ -122,7 +122,7 @@ class SAC(OffPolicyAlgorithm):
 
     def _settings(self, n_envs):
         refuse(action_noise=(self.action_noise, [None]), target_update_interval=(self.target_update_interval, [1]), use_sde=(self.use_sde, [False]))
-        is_auto = isinstance(self.ent_coef, str)
+        is_auto = isinstance(self.ent_coef, str) and self.ent_coef.startswith("auto")
         first = (self.ent_coef.split("_")[1] if "_" in self.ent_coef else 1.0) if is_auto else self.ent_coef
         entropy = [] if self.target_entropy == "auto" else [f"sac.target_entropy={float(self.target_entropy)}"]
         return [

@@ -48,7 +48,9 @@ def _is_monitor(env):
 def steps_in_python(env):
     """Returns environments that are stepped in Python."""
     if isinstance(env, str):
-        return Vector([gymnasium.make(env)])
+        # a name of Gymnasium's that Gradus knows is its world, in evaluations as in trainings
+        ours = native(env)
+        return Vector([gymnasium.make("gradus/World-v0", world=ours[0]) if ours else gymnasium.make(env)])
     if isinstance(env, gymnasium.Env):
         return Vector([env])
     if isinstance(env, gymnasium.vector.VectorEnv) or (hasattr(env, "num_envs") and hasattr(env, "step_async")):
