@@ -306,11 +306,16 @@ pub(crate) fn unchanged(key: &str, named: &str, got: &str) -> Result<(), ConfigE
 
 /// Returns the agent and the environment that a file of settings names.
 fn named_in(path: &Path, text: &str) -> Result<(String, String), Error> {
-    let table: toml::Table = text.parse().unwrap_or_default();
+    let table: toml::Table = match text.parse() {
+        Ok(table) => table,
+        // the settings' own reader says what is wrong, and where
+        Err(_) => Config::preset("ppo", "cartpole", None)?.with_text_of(path, text).map(|_| toml::Table::new())?,
+    };
     let name = |key: &str| table.get(key).and_then(toml::Value::as_str).map(str::to_owned);
     let missing = || {
         let expected = "an agent and an environment, on the command line or in the file of --config".into();
-        Error::Parse { what: "train".into(), expected, got: format!("{} without them", path.display()) }
+        let without = ["agent", "environment"].into_iter().filter(|key| name(key).is_none()).collect::<Vec<_>>().join(" and ");
+        Error::Parse { what: "train".into(), expected, got: format!("{} without {without}", path.display()) }
     };
     // paths are relative to the file that names them
     let environment = name("environment").map(|name| environment_in(&name, path.parent().unwrap_or(Path::new(""))));

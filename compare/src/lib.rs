@@ -149,7 +149,7 @@ pub(crate) fn compare_what_runs(
 ) -> Result<(Vec<PathBuf>, Option<String>), Error> {
     let Execution { jobs, command, show, .. } = execution;
     let runs = dir.join("runs");
-    let Made { jobs: all, outcomes, failure, _lock } = make_runs(&COMPARISONS, comparison, dir, &execution, Lines::Each, &say)?;
+    let Made { jobs: all, outcomes, failure, _lock, .. } = make_runs(&COMPARISONS, comparison, dir, &execution, Lines::Each, &say)?;
     // an agent with a run that failed has no results, the others have theirs
     let is_whole = |agent: &str| all.iter().zip(&outcomes).all(|(job, outcome)| job.agent != agent || outcome.is_some());
     let (whole, failed): (Vec<Contender>, Vec<Contender>) = comparison.agents.iter().cloned().partition(|agent| is_whole(&agent.name));
@@ -212,6 +212,8 @@ struct Made<'a> {
     outcomes: Vec<Option<Outcome>>,
     /// What failed.
     failure: Option<String>,
+    /// The first failure that says nothing about a run's settings.
+    fault: Option<Error>,
     _lock: File,
 }
 
@@ -244,13 +246,13 @@ fn make_runs<'a>(
 ) -> Result<Made<'a>, Error> {
     let jobs = jobs_of(comparison, code)?;
     let (runs, first) = enter(kind, comparison, dir, say)?;
-    let Finished { outcomes, failure, summary } = runner::make(&jobs, &runs, Making { workers, stop, lines }, say)?;
+    let Finished { outcomes, failure, fault, summary } = runner::make(&jobs, &runs, Making { workers, stop, lines }, say)?;
     say(&summary);
     let lock = match first {
         Some(lock) => lock,
         None => last_lock(dir, stop)?,
     };
-    Ok(Made { jobs, outcomes, failure, _lock: lock })
+    Ok(Made { jobs, outcomes, failure, fault, _lock: lock })
 }
 
 /// Returns the path of the table of results in a comparison's folder, or `None` if `dir` is no such folder.

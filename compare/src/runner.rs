@@ -42,6 +42,8 @@ pub(super) struct Finished {
     pub(super) outcomes: Vec<Option<Outcome>>,
     /// What failed.
     pub(super) failure: Option<String>,
+    /// The first failure that says nothing about a run's settings: of a file, or of an environment's process.
+    pub(super) fault: Option<Error>,
     /// How many runs were kept and made, in a line.
     pub(super) summary: String,
 }
@@ -130,7 +132,7 @@ pub(super) fn make(
         beats.iter().for_each(|beats| beats.thread().unpark());
     });
     let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let (mut outcomes, mut failed) = (Vec::new(), Vec::new());
+    let (mut outcomes, mut failed, mut fault) = (Vec::new(), Vec::new(), None);
     let (mut kept, mut outdated) = (0, BTreeMap::<String, usize>::new());
     for ((result, stored), job) in results.into_values().zip(all) {
         match stored {
@@ -144,6 +146,9 @@ pub(super) fn make(
             Err(error) => {
                 failed.push(format!("{}: {error}", name(job)));
                 outcomes.push(None);
+                if fault.is_none() && matches!(error, Error::Io { .. } | Error::Env(_)) {
+                    fault = Some(error);
+                }
             }
         }
     }
@@ -154,10 +159,9 @@ pub(super) fn make(
     let made = all.len() - kept - failed.len();
     let without = if failed.is_empty() { String::new() } else { format!(", {} failed", failed.len()) };
     let summary = format!("{} runs: {kept} kept (same settings, code and files), {made} made{again}{without}", all.len());
-    let failure = failed
-        .first()
-        .map(|first| format!("{} of {} runs failed, the others are kept; the first failure: {first}", failed.len(), all.len()));
-    Ok(Finished { outcomes, failure, summary })
+    let others = if failed.len() < all.len() { ", the others are kept" } else { "" };
+    let failure = failed.first().map(|first| format!("{} of {} runs failed{others}; the first failure: {first}", failed.len(), all.len()));
+    Ok(Finished { outcomes, failure, fault, summary })
 }
 
 pub(super) fn name(job: &Job) -> String {

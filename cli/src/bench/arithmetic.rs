@@ -2,7 +2,7 @@
 
 use gradus::agents::Work;
 use gradus::envs::EnvSpec;
-use gradus::nets::{Activation, NetworkConfig};
+use gradus::nets::{Activation, Cell, NetworkConfig, Trunk};
 
 use gradus::config::Network;
 use gradus::{Config, Error};
@@ -28,6 +28,9 @@ impl Arithmetic {
         let expected = "ppo, dqn, ddpg, td3 or sac, with perceptrons";
         let no = |got: &str| Error::Parse { what: "roofline".into(), expected: expected.into(), got: got.into() };
         let Network::Perceptron(network) = &config.network else { return Err(no(&config.environment)) };
+        if network.trunk != Trunk::none() || network.cell != Cell::None {
+            return Err(no(&format!("a network of {} with layers for images or a memory", config.environment)));
+        }
         let env = world.env();
         let (width, algorithm) = (env.observation_space().width(), &config.algorithm);
         // number of outputs of the actor's head per row, and how many of them go through a softmax
@@ -206,6 +209,8 @@ mod tests {
         assert_eq!((relu.tanh, relu.exp, relu.ln), (0.0, 3.0, 0.0));
         let error = arithmetic("a2c", "cartpole", &[]).unwrap_err();
         assert_eq!(error.to_string(), "roofline: expected ppo, dqn, ddpg, td3 or sac, with perceptrons, got a2c");
-        assert!(arithmetic("ppo", "sort", &[]).is_err());
+        for (agent, world) in [("ppo", "sort"), ("ppo", "breakout"), ("dqn", "breakout"), ("ppo", "cartpole-masked")] {
+            assert!(arithmetic(agent, world, &[]).is_err(), "{agent} {world}");
+        }
     }
 }

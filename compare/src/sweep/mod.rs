@@ -184,7 +184,11 @@ impl Scores {
 pub fn sweep(sweep: &Sweep, dir: &Path, execution: Execution, say: impl Fn(&str) + Sync) -> Result<Vec<PathBuf>, Error> {
     let Execution { jobs, command, show, .. } = execution;
     let comparison = &sweep.comparison;
-    let Made { jobs: all, outcomes, failure, _lock } = make_runs(&SWEEPS, comparison, dir, &execution, Lines::EverySecond, &say)?;
+    let Made { jobs: all, outcomes, failure, fault, _lock } = make_runs(&SWEEPS, comparison, dir, &execution, Lines::EverySecond, &say)?;
+    // a full disk is not a setting's score
+    if let Some(fault) = fault {
+        return Err(fault);
+    }
     if outcomes.iter().all(Option::is_none) {
         return Err(Error::folder(&dir.join("runs"), failure.unwrap_or_default()));
     }

@@ -210,16 +210,17 @@ fn described(key: String, table: &Table) -> Result<Dimension, String> {
     };
     let condition = match table.get("if") {
         None => None,
-        Some(Value::Table(condition)) if condition.len() == 1 => condition.iter().next().map(|(of, wanted)| {
-            // a dotted key
-            let (mut of, mut wanted) = (of.clone(), wanted);
-            while let Value::Table(inner) = wanted
-                && let Some((name, value)) = inner.iter().next()
-            {
-                (of, wanted) = (format!("{of}.{name}"), value);
+        Some(given @ Value::Table(_)) => {
+            // a dotted key is a table of one key
+            let (mut of, mut wanted) = (String::new(), given);
+            while let Value::Table(inner) = wanted {
+                let Some((name, value)) = inner.iter().next().filter(|_| inner.len() == 1) else {
+                    return Err(format!("space.{key}: if: expected one setting and its values, got {given}"));
+                };
+                (of, wanted) = (if of.is_empty() { name.clone() } else { format!("{of}.{name}") }, value);
             }
-            (of, wanted.as_array().cloned().unwrap_or_else(|| vec![wanted.clone()]))
-        }),
+            Some((of, wanted.as_array().cloned().unwrap_or_else(|| vec![wanted.clone()])))
+        }
         Some(other) => return Err(format!("space.{key}: if: expected one setting and its values, got {other}")),
     };
     Ok(Dimension { key, domain, condition })
@@ -243,6 +244,12 @@ impl Dimension {
             Domain::Range { points: Some(count), .. } => {
                 let mut values: Vec<Value> = (0..*count).map(|i| self.domain.spaced(i as f64 / (count - 1) as f64)).collect();
                 values.dedup();
+                let (n, key) = (values.len(), &self.key);
+                if n < *count {
+                    return Err(format!(
+                        "space.{key}: points: expected at most the number of different values of the range, {n}, got {count}"
+                    ));
+                }
                 Ok(values)
             }
         }

@@ -172,7 +172,11 @@ impl Tuning {
             jobs.extend(jobs_of(comparison, execution.code)?);
         }
         let making = Making { workers: execution.jobs, stop: execution.stop, lines: Lines::EverySecond };
-        let Finished { outcomes, failure, .. } = runner::make(&jobs, runs, making, say)?;
+        let Finished { outcomes, failure, fault, .. } = runner::make(&jobs, runs, making, say)?;
+        // a full disk is not a setting's score
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
         if let Some(problem) = failure.or_else(|| built.iter().find_map(|built| built.as_ref().err().cloned())) {
             say(&format!("a trial fails: {problem}"));
         }
