@@ -133,3 +133,57 @@ def test_foreign_files(tmp_path):
     PPO("MlpPolicy", "CartPole-v1").save(tmp_path / "own")
     with pytest.raises(ValueError, match="env: expected the spaces"):
         PPO.load(tmp_path / "own", env="Acrobot-v1")
+
+
+def test_arrays_in_another_order_are_refused():
+    model = gradus_rl.sb3.PPO("MlpPolicy", "CartPole-v1", seed=1)
+    rows = np.random.default_rng(1).normal(size=(6, 4)).astype(np.float32)
+    expected = model.predict(rows, deterministic=True)[0]
+    assert (model.predict(np.asfortranarray(rows), deterministic=True)[0] == expected).all()
+    with pytest.raises(ValueError, match="numpy.ascontiguousarray"):
+        model.policy.predict(np.asfortranarray(rows), True)
+    with pytest.raises(ValueError, match="numpy.ascontiguousarray"):
+        model.policy.inspect(np.asfortranarray(rows))
+
+
+def test_numbers_outside_a_space_are_refused():
+    spaces = gymnasium.spaces
+    for space, observation in [
+        (spaces.MultiDiscrete([3, 2]), [-1, 0]), (spaces.MultiDiscrete([3, 2]), [1.7, 0]), (spaces.MultiDiscrete([3, 2]), [0, 2]),
+        (spaces.MultiBinary(2), [0, 7]), (spaces.Dict({"a": spaces.Discrete(3)}), {"a": -1}),
+    ]:  # fmt: skip
+        rows = {name: np.array([part]) for name, part in observation.items()} if isinstance(observation, dict) else np.array([observation])
+        with pytest.raises(ValueError, match="observation: expected an element of"):
+            gradus_rl.spaces.rows_of(space, rows)
+
+
+def test_what_was_silent():
+    sb3 = gradus_rl.sb3
+    with pytest.raises(ValueError, match="n_eval_episodes"):
+        sb3.evaluate_policy(sb3.PPO("MlpPolicy", "CartPole-v1"), "CartPole-v1", -3)
+    with pytest.raises(ValueError, match="net_arch"):
+        sb3.PPO("MlpPolicy", "CartPole-v1", policy_kwargs={"net_arch": {"pi": [32, 32]}})
+    with pytest.raises(ValueError, match="ent_coef: expected a number, auto"):
+        sb3.SAC("MlpPolicy", "Pendulum-v1", ent_coef="off")
+    assert "sac.auto_ent_coef=false" in sb3.SAC("MlpPolicy", "Pendulum-v1", ent_coef="0.2")._settings(1)
+    mean, _ = sb3.evaluate_policy(sb3.DQN("MlpPolicy", "CliffWalking-v1", seed=1), "CliffWalking-v1", 1)  # ends, as in Gradus
+    assert mean < 0
+
+
+def test_without_a_seed_models_differ_and_a_model_that_is_loaded_goes_on(tmp_path):
+    sb3 = gradus_rl.sb3
+    first, second = (sb3.PPO("MlpPolicy", "CartPole-v1", n_steps=64) for _ in range(2))
+    name = "actor.0.weight"
+    assert (first.get_parameters()["policy"][name] != second.get_parameters()["policy"][name]).any()
+    first.save(tmp_path / "ppo")
+    with pytest.raises(FileNotFoundError):
+        sb3.PPO.load(tmp_path / "ppo.best")  # not ppo.zip
+    loaded = sb3.PPO.load(tmp_path / "ppo").learn(64)
+    assert (loaded.get_parameters()["policy"][name] == first.learn(64).get_parameters()["policy"][name]).all()
+
+
+def test_planes_of_bytes_are_not_divided():
+    space = gymnasium.spaces.Box(0, 1, (10, 10, 4), np.uint8)
+    assert gradus_rl.spaces.of_gymnasium(space, "observation space") == ("image", 1, 10, 10, 4, 1)
+    space = gymnasium.spaces.Box(0, 255, (10, 10, 4), np.uint8)
+    assert gradus_rl.spaces.of_gymnasium(space, "observation space")[-1] == 255

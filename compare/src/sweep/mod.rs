@@ -38,7 +38,8 @@
 //! | `response`, `choices`, `effects`, `heat`, `coordinates` | figures: the response to settings that are numbers and to others, effects, a map of two settings, parallel coordinates |
 //! | `report.html`, `summary.md`, `SHA256SUMS` | as of a comparison |
 //!
-//! A run that fails, for example because its numbers become infinite, counts as the lowest score in its environment.
+//! A run that fails, for example because its numbers become infinite, counts as the lowest score in its environment; a file that cannot be written, or an
+//! environment that fails, ends the sweep.
 
 mod effects;
 pub(crate) mod figures;

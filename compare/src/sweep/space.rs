@@ -355,6 +355,18 @@ mod tests {
     }
 
     #[test]
+    fn a_condition_has_one_setting_and_a_grid_the_values_that_were_asked_for() {
+        for condition in ["{ x = { a = 1, b = 2 } }", "{ a = 1, b = 2 }", "{ x = {} }", "{}"] {
+            let refused = space(&format!("b = {{ values = [1, 2], if = {condition} }}")).unwrap_err();
+            assert!(refused.contains("if: expected one setting and its values"), "{refused}");
+        }
+        let points = |range: &str| space(&format!("b = {{ {range} }}")).unwrap().grid().map(|points| points.len());
+        assert_eq!(points("integers = [1, 4], points = 4"), Ok(4));
+        let refused = points("log_integers = [1, 8], points = 10").unwrap_err();
+        assert!(refused.contains("points: expected at most the number of different values"), "{refused}");
+    }
+
+    #[test]
     fn a_grid_has_every_combination_and_conditions() {
         let space =
             space("a = [1, 2]\nrule = [\"adam\", \"sgd\"]\n\"x.momentum\" = { values = [0.0, 0.9], if = { rule = \"sgd\" } }").unwrap();

@@ -123,8 +123,11 @@ class SAC(OffPolicyAlgorithm):
     def _settings(self, n_envs):
         refuse(action_noise=(self.action_noise, [None]), target_update_interval=(self.target_update_interval, [1]), use_sde=(self.use_sde, [False]))
         is_auto = isinstance(self.ent_coef, str) and self.ent_coef.startswith("auto")
-        first = (self.ent_coef.split("_")[1] if "_" in self.ent_coef else 1.0) if is_auto else self.ent_coef
+        try:
+            first = float((self.ent_coef.split("_")[1] if "_" in self.ent_coef else 1.0) if is_auto else self.ent_coef)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"ent_coef: expected a number, auto or auto_NUMBER, got {self.ent_coef}") from None
         entropy = [] if self.target_entropy == "auto" else [f"sac.target_entropy={float(self.target_entropy)}"]
         return [
-            *self._common(n_envs), "optimiser.max_grad_norm=inf", "network.hidden=[256,256]", f"sac.ent_coef={float(first)}", f"sac.auto_ent_coef={number(is_auto)}", *entropy,
+            *self._common(n_envs), "optimiser.max_grad_norm=inf", "network.hidden=[256,256]", f"sac.ent_coef={first}", f"sac.auto_ent_coef={number(is_auto)}", *entropy,
         ]  # fmt: skip
