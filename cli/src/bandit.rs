@@ -229,6 +229,7 @@ pub(crate) fn run(arguments: &Bandit) -> Result<u8, Error> {
     let kind_name = kind.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
     say(format!("{problems} {kind_name} problems, {arms} arms, {steps} steps; means with 95 % intervals"));
     say(format!("{:<24}  {:>17}  {:>19}  {:>18}", "rule", "reward at the end", "best arm at the end", "regret"));
+    let mut has_agreed = false;
     let mut summary = String::from("rule,reward,reward_error,best_share,best_share_error,regret,regret_error\n");
     for row in &rows {
         let at_end = |all: &[Average]| all.last().copied().unwrap_or_default();
@@ -241,13 +242,16 @@ pub(crate) fn run(arguments: &Bandit) -> Result<u8, Error> {
         let (reward, best, regret) = (late(&row.rewards), late(&row.optimal), at_end(&row.regret));
         let interval =
             |Average { mean, error }: Average, decimals: usize| format!("{mean:.decimals$} ± {:.decimals$}", student(problems) * error);
+        has_agreed |= best.error == 0.0;
         let percent = Average { mean: 100.0 * best.mean, error: 100.0 * best.error };
         say(format!("{:<24}  {:>17}  {:>17} %  {:>18}", row.rule, interval(reward, 3), interval(percent, 1), interval(regret, 1)));
         let numbers = [reward, best, regret].map(|Average { mean, error }| format!("{mean},{error}"));
         writeln!(summary, "{},{}", row.rule, numbers.join(",")).expect("a string");
     }
     say("at the end: over the last tenth of the steps; the intervals are those of one step, and wider than those of the mean over them");
-    say(format!("± 0.0 % says that all problems agree; of others, up to {:.1} % may not", (300.0 / problems as f64).min(100.0)));
+    if has_agreed {
+        say(format!("where all problems agree (no error at all), up to {:.1} % of others may not", (300.0 / problems as f64).min(100.0)));
+    }
     if let Some(constant) = bound {
         let least = constant * f64::from(ln(steps as f32));
         say(format!("regret of a rule that is good on all problems, asymptotically, at least {least:.1} (Lai and Robbins)"));

@@ -213,7 +213,7 @@ struct Made<'a> {
     /// What failed.
     failure: Option<String>,
     /// The first failure that says nothing about a run's settings.
-    fault: Option<Error>,
+    fault: Option<String>,
     _lock: File,
 }
 

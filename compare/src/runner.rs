@@ -12,6 +12,7 @@ use gradus_base::{panics, threads};
 use super::claim::{BEAT, Claims, Taken};
 use super::run::{CHECKPOINT, Job, Outcome, Stored};
 use super::summary::short;
+use gradus::envs::EnvError;
 use gradus::memory;
 use gradus::{Config, Error};
 
@@ -42,8 +43,8 @@ pub(super) struct Finished {
     pub(super) outcomes: Vec<Option<Outcome>>,
     /// What failed.
     pub(super) failure: Option<String>,
-    /// The first failure that says nothing about a run's settings: of a file, or of an environment's process.
-    pub(super) fault: Option<Error>,
+    /// The first failure that says nothing about a run's settings: of a file, or in an environment.
+    pub(super) fault: Option<String>,
     /// How many runs were kept and made, in a line.
     pub(super) summary: String,
 }
@@ -144,11 +145,12 @@ pub(super) fn make(
             Ok(run) => outcomes.push(Some(run)),
             Err(Error::Stopped(_)) => {}
             Err(error) => {
-                failed.push(format!("{}: {error}", name(job)));
-                outcomes.push(None);
-                if fault.is_none() && matches!(error, Error::Io { .. } | Error::Env(_)) {
-                    fault = Some(error);
+                let text = format!("{}: {error}", name(job));
+                if fault.is_none() && matches!(error, Error::Io { .. } | Error::Env(EnvError::Fault { .. })) {
+                    fault = Some(text.clone());
                 }
+                failed.push(text);
+                outcomes.push(None);
             }
         }
     }

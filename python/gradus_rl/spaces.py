@@ -135,14 +135,14 @@ def rows_of(space, observations):
         parts = []
         for name, part in space.spaces.items():
             rows = rows_of(part, observations[name])
-            parts.append(codes(rows[:, 0], part.n, f"{part} as {name}") if isinstance(part, spaces.Discrete) else rows)
+            parts.append(codes(rows[:, 0], part.n, f"{part} as {name}", part.start) if isinstance(part, spaces.Discrete) else rows)
         return np.concatenate(parts, axis=1)
     observations = np.asarray(observations)
     if isinstance(space, spaces.Discrete):
         observations = observations - space.start
     if isinstance(space, spaces.MultiDiscrete):
         choices = observations.reshape(len(observations), -1) - np.asarray(space.start).ravel()
-        observations = np.concatenate([codes(choices[:, i], n, space) for i, n in enumerate(space.nvec.ravel())], axis=1)
+        observations = np.concatenate([codes(choices[:, i], n, space, np.ravel(space.start)[i]) for i, n in enumerate(space.nvec.ravel())], axis=1)
     if isinstance(space, spaces.MultiBinary) and not np.isin(observations, (0, 1)).all():
         raise ValueError(f"observation: expected an element of {space}, got {observations[~np.isin(observations, (0, 1))].flat[0]}")
     if is_image(space) and channels_first(space):
@@ -150,11 +150,11 @@ def rows_of(space, observations):
     return np.ascontiguousarray(observations.reshape(len(observations), -1), np.float32)
 
 
-def codes(choices, n, space):
-    """Returns a one-hot code of each choice."""
+def codes(choices, n, space, start=0):
+    """Returns a one-hot code of each choice, which is the number of one of n, from 0; in the space they begin with `start`."""
     wrong = choices[(choices != np.floor(choices)) | (choices < 0) | (choices >= n)]
     if len(wrong):
-        raise ValueError(f"observation: expected an element of {space}, got {wrong[0]}")
+        raise ValueError(f"observation: expected an element of {space}, got {wrong[0] + start:g}")
     return np.eye(int(n), dtype=np.float32)[choices.astype(int)]
 
 

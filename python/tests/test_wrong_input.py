@@ -182,6 +182,14 @@ def test_without_a_seed_models_differ_and_a_model_that_is_loaded_goes_on(tmp_pat
     assert (loaded.get_parameters()["policy"][name] == first.learn(64).get_parameters()["policy"][name]).all()
 
 
+def test_a_choice_is_said_as_it_was_given():
+    with pytest.raises(ValueError, match=r"Discrete\(3, start=5\) as a, got 4$"):
+        space = gymnasium.spaces.Dict({"a": gymnasium.spaces.Discrete(3, start=5)})
+        gradus_rl.spaces.rows_of(space, {"a": np.array([4])})
+    with pytest.raises(ValueError, match="actor and critic, as pi and qf"):
+        gradus_rl.sb3.TD3("MlpPolicy", "Pendulum-v1", policy_kwargs={"net_arch": {"pi": [64]}})
+
+
 def test_planes_of_bytes_are_not_divided():
     space = gymnasium.spaces.Box(0, 1, (10, 10, 4), np.uint8)
     assert gradus_rl.spaces.of_gymnasium(space, "observation space") == ("image", 1, 10, 10, 4, 1)

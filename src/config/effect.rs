@@ -59,10 +59,7 @@ impl Config {
         let has_gsde = matches!(&self.network, Network::Perceptron(network) if network.gsde);
         let has_cell = matches!(&self.network, Network::Perceptron(network) if network.cell != Cell::None);
         let is = |key: &str, value: &str| self.text(&own(key)).is_some_and(|text| text == value);
-        let starts = self.agent == "monte-carlo" && is("exploring_starts", "true");
-        let explores = [own("epsilon"), own("first_epsilon"), own("epsilon_fraction")];
-        let rules: [(bool, &[&str], &str); 13] = [
-            (starts, &explores.each_ref().map(String::as_str), "episodes with exploring starts are greedy"),
+        let rules: [(bool, &[&str], &str); 12] = [
             (is("auto_ent_coef", "false"), &[&own("target_entropy")], "auto_ent_coef is false"),
             (is("action_noise", "none"), &[&own("action_noise_std")], "action_noise is none"),
             (!refers && self.agent != "dpo", &REFERENCE, "reference.coefficient is 0"),

@@ -475,7 +475,9 @@ impl Algorithm for TabularAgent {
         }
         self.rule.load(get_u64(tensors, "rule")?, sizes).ok_or_else(|| wrong("rule"))?;
         self.sizes.updates.copy_from_slice(updates);
-        (self.steps, self.rollouts, self.waiting) = (steps, rollouts as usize, waiting);
+        // checkpoints of before have all rollouts
+        let rollouts = rollouts as usize % self.rollouts_per_iteration();
+        (self.steps, self.rollouts, self.waiting) = (steps, rollouts, waiting);
         self.stream.seek(position);
         Ok(())
     }

@@ -188,7 +188,7 @@ pub fn sweep(sweep: &Sweep, dir: &Path, execution: Execution, say: impl Fn(&str)
     let Made { jobs: all, outcomes, failure, fault, _lock } = make_runs(&SWEEPS, comparison, dir, &execution, Lines::EverySecond, &say)?;
     // a full disk is not a setting's score
     if let Some(fault) = fault {
-        return Err(fault);
+        return Err(Error::folder(&dir.join("runs"), fault));
     }
     if outcomes.iter().all(Option::is_none) {
         return Err(Error::folder(&dir.join("runs"), failure.unwrap_or_default()));

@@ -175,7 +175,7 @@ impl Tuning {
         let Finished { outcomes, failure, fault, .. } = runner::make(&jobs, runs, making, say)?;
         // a full disk is not a setting's score
         if let Some(fault) = fault {
-            return Err(fault);
+            return Err(Error::folder(runs, fault));
         }
         if let Some(problem) = failure.or_else(|| built.iter().find_map(|built| built.as_ref().err().cloned())) {
             say(&format!("a trial fails: {problem}"));

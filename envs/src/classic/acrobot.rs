@@ -11,8 +11,8 @@
 //! The equations are those of Sutton and Barto's book, integrated over 0.2 s by one step of the classic Runge-Kutta method. The state
 //! is f64 and the operations are in Gymnasium's order, with its divisions and without fused multiply-add. From the same state, a step
 //! differs from Gymnasium's by at most 5e-16, and nearly always agrees to the bit. The remaining differences come from the rounding of a
-//! sine, or of a square, which Gymnasium computes as a power. The motion is chaotic. So about one long episode in 25 diverges when it is
-//! replayed from its initial state without corrections.
+//! sine, or of a square, which Gymnasium computes as a power. The motion is chaotic. So with random actions 8 % of the episodes diverge when they
+//! are replayed from their initial state without corrections, after 291 steps or more.
 
 use std::f64::consts::PI;
 

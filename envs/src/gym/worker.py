@@ -250,6 +250,8 @@ def leaves(spaces, np, space, name, take, keys, left_out):
             raise Problem(f"{shown}: expected the shape {shape}, got {array.shape}")
         if not np.can_cast(array.dtype, kind, "same_kind"):
             raise Problem(f"{shown}: expected numbers of type {kind}, got {array.dtype}")
+        if array.dtype != kind and np.issubdtype(kind, np.integer) and (array.astype(kind) != array).any():
+            raise Problem(f"{shown}: expected numbers of type {kind}, got {array[array.astype(kind) != array].flat[0]}")
         return array
 
     if isinstance(space, spaces.Box):
@@ -265,7 +267,10 @@ def leaves(spaces, np, space, name, take, keys, left_out):
 
         def put(row, o):
             try:
-                number = int(take(o)) - start
+                given = take(o)
+                number = int(given) - start
+                if number + start != given:
+                    raise ValueError
             except (KeyError, IndexError, TypeError, ValueError):
                 raise Problem(f"{shown}: expected {start} to {start + n - 1}, got {shortened(o)}") from None
             if not 0 <= number < n:
@@ -580,7 +585,14 @@ class Worker:
             self.action = (lambda number: number + start) if start else (lambda number: number)
         elif is_box:
             is_whole = np.issubdtype(space.dtype, np.integer)
-            self.action = lambda row: (np.rint(row) if is_whole else row).reshape(shape).astype(space.dtype)
+            low, high = space.low, space.high
+
+            def box_action(row):
+                action = (np.rint(row) if is_whole else row).reshape(shape).astype(space.dtype)
+                # a bound of float64 may lie between two numbers of float32
+                return np.clip(action, low, high) if space.dtype == np.float64 else action
+
+            self.action = box_action
         elif isinstance(space, spaces.MultiDiscrete):
             starts = np.asarray(getattr(space, "start", np.zeros(shape, np.int64)))
             self.action = lambda row: (row.reshape(shape) + starts).astype(space.dtype)

@@ -103,7 +103,7 @@ def policy_name(policy):
     return name
 
 
-def hidden(value):
+def hidden(value, critic):
     """Returns the widths of hidden layers, which `net_arch` has for both networks."""
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
         import warnings
@@ -112,22 +112,21 @@ def hidden(value):
         value = value[0]
     if isinstance(value, dict):
         # a network that is not named has no hidden layers
-        critic = "qf" if "qf" in value else "vf"
         arches = [list(value.get(name, [])) for name in ("pi", critic)]
         if set(value) - {"pi", critic} or arches[0] != arches[1]:
             raise ArgumentError(f"net_arch: expected equal layers of actor and critic, as pi and {critic}, got {value}")
         value = arches[0]
-    if not isinstance(value, (list, tuple)):
+    if not isinstance(value, (list, tuple, np.ndarray)):
         raise ArgumentError(f"net_arch: expected a list of widths, got {value}")
     return [int(width) for width in value]
 
 
-def policy_settings(kwargs):
+def policy_settings(kwargs, critic):
     """Returns the settings that `policy_kwargs` are."""
     settings = []
     for key, value in kwargs.items():
         if key == "net_arch":
-            settings += [] if value is None else [f"network.hidden={hidden(value)}"]
+            settings += [] if value is None else [f"network.hidden={hidden(value, critic)}"]
         elif key == "activation_fn":
             name = (value if isinstance(value, str) else value.__name__).lower()
             if name not in ("tanh", "relu"):

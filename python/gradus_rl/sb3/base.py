@@ -48,7 +48,7 @@ class BaseAlgorithm:
         for name, value in given.items():
             setattr(self, name, value)
         # as in Stable-Baselines3, no seed is another one each time
-        self._drawn_seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> 1)
+        self._drawn_seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) >> 1
         self.policy_class, self.policy_kwargs, self.device = args.policy_name(scope["policy"]), given["policy_kwargs"] or {}, "cpu"
         if str(given["device"]) not in ("auto", "cpu"):
             raise ArgumentError(f"device: expected auto or cpu, got {given['device']}")
@@ -83,7 +83,7 @@ class BaseAlgorithm:
 
     def _settings_of(self, total, n_envs):
         seed = self._drawn_seed if self.seed is None else int(self.seed) % (1 << 63)
-        return [f"envs={n_envs}", f"steps={total}", f"seed={seed}", *self._settings(n_envs), *args.policy_settings(self.policy_kwargs)]
+        return [f"envs={n_envs}", f"steps={total}", f"seed={seed}", *self._settings(n_envs), *args.policy_settings(self.policy_kwargs, "vf" if self.agent in ("ppo", "a2c") else "qf")]
 
     # the environment
 
@@ -106,10 +106,11 @@ class BaseAlgorithm:
             raise ArgumentError(f"policy: expected {fitting} for observations in a {type(observations).__name__}, got {self.policy_class}")
         if self._env is not None and n_envs != self.n_envs:
             raise ArgumentError(f"env: expected {self.n_envs} environments, as before, got {n_envs}")
-        try:
-            self._described = spaces.of_gymnasium(observations, "observation space"), spaces.of_gymnasium(actions, "action space")
-        except ValueError as error:
-            raise ArgumentError(str(error)) from None
+        if self.observation_space is None:  # a model that was loaded knows them
+            try:
+                self._described = spaces.of_gymnasium(observations, "observation space"), spaces.of_gymnasium(actions, "action space")
+            except ValueError as error:
+                raise ArgumentError(str(error)) from None
         self._keep()
         self._env, self._world, self._vector, self._wrapped, self.n_envs = env, ours and ours[0], vector, None, n_envs
         self.observation_space, self.action_space = observations, actions
@@ -391,7 +392,7 @@ class BaseAlgorithm:
         is_one = spaces.is_one(space, observation)
         rows = spaces.rows_of(space, spaces.stacked(space, [observation]) if is_one else observation)
         if isinstance(space, gymnasium.spaces.Discrete):
-            rows = spaces.codes(rows[:, 0], space.n, space)
+            rows = spaces.codes(rows[:, 0], space.n, space, space.start)
         parts = self.policy.inspect(rows)
         return {name: array[0] for name, array in parts.items()} if is_one else parts
 
@@ -441,6 +442,7 @@ class BaseAlgorithm:
             "num_timesteps": self.num_timesteps,
             "total": core.steps,
             "drawn_seed": self._drawn_seed,
+            "largest": self._described[0][-1] if self._described[0][0] == "image" else None,
             "spaces": [spaces.to_file(self.observation_space), spaces.to_file(self.action_space)],
             "last_obs": None if self._last_obs is None else _to_file(self._last_obs),
         }
@@ -470,6 +472,9 @@ class BaseAlgorithm:
         model.n_envs, model._world, model._state = file["n_envs"], file["world"], state
         model.num_timesteps, model._total = file["num_timesteps"], file["total"]
         model._drawn_seed = file.get("drawn_seed", 1)
+        if "largest" not in file and model._described[0][0] == "image":
+            # files of before: bytes were divided by 255
+            model._described = (*model._described[0][:-1], 255), model._described[1]
         if env is not None:
             model.set_env(env)
         elif file["world"] and file["n_envs"] == 1:
