@@ -223,6 +223,11 @@ fn boxes_of_actions_keep_their_bounds() {
     let mut env = find(&of_tests("Counting-v0?kind=box&actions=box")).single(1).unwrap();
     assert_eq!(env.action_space(), Space::Box { low: vec![-1.0, 0.0], high: vec![1.0, 10.0] });
     assert_eq!(env.step(Action::Continuous(&[-1.0, 10.0])).unwrap().reward, 1.0);
+    // the nearest f32 of these bounds lie outside of them
+    let mut env = find(&of_tests("Counting-v0?kind=box&actions=double")).single(1).unwrap();
+    for bound in [0.1, 0.3] {
+        assert_eq!(env.step(Action::Continuous(&[bound])).unwrap().reward, 1.0, "{bound}");
+    }
     let several = |kind: &str| find(&of_tests(&format!("Counting-v0?kind=box&actions={kind}")));
     // any action belongs to their space
     for (kind, sizes) in [("multi", vec![3, 1, 2, 4]), ("binary", vec![2, 2, 2])] {

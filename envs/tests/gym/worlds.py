@@ -125,6 +125,7 @@ class Counting(gym.Env):
             "multi": spaces.MultiDiscrete([[3, 1], [2, 4]], start=[[0, 5], [-1, 0]]),
             "binary": spaces.MultiBinary((1, 3)),
             "huge": spaces.MultiDiscrete([70000, 70000]),
+            "double": spaces.Box(0.1, 0.3, (1,), np.float64),
             "unbounded": spaces.Box(-np.inf, np.inf, (2,), np.float32),
             "text": spaces.Text(5),
         }[actions]
