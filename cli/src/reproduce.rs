@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
+use gradus::Error;
 use gradus::agents::ConfigError;
-use gradus::{Error, program_name};
 use gradus_compare::Script;
 use gradus_reproduce::{ALL, find, gallery};
 
-use crate::output::{quoted, say, say_wrapped};
+use crate::output::{say, say_wrapped};
 use crate::signals::Signals;
-use crate::study::Sharing;
+use crate::study::{Sharing, on_cluster};
 
 #[derive(Args)]
 pub(crate) struct Reproduce {
@@ -39,9 +39,8 @@ fn all(arguments: &Reproduce, folder: &Path) -> Result<u8, Error> {
         return Ok(0);
     }
     let options = if *quick { " --quick" } else { "" };
-    let out = quoted(&folder.display().to_string());
     if let Some(cluster) = sharing.emit {
-        let [command, finish] = ["all", "gallery"].map(|what| format!("{} reproduce {what} --out {out}", program_name()));
+        let [command, finish] = ["all", "gallery"].map(|what| on_cluster(&format!("reproduce {what}"), folder));
         let script = Script { name: "reproductions", command: &command, options, finish: &finish, runs: ALL.len(), is_shared: false };
         say(script.text(cluster.into()).trim_end());
         return Ok(0);

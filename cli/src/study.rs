@@ -185,8 +185,7 @@ impl Sharing {
             return Ok(Some(0));
         }
         if let Some(cluster) = self.emit {
-            let command =
-                format!("{} {name} {} --out {}", program_name(), quoted(&file.display().to_string()), quoted(&dir.display().to_string()));
+            let command = on_cluster(&format!("{name} {}", quoted(&file.display().to_string())), &dir);
             let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let runs = study.runs(file)?;
             let script = Script { name: &stem, command: &command, options: ONE, finish: &command, runs, is_shared: false };
@@ -278,8 +277,7 @@ pub(crate) fn run_tuning(Tune { file, making, emit, tasks }: &Tune) -> Result<u8
     let study = Tuning::read(file)?;
     if let Some(cluster) = *emit {
         let (tasks, dir) = (number_within("--tasks", tasks, 1, 1000)? as usize, making.dir(file));
-        let command =
-            format!("{} tune {} --out {}", program_name(), quoted(&file.display().to_string()), quoted(&dir.display().to_string()));
+        let command = on_cluster(&format!("tune {}", quoted(&file.display().to_string())), &dir);
         let script = Script { name: study.name(), command: &command, options: ONE, finish: &command, runs: tasks, is_shared: true };
         say(script.text(cluster.into()).trim_end());
         return Ok(0);
@@ -288,6 +286,12 @@ pub(crate) fn run_tuning(Tune { file, making, emit, tasks }: &Tune) -> Result<u8
         show(&format!("{} trials", study.trials()));
         tune(&study, dir, execution, show)
     })
+}
+
+/// Returns the command `what` with the results folder `dir` for a cluster's tasks: with the Python interpreter of this command.
+pub(crate) fn on_cluster(what: &str, dir: &Path) -> String {
+    let python = gradus::envs::gym::chosen_python().map(|path| format!(" --python {}", quoted(&path.display().to_string())));
+    format!("{}{} {what} --out {}", program_name(), python.unwrap_or_default(), quoted(&dir.display().to_string()))
 }
 
 /// Returns the command line as it can be typed.

@@ -42,16 +42,17 @@ impl Script<'_> {
         };
         let name = label(self.name);
         let Self { options, runs, finish, .. } = self;
+        let what = if self.is_shared { "tasks" } else { "runs" };
         let finish =
             if self.is_shared { "The last task writes the report".to_owned() } else { format!("Afterwards, for the report: {finish}") };
         match scheduler {
             Scheduler::Slurm => format!(
-                "#!/bin/bash\n# {runs} runs. Start: sbatch FILE. {finish}\n#SBATCH --job-name={name}\n#SBATCH --array=1-{tasks}\n#SBATCH --cpus-per-task=1\n\
+                "#!/bin/bash\n# {runs} {what}. Start: sbatch FILE. {finish}\n#SBATCH --job-name={name}\n#SBATCH --array=1-{tasks}\n#SBATCH --cpus-per-task=1\n\
                  #SBATCH --mem=1G\n#SBATCH --output={name}-%A.log\n#SBATCH --open-mode=append\n#SBATCH --requeue\n{}{options}\n",
                 task("\"$SLURM_ARRAY_TASK_ID\"")
             ),
             Scheduler::HyperQueue => format!(
-                "#!/bin/bash\n# {runs} runs. Start, beside a server and workers of HyperQueue: bash FILE. {finish}\n\
+                "#!/bin/bash\n# {runs} {what}. Start, beside a server and workers of HyperQueue: bash FILE. {finish}\n\
                  hq submit --name {name} --array 1-{tasks} --cpus 1 --crash-limit 10 --stdout none --wait -- bash -c '{}{options}'\n",
                 task("$HQ_TASK_ID").replace('\'', "'\\''")
             ),
@@ -60,7 +61,7 @@ impl Script<'_> {
                 let line = format!("{}{options}", task("$((JOB_COMPLETION_INDEX + 1))"));
                 let line = line.replace('\\', "\\\\").replace('"', "\\\"");
                 format!(
-                    "# {runs} runs. Not run by the authors of this file: IMAGE and CLAIM are yours, an image with the program and a volume that\n\
+                    "# {runs} {what}. Not run by the authors of this file: IMAGE and CLAIM are yours, an image with the program and a volume that\n\
                      # all pods share. Start: kubectl apply -f FILE. {finish}\n\
                      apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {name}\nspec:\n  completionMode: Indexed\n  completions: {tasks}\n  parallelism: {}\n  \
                      backoffLimitPerIndex: 10\n  template:\n    spec:\n      restartPolicy: Never\n      containers:\n        - name: gradus\n          image: IMAGE\n          \
@@ -115,6 +116,11 @@ mod tests {
         assert!(k8s.contains("completions: 3\n") && k8s.contains("--task $((JOB_COMPLETION_INDEX + 1)) --jobs 1"), "{k8s}");
         let shared = Script { name: "", command: "gradus tune t.toml", options: " --quiet", finish: "", runs: 8, is_shared: true }
             .text(Scheduler::Slurm);
-        assert!(shared.ends_with("\ngradus tune t.toml --quiet\n") && shared.contains("--job-name=gradus\n"), "{shared}");
+        assert!(
+            shared.ends_with("\ngradus tune t.toml --quiet\n")
+                && shared.contains("--job-name=gradus\n")
+                && shared.contains("\n# 8 tasks. "),
+            "{shared}"
+        );
     }
 }

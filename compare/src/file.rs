@@ -282,9 +282,14 @@ fn with_settings(config: Config, settings: &Table) -> Result<Config, Error> {
         return Err(Error::Parse { what: "settings".into(), expected, got: format!("`{key}`") });
     }
     // a key without a section is one of the agent, or the only one of its name, as for --set
-    let (sections, short): (Table, Table) = settings.clone().into_iter().partition(|(key, value)| value.is_table() || key.contains('.'));
-    let config = config.with_toml(&toml::to_string(&sections).expect("a table is TOML"))?;
-    short.into_iter().try_fold(config, |config, (key, value)| config.with_named(&key, value))
+    let mut named = Table::new();
+    for (key, value) in settings {
+        let name = if value.is_table() || key.contains('.') { key.clone() } else { config.setting_name(key) };
+        if named.insert(name.clone(), value.clone()).is_some() {
+            return Err(Error::Parse { what: "settings".into(), expected: "each setting once".into(), got: format!("`{name}` twice") });
+        }
+    }
+    config.with_toml(&toml::to_string(&named).expect("a table is TOML"))
 }
 
 pub(super) fn unless(holds: bool, what: &str, expected: &str, got: impl Display) -> Result<(), String> {
@@ -444,6 +449,16 @@ mod tests {
                 "agent = \"ppo\"",
                 "agent = \"ppo\"\nsettings = { \"ppo.clib\" = 1 }",
                 "agent \"ppo\" on cartpole: unknown setting `ppo.clib`; did you mean `ppo.clip`?",
+            ),
+            (
+                "agent = \"ppo\"",
+                "agent = \"ppo\"\nsettings = { clip = 0.1, \"ppo.clip\" = 0.2 }",
+                "agent \"ppo\" on cartpole: settings: expected each setting once, got `ppo.clip` twice",
+            ),
+            (
+                "agent = \"ppo\"",
+                "agent = \"ppo\"\nsettings = { ppo = { clip = 0.1 }, \"ppo.clip\" = 0.2 }",
+                "agent \"ppo\" on cartpole: settings: expected each setting once, got `ppo.clip` twice",
             ),
             (
                 "agent = \"ppo\"",

@@ -27,6 +27,11 @@ pub fn set_python(path: impl Into<PathBuf>) {
     *lock(&PYTHON) = Some(path.into());
 }
 
+/// Returns the Python interpreter that [`set_python`] chose, if it was called.
+pub fn chosen_python() -> Option<PathBuf> {
+    lock(&PYTHON).clone()
+}
+
 /// Chooses the Python interpreter that is used if nothing else is chosen, before `python3`.
 pub fn suggest_python(path: impl Into<PathBuf>) {
     *lock(&SUGGESTED) = Some(path.into());

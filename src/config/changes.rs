@@ -1,5 +1,6 @@
 //! How presets, files and single settings change a configuration.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use gradus_agents::{Preset, registry as agents};
@@ -53,6 +54,11 @@ impl Config {
         inputs::resolve(&mut table, dir);
         let mut settings = Vec::new();
         flatten("", &table, &mut settings);
+        let mut seen = BTreeSet::new();
+        if let Some((key, _)) = settings.iter().find(|(key, _)| !seen.insert(key.clone())) {
+            let got = format!("`{key}` twice");
+            return Err(Error::Parse { what: "settings".into(), expected: "each setting once".into(), got });
+        }
         // first the keys that determine which other settings exist, at the end those that the table of all settings need not have
         settings.sort_by_key(|(key, _)| (key != "agent", key != "environment", key.starts_with("inputs.") || key == "earlier_steps"));
         let is_usual = |key: &str| !["agent", "environment", "earlier_steps"].contains(&key) && !key.starts_with("inputs.");
@@ -102,11 +108,9 @@ impl Config {
         self.with_value(key, value)
     }
 
-    /// As [`with_setting`](Config::with_setting), from the key and the value.
-    pub fn with_named(self, key: &str, value: Value) -> Result<Self, Error> {
-        let settings = self.settings();
-        let key = self.full_name(key, &settings);
-        self.with_value(key, value)
+    /// Returns the name of the setting `key` with its section, which `key` may lack. An unknown name stays as it is.
+    pub fn setting_name(&self, key: &str) -> String {
+        self.full_name(key, &self.settings()).into()
     }
 
     /// Returns the name of a setting with its section, which `key` may lack.

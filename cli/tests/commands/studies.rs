@@ -105,6 +105,42 @@ fn repeating(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     named.filter(|(name, _)| !["timing.csv", "SHA256SUMS", "report.html", ".lock"].contains(&name.as_str())).collect()
 }
 
+/// The first line that a command with a wrong file complains of.
+fn complaint(dir: &Path, command: &str, text: &str) -> String {
+    fs::write(dir.join("wrong.toml"), text).unwrap();
+    let output = gradus(dir, &[command, "wrong.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_setting_has_one_name_and_a_rung_has_updates() {
+    let dir = folder();
+    let twice = "\"ppo.clip\" = [0.1, 0.2, 0.4]\nclip = [0.3]";
+    let message = complaint(dir.path(), "sweep", &SWEEP.replace("\"ppo.clip\" = [0.1, 0.2, 0.4]", twice));
+    assert!(message.contains("settings: expected each setting once, got `ppo.clip` twice"), "{message}");
+    let twice = "\"ppo.clip\" = { uniform = [0.05, 0.5] }\nclip = [0.3]";
+    let message = complaint(dir.path(), "tune", &TUNING.replace("\"ppo.clip\" = { uniform = [0.05, 0.5] }", twice));
+    assert!(message.contains("space: expected each setting once, got `ppo.clip` twice"), "{message}");
+    let dqn = "agent = \"dqn\"\nsettings = { learning_starts = 300 }\n\n[agents.space]\n\"dqn.batch_size\" = [32, 64]\n";
+    let (head, _) = TUNING.split_once("agent = ").unwrap();
+    let message = complaint(dir.path(), "tune", &format!("{head}{dqn}"));
+    let expected = "rungs: with 0.25 of the steps: agent \"default\" on cartpole: dqn.learning_starts: expected below the 256 steps of a run, or there is no update, got 300";
+    assert!(message.contains(expected), "{message}");
+}
+
+#[test]
+fn the_tasks_of_a_cluster_have_the_python_of_the_command() {
+    let dir = folder();
+    for command in [&["sweep", "sweep.toml"][..], &["tune", "tune.toml"], &["reproduce", "all"]] {
+        let script = lines(dir.path(), &[command, &["--python", "my env/bin/python", "--emit", "slurm"]].concat()).join("\n");
+        let expected = format!("\ngradus --python 'my env/bin/python' {}", command.join(" "));
+        assert!(script.contains(&expected), "{expected}: {script}");
+        let without = lines(dir.path(), &[command, &["--emit", "slurm"]].concat()).join("\n");
+        assert!(!without.contains("--python"), "{without}");
+    }
+}
+
 fn read(dir: &Path, name: &str) -> String {
     fs::read_to_string(dir.join(name)).unwrap()
 }

@@ -1,6 +1,6 @@
 //! Reads the file of a tuning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -112,6 +112,12 @@ impl Tuning {
         };
         let seeds = Value::Array(test_seeds.iter().map(|seed| Value::Integer(*seed as i64)).collect());
         let default = trials.comparison(&[("default", &Settings::new())], (file.steps.clone(), seeds), true)?;
+        let config = default.agents[0].configs.values().next().expect("an agent plays somewhere");
+        let mut varied = BTreeSet::new();
+        for dimension in space.0.iter().filter(|dimension| dimension.condition.is_none()) {
+            let name = config.setting_name(&dimension.key);
+            unless(varied.insert(name.clone()), "space", "each setting once", format!("`{name}` twice"))?;
+        }
         // the first and the last value of every setting
         for dimension in space.0.iter().filter(|dimension| dimension.condition.is_none()) {
             for unit in [0.0, 1.0] {
@@ -120,7 +126,14 @@ impl Tuning {
                 trials.comparison(&[(&title, &point)], (file.steps.clone(), Value::Integer(1)), true)?;
             }
         }
-        Ok(Self { default, trials, space, plan, measure: file.measure, seeds: file.seeds as usize })
+        let tuning = Self { default, trials, space, plan, measure: file.measure, seeds: file.seeds as usize };
+        // the first rung has the fewest steps
+        let first = tuning.plan.rungs[0];
+        if !varied.iter().any(|name| name.ends_with(".learning_starts")) {
+            let built = tuning.trials.comparison(&[("default", &Settings::new())], (tuning.steps(first), Value::Integer(1)), false);
+            built.map_err(|problem| format!("rungs: with {} of the steps: {problem}", first.steps))?;
+        }
+        Ok(tuning)
     }
 }
 

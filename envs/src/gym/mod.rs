@@ -26,7 +26,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use crate::python::lock;
 use crate::{Batch, Env, EnvError, EnvSpec};
 
-pub use crate::python::{python, set_python, suggest_python};
+pub use crate::python::{chosen_python, python, set_python, suggest_python};
 pub use atari::AtariEpisodes;
 pub use description::Description;
 
