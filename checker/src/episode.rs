@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use gradus_base::panics;
 use gradus_base::random::{Purpose, Stream};
 use gradus_envs::{Action, Env, Space, Step};
 
@@ -31,6 +32,18 @@ pub(super) struct StepRecord {
 impl StepRecord {
     pub fn done(&self) -> bool {
         self.step.is_some_and(|step| step.done())
+    }
+}
+
+/// What is wrong with an environment that could not be reset or stepped; its numbers mean nothing.
+pub(super) struct Broken(pub String);
+
+/// Raises the cause of a NaN among an environment's last numbers, if it has one.
+fn unbroken(env: &dyn Env, numbers: &[f32]) {
+    if numbers.iter().any(|number| number.is_nan())
+        && let Some(fault) = env.fault()
+    {
+        panics::raise(Broken(fault));
     }
 }
 
@@ -82,6 +95,7 @@ impl<'a> Player<'a> {
         let mut row = vec![f32::NAN; self.observations.width()];
         *self.last_played.borrow_mut() = format!("reset with seed {seed}");
         env.reset(seed, &mut row);
+        unbroken(env, &row);
         StepRecord { row, step: None }
     }
 
@@ -89,6 +103,7 @@ impl<'a> Player<'a> {
         let mut row = vec![f32::NAN; self.observations.width()];
         *self.last_played.borrow_mut() = format!("{:?}", action.as_action());
         let step = env.step(action.as_action(), &mut row);
+        unbroken(env, if step.reward.is_nan() { &[f32::NAN] } else { &row });
         StepRecord { row, step: Some(step) }
     }
 

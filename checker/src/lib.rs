@@ -18,7 +18,7 @@ mod topics;
 
 use std::fmt;
 
-use episode::Player;
+use episode::{Broken, Player};
 use gradus_base::panics;
 use gradus_envs::{Actions, Env, EnvError, EnvSpec, Space, Transition, VecEnv};
 
@@ -167,7 +167,7 @@ fn check_without(make: impl Fn() -> Box<dyn Env>, left_out: &[Topic]) -> Vec<Fin
     with_causes(findings)
 }
 
-/// What separates the message of a panic from its place in an episode.
+/// What separates the message of a panic or an error from its place in an episode.
 const PLACE: &str = " (last played: ";
 
 /// Replaces each fault that follows from another one: one mistake is one fault.
@@ -175,7 +175,10 @@ fn with_causes(mut findings: Vec<Finding>) -> Vec<Finding> {
     let all = findings.clone();
     for (i, finding) in findings.iter_mut().enumerate().filter(|(_, finding)| finding.severity == Severity::Fault) {
         let others = || all.iter().enumerate().filter(|(other, cause)| *other != i && cause.severity == Severity::Fault);
-        let panic = |finding: &Finding| finding.message.split_once(PLACE).map(|(panic, _)| panic.to_owned());
+        // each process of Python has a file of its own for what it prints
+        let panic = |finding: &Finding| {
+            finding.message.split_once(PLACE).map(|(panic, _)| panic.split("; what Python printed").next().unwrap_or(panic).to_owned())
+        };
         let is_same_panic = |(other, cause): &(usize, &Finding)| *other < i && panic(cause).is_some() && panic(cause) == panic(finding);
         // a fault of the reset explains more than others
         let causes = others().filter(|(_, cause)| cause.explains(finding.topic));
@@ -209,7 +212,10 @@ pub fn check_world(world: &EnvSpec) -> Vec<Finding> {
 fn examine(topic: Topic, check: impl FnOnce() -> Outcome, place: impl FnOnce() -> String) -> Vec<Finding> {
     let outcome = panics::catch(check).unwrap_or_else(|panic| match panic.into_error::<EnvError>() {
         Ok(error) => Err(format!("expected no error, got {error}")),
-        Err(panic) => Err(format!("expected no panic, got \"{}\"{}", panic.message(), place())),
+        Err(panic) => match panic.into_error::<Broken>() {
+            Ok(Broken(fault)) => Err(format!("expected no error, got \"{fault}\"{}", place())),
+            Err(panic) => Err(format!("expected no panic, got \"{}\"{}", panic.message(), place())),
+        },
     });
     let found = |severity| move |message| Finding { topic, severity, message };
     match outcome {

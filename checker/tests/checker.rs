@@ -23,6 +23,7 @@ enum Fault {
     CellBetween,
     RewardNaN,
     RewardTooLarge,
+    Breaks,
     ResetPanics,
     StartFromCounter,
     StartUnlikeSeed,
@@ -171,12 +172,16 @@ impl Env for Walk {
         let reward = match (self.fault, self.elapsed) {
             (RewardNaN, 6) => f64::NAN,
             (RewardTooLarge, 6) => 1e39,
+            (Breaks, 6..) => f64::NAN,
             _ => self.at as f64 / 10.0,
         };
         match self.fault {
             LimitTerminates => Step { reward, terminated: limit, truncated: false },
             _ => Step { reward, terminated, truncated: limit },
         }
+    }
+    fn fault(&self) -> Option<String> {
+        (self.fault == Breaks && self.elapsed >= 6).then(|| "the line broke".into())
     }
     fn save(&self) -> Vec<u64> {
         let position = if self.fault == SaveWithoutRng { 0 } else { self.rng.position() };
@@ -233,7 +238,7 @@ impl Env for Walk {
 }
 
 /// Each fault with the beginning of a finding about it.
-const PLANTED: [(Fault, &str); 38] = [
+const PLANTED: [(Fault, &str); 39] = [
     (BoundsReversed, "spaces: observation space, dimension 0: expected low <= high, got low 12.0 and high -12.0"),
     (BoundNaN, "spaces: observation space, dimension 1: expected low <= high, got low 0.0 and high NaN"),
     (NoDimension, "spaces: observation space: expected at least 1 dimension, got 0"),
@@ -246,6 +251,7 @@ const PLANTED: [(Fault, &str); 38] = [
     (CellBetween, "observations: seed 0, step 0: observation: expected a whole number from 0 to 24, got 10.25"),
     (RewardNaN, "rewards: seed 0, step 6: reward: expected a finite f32, got NaN"),
     (RewardTooLarge, "rewards: seed 0, step 6: reward: expected a finite f32, got 1e39"),
+    (Breaks, "observations: expected no error, got \"the line broke\" (last played: Discrete("),
     (StartFromCounter, "seeding: reset with seed 0 again: start: observation[0]: expected "),
     (StartUnlikeSeed, "seeding: expected starts that differ from seed to seed, got the same observation for seeds 0 to 7"),
     (SharedRng, "determinism: seed 0, on a second instance: step "),

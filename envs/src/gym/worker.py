@@ -48,6 +48,8 @@ class Problem(Exception):
 SPIN = 100e-6
 # seconds that closing environments may take
 CLOSING = 5
+# the bits of an ending; a text is no truth value, although it is true
+TERMINATED, TRUNCATED = {False: 0, True: 1}, {False: 0, True: 2}
 give_way = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
@@ -697,7 +699,10 @@ class Worker:
                 observations[i] = observation
             else:
                 self.write(i, observation)
-            flags[i] = (1 if terminated else 0) | (2 if truncated else 0)
+            try:
+                flags[i] = TERMINATED[terminated] | TRUNCATED[truncated]
+            except (KeyError, TypeError):
+                flags[i] = self.flag("terminated", terminated) | 2 * self.flag("truncated", truncated)
             if type(info) is not dict:
                 self.dict(info)
             if self.choices and (self.has_mask or "action_mask" in info):
@@ -715,6 +720,13 @@ class Worker:
                 self.now = i
                 self.rewards[i] = self.number(reward)
         self.flags[:] = flags
+
+    def flag(self, name, given):
+        """A truth value that is not one of Python's or NumPy's: an array of one."""
+        array = self.np.asarray(given)
+        if array.size != 1 or array.dtype.kind not in "biu" or array.reshape(()) not in (0, 1):
+            raise Problem(f"{name}: expected True or False, got {shortened(given)}")
+        return int(array.reshape(()))
 
     def number(self, reward):
         if reward is None:

@@ -91,6 +91,13 @@ class Bad(gym.Env):
                     return observation, reward, False, info
                 case "array":
                     reward = np.array([1.0])
+                    return observation, reward, np.bool_(False), np.zeros(1, bool), info
+                case "flag":
+                    return observation, reward, "False", False, info
+                case "flags":
+                    return observation, reward, False, np.zeros(2, bool), info
+                case "none":
+                    return observation, reward, False, None, info
                 case "print":
                     print("hello")
                     os.write(1, b"hello again\n")
