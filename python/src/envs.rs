@@ -120,6 +120,14 @@ impl World {
         let env = self.spec.checked_env().map_err(failed)?;
         Ok((described(py, &env.observation_space())?, described(py, &env.action_space())?))
     }
+
+    /// How Gymnasium's `render` can show it.
+    fn render_modes(&self) -> PyResult<Vec<&'static str>> {
+        let mut env = self.spec.checked_env().map_err(failed)?;
+        env.reset(0, &mut vec![0.0; env.observation_space().width()]);
+        let modes = [("rgb_array", env.render().is_some()), ("ansi", env.ansi().is_some())];
+        Ok(modes.into_iter().filter(|(_, has)| *has).map(|(mode, _)| mode).collect())
+    }
 }
 
 /// One environment, whose caller begins its episodes.

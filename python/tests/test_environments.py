@@ -1,6 +1,8 @@
 """The environments are Gymnasium's, as Gymnasium's own checks see them."""
 
+import copy
 import os
+import pickle
 
 import gymnasium
 import numpy as np
@@ -115,6 +117,64 @@ def test_wrong_input_is_one_sentence():
         gradus_rl.GradusEnv("cartpol")
     with pytest.raises(ValueError, match="render_mode"):
         gradus_rl.GradusEnv("cartpole", render_mode="human")
+
+
+@pytest.mark.parametrize(
+    "id, options",
+    [
+        ("CartPole-v1", {"low": -0.01, "high": 0.2}),
+        ("MountainCar-v0", {"low": -0.5}),
+        ("MountainCarContinuous-v0", {"high": -0.5}),
+        ("Pendulum-v1", {"x_init": 0.1}),
+        ("Acrobot-v1", {"high": 0.3}),
+    ],
+)
+def test_options_are_gymnasiums(id, options):
+    theirs, ours = gymnasium.make(id), gymnasium.make(f"gradus/{id}")
+    for given in (options, None):
+        np.testing.assert_array_equal(theirs.reset(seed=3, options=given)[0], ours.reset(seed=3, options=given)[0])
+    for wrong, problem in [({"lo": 1}, "options: expected "), ({next(iter(options)): "x"}, "finite number"), ({next(iter(options)): np.nan}, "finite number")]:
+        with pytest.raises(ValueError, match=problem):
+            ours.reset(options=wrong)
+
+
+def test_options_have_an_order():
+    with pytest.raises(ValueError, match="options: expected low at most high, got low=1, high=0.05"):
+        gradus_rl.GradusEnv("cartpole").reset(options={"low": 1})
+    with pytest.raises(ValueError, match="options: expected numbers from 0 up, got x_init=-1, y_init=1.0"):
+        gradus_rl.GradusEnv("pendulum").reset(options={"x_init": -1})
+    with pytest.raises(ValueError, match="options: expected none for taxi, got low"):
+        gradus_rl.GradusEnv("taxi").reset(options={"low": 1})
+
+
+@pytest.mark.parametrize("world", ["cartpole", "frozen-lake", "breakout", "copy"])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_copies_go_on(world, copied):
+    env = gradus_rl.GradusEnv(world)
+    with pytest.raises(ValueError, match="expected `reset` before it"):
+        copied(env).step(env.action_space.sample())
+    env.reset(seed=5)
+    env.action_space.seed(5)
+    env.step(env.action_space.sample())
+    other = copied(env)
+    for _ in range(40):
+        action = env.action_space.sample()
+        assert other.action_space.sample() == action
+        (row, *rest), (row_of_other, *rest_of_other) = env.step(action), other.step(action)
+        np.testing.assert_array_equal(row, row_of_other)
+        assert str(rest) == str(rest_of_other)
+        if rest[1] or rest[2]:
+            np.testing.assert_array_equal(env.reset()[0], other.reset()[0])
+
+
+def test_worlds_have_the_modes_that_they_can_draw():
+    assert gradus_rl.GradusEnv("cartpole").metadata["render_modes"] == ["rgb_array"]
+    assert gradus_rl.GradusEnv("copy").metadata["render_modes"] == ["ansi"]
+    assert gradus_rl.GradusEnv("blackjack").metadata["render_modes"] == []
+    with pytest.raises(ValueError, match="render_mode: expected rgb_array or None for cartpole, got ansi"):
+        gradus_rl.GradusEnv("cartpole", render_mode="ansi")
+    with pytest.raises(ValueError, match="render_mode: expected None for blackjack, got rgb_array"):
+        gymnasium.make("gradus/Blackjack-v1", render_mode="rgb_array")
 
 
 def test_pictures():

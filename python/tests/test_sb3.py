@@ -344,6 +344,18 @@ def test_vectors_of_gradus_train_without_python():
     assert wrapped._world is None
 
 
+def test_parameters_that_are_given():
+    model, other = (PPO("MlpPolicy", "CartPole-v1", seed=seed) for seed in (1, 2))
+    before, given = (one.get_parameters()["policy"] for one in (model, other))
+    first, *rest = given
+    part = {"policy": {first: given[first], "unknown": np.zeros(3)}}
+    with pytest.raises(ValueError):
+        model.set_parameters(part)
+    model.set_parameters(part, exact_match=False)
+    after = model.get_parameters()["policy"]
+    assert (after[first] == given[first]).all() and all((after[name] == before[name]).all() for name in rest)
+
+
 def test_another_number_of_environments(tmp_path):
     envs = lambda n: gymnasium.make_vec("gradus/CartPole-v1", num_envs=n, vectorization_mode="vector_entry_point", autoreset_mode="SameStep")
     model = PPO("MlpPolicy", envs(2), seed=1, n_steps=64).learn(256)

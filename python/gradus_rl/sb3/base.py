@@ -413,8 +413,12 @@ class BaseAlgorithm:
         return {"policy": self.policy.parameters()}
 
     def set_parameters(self, parameters: dict[str, dict[str, np.ndarray]], exact_match: bool = True, device: str = "auto") -> None:
-        """Replaces the parameters by those of `get_parameters`."""
-        self._ready().set_parameters({name: np.ascontiguousarray(array, np.float32) for name, array in parameters["policy"].items()})
+        """Replaces the parameters by those of `get_parameters`; without `exact_match` those that are given and that the model has."""
+        given = parameters["policy"]
+        if not exact_match:
+            own = self.get_parameters()["policy"]
+            given = {**own, **{name: array for name, array in given.items() if name in own}}
+        self._ready().set_parameters({name: np.ascontiguousarray(array, np.float32) for name, array in given.items()})
         self._policy = None
 
     def to_sb3(self, env: Any = None) -> Any:
