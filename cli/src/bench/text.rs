@@ -36,15 +36,18 @@ pub struct Workload {
 
 impl Workload {
     /// Floating-point operations of one update's forward and backward passes: the layers for every input token, causal attention, and the
-    /// logits of completion tokens. Excludes softmax, norms and activations.
+    /// logits of completion tokens. A prompt counts once for all its completions; an engine may compute it for each of them. Excludes softmax, norms and activations.
     pub fn update_cost(&self) -> f64 {
         let TransformerConfig { layers, width, feed_forward_width: hidden, feed_forward, .. } = self.transformer;
         let parts = if feed_forward == FeedForward::Swiglu { 3 } else { 2 };
-        let n = self.prompt_tokens + self.new_tokens - 1;
-        let of_layer = n * (4 * width * width + parts * width * hidden) + n * (n + 1) * width;
-        let of_text = layers * of_layer + self.new_tokens * width * VOCABULARY as usize;
+        // the last token of a completion is no input
+        let (prompt, new) = (self.prompt_tokens, self.new_tokens - 1);
+        let inputs = prompt + self.group * new;
+        let pairs = prompt * (prompt + 1) / 2 + self.group * (new * prompt + new * (new + 1) / 2);
+        let of_layer = inputs * (4 * width * width + parts * width * hidden) + 2 * pairs * width;
+        let of_group = layers * of_layer + self.group * self.new_tokens * width * VOCABULARY as usize;
         // a multiply-add is 2 operations; the forward pass counts once, the backward pass twice
-        6.0 * (of_text * self.prompts * self.group) as f64
+        6.0 * (of_group * self.prompts) as f64
     }
 }
 
@@ -146,4 +149,25 @@ pub fn throughput(workload: &Workload, updates: usize) -> Result<Throughput, Err
         }
     }
     Ok(Throughput { rate: median(rates), seconds: seconds.map(median), parameters: policy.parameters().len() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shared_prompt_counts_once() {
+        let transformer = TransformerConfig { layers: 1, width: 2, heads: 1, feed_forward_width: 2, ..TransformerConfig::default() };
+        assert_eq!(transformer.feed_forward, FeedForward::Swiglu);
+        let cost = |prompts, group| {
+            let (device, torch) = (Device::Cpu, TorchConfig::default());
+            let transformer = transformer.clone();
+            Workload { transformer, prompts, group, prompt_tokens: 2, new_tokens: 2, device, torch }.update_cost()
+        };
+        // three inputs with 4 x 4 + 3 x 4 weights, six pairs of positions, and two tokens with 15 logits
+        assert_eq!(cost(1, 1), 6.0 * (3.0 * 28.0 + 2.0 * 6.0 * 2.0 + 2.0 * 2.0 * 15.0));
+        // another input, which sees two tokens and itself, and two tokens with logits
+        assert_eq!(cost(1, 2), cost(1, 1) + 6.0 * (28.0 + 2.0 * 3.0 * 2.0 + 2.0 * 2.0 * 15.0));
+        assert_eq!(cost(3, 2), 3.0 * cost(1, 2));
+    }
 }
