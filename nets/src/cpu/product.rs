@@ -621,24 +621,33 @@ mod tests {
             (6, 48, 0, 512),
             (13, 32, 9, 48),
         ] {
-            let (a, b, c, row) = (numbers(m * k), numbers(k.max(1) * b_stride), numbers(m * n), numbers(n));
+            // the numbers between the columns of C stay as they are
+            let c_stride = n + 5;
+            let (a, b, c, row) = (numbers(m * k), numbers(k.max(1) * b_stride), numbers(m * c_stride), numbers(n));
+            let h: Vec<f32> = numbers(m * c_stride).iter().map(|h| h.max(-0.2)).collect();
+            let transposed: Vec<f32> = (0..m * k).map(|i| a[i % m * k + i / m]).collect();
+            let derivatives = [Activation::Relu, Activation::Tanh].map(|of| Finish::Derivative(of, &h));
+            let functions = [Finish::Same, Finish::Activation(Activation::Relu), Finish::Activation(Activation::Tanh)];
             for start in [Start::Zero, Start::Row(&row), Start::Sum] {
-                for finish in [Finish::Same, Finish::Activation(Activation::Relu), Finish::Activation(Activation::Tanh)] {
+                for finish in functions.into_iter().chain(derivatives) {
                     let mut expected = c.clone();
-                    for (i, x) in expected.iter_mut().enumerate() {
+                    for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                        let (at, begin) = (i * c_stride + j, [0.0, row[j], c[i * c_stride + j]]);
                         let begin = match start {
-                            Start::Zero => 0.0,
-                            Start::Row(row) => row[i % n],
-                            Start::Sum => *x,
+                            Start::Zero => begin[0],
+                            Start::Row(_) => begin[1],
+                            Start::Sum => begin[2],
                         };
-                        *x = (0..k).fold(begin, |sum, j| a[i / n * k + j].mul_add(b[j * b_stride + i % n], sum));
+                        let sum = (0..k).fold(begin, |sum, l| a[i * k + l].mul_add(b[l * b_stride + j], sum));
+                        expected[at] = finish.of_one(sum, h[at]);
                     }
-                    finish.apply_plainly(&mut expected);
                     for level in Level::available() {
-                        let mut found = c.clone();
-                        let whole = Product { m, n, k, a: &a, a_strides: (k, 1), b: &b, b_stride, c: &mut found, c_stride: n, start };
-                        dispatch(level, Of(whole, finish));
-                        assert_eq!(found, expected, "{m} x {n} x {k}, {level:?}");
+                        for (a, a_strides) in [(&a, (k, 1)), (&transposed, (1, m))] {
+                            let mut found = c.clone();
+                            let whole = Product { m, n, k, a, a_strides, b: &b, b_stride, c: &mut found, c_stride, start };
+                            dispatch(level, Of(whole, finish));
+                            assert_eq!(found, expected, "{m} x {n} x {k}, {level:?}, {a_strides:?}");
+                        }
                     }
                 }
             }
@@ -646,11 +655,19 @@ mod tests {
     }
 
     impl Finish<'_> {
-        fn apply_plainly(self, numbers: &mut [f32]) {
+        fn of_one(self, x: f32, h: f32) -> f32 {
             match self {
-                Finish::Activation(Activation::Tanh) => numbers.iter_mut().for_each(|x| *x = tanh_inline(*x)),
-                Finish::Activation(Activation::Relu) => numbers.iter_mut().for_each(|x| *x = x.max(0.0)),
-                _ => {}
+                Finish::Same => x,
+                Finish::Activation(Activation::Tanh) => tanh_inline(x),
+                Finish::Activation(Activation::Relu) => x.max(0.0),
+                Finish::Derivative(Activation::Tanh, _) => x * (-h).mul_add(h, 1.0),
+                Finish::Derivative(Activation::Relu, _) => {
+                    if h > 0.0 {
+                        x
+                    } else {
+                        0.0
+                    }
+                }
             }
         }
     }
