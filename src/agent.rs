@@ -284,9 +284,15 @@ impl Agent {
         self.updater.algorithm.behaviour()
     }
 
-    /// Replaces the parameters of the policy, and of the critics that it learns with, by those of [`Behaviour::save`]. On an error, nothing changes.
+    /// Replaces the parameters of the policy, and of the critics that it learns with, by those of [`Behaviour::save`]. Target networks become copies. On an error,
+    /// nothing changes.
     pub fn set_parameters(&mut self, parameters: &Tensors) -> Result<(), TensorsError> {
-        self.updater.algorithm.behaviour_mut().load(parameters)
+        self.updater.algorithm.behaviour_mut().load(parameters)?;
+        // the reference of an agent without a replay buffer stays
+        if self.updater.algorithm.replay().is_some() {
+            self.updater.algorithm.begin();
+        }
+        Ok(())
     }
 
     /// Returns a copy of the current policy, with what it needs to act without the agent.
@@ -345,7 +351,7 @@ impl Agent {
     /// Loads of the tensors of [`save`](Agent::save) what was learnt: parameters, and the state of the optimiser and of the updates. Episodes, steps and transitions stay
     /// this agent's, so the number of environments may be another one. After an error the agent must not be used.
     pub fn load_learnt(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
-        self.updater.load(tensors)
+        self.updater.load_learnt(tensors)
     }
 }
 

@@ -177,7 +177,15 @@ fn drawn_minibatches_are_those_of_the_sorted_keys() {
                 let mut stream = Stream::new(1, Purpose::Shuffle, 0);
                 minibatches.shuffle(&mut stream);
                 assert_eq!(stream.position(), n as u64, "every pass has its own random numbers");
-                assert_eq!(minibatches.parts(n.div_ceil(size)).len(), n.div_ceil(size));
+                // as many as were asked for, of nearly equal sizes, in the same order
+                let parts = minibatches.parts(500);
+                let sizes = parts.iter().map(|part| part.indices.len());
+                assert!(parts.len() == 500 && sizes.clone().all(|size| size == n / 500 || size == n / 500 + 1));
+                assert_eq!(sizes.sum::<usize>(), n);
+                let mut first: Vec<u32> = parts[..100].iter().flat_map(|part| part.indices.clone()).collect();
+                let mut smallest = order[..100 * n / 500].to_vec();
+                (first.sort_unstable(), smallest.sort_unstable());
+                assert_eq!(first, smallest);
                 minibatches.of_size(size)
             });
             let indices: Vec<Vec<u32>> = drawn.iter().map(|minibatch| minibatch.indices.clone()).collect();
@@ -206,6 +214,14 @@ fn large_rollouts_have_the_advantages_of_their_segments() {
     }
     assert_eq!(advantages, expected);
     assert!(targets.iter().zip(&expected).zip(&values).all(|((target, advantage), value)| *target == advantage + value));
+
+    let explained = gradus_base::threads::with(3, || returns::explained_variance(&values, &targets));
+    let variance = |x: &dyn Fn(usize) -> f64| {
+        let mean = (0..n).map(x).sum::<f64>() / n as f64;
+        (0..n).map(|i| (x(i) - mean).powi(2)).sum::<f64>() / n as f64
+    };
+    let of_errors = variance(&|i| f64::from(targets[i]) - f64::from(values[i]));
+    near(&[explained], &[1.0 - of_errors / variance(&|i| f64::from(targets[i]))], "explained variance");
 
     let some: Vec<u32> = (0..n as u32).rev().collect();
     let (mean, std) = gradus_base::threads::with(3, || returns::standardisation_of(&expected, &some));

@@ -356,6 +356,70 @@ def test_parameters_that_are_given():
     assert (after[first] == given[first]).all() and all((after[name] == before[name]).all() for name in rest)
 
 
+class Reaching(gymnasium.Env):
+    """Actions of two numbers."""
+
+    observation_space, action_space = gymnasium.spaces.Box(-1, 1, (3,), np.float32), gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(3, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(3, np.float32), 0.0, False, True, {}
+
+
+@pytest.mark.parametrize("given, total", [("auto", -2.0), (-3.0, -3.0)])
+def test_the_target_entropy_is_that_of_all_dimensions(given, total):
+    model = SAC("MlpPolicy", Reaching(), seed=1, target_entropy=given)
+    assert float(dict(model._settings_now())["sac.target_entropy"]) == total / 2  # for each dimension
+    with pytest.raises(ValueError, match="target_entropy: expected a number or auto, got much"):
+        SAC("MlpPolicy", Reaching(), target_entropy="much")
+
+
+def tensors(model, path):
+    """The numbers of a saved model, by their names in Gradus."""
+    model.save(path)
+    data = zipfile.ZipFile(path.with_suffix(".zip")).read("state.safetensors")
+    n = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + n])
+    return {name: data[8 + n + entry["data_offsets"][0] : 8 + n + entry["data_offsets"][1]] for name, entry in header.items() if name != "__metadata__"}
+
+
+@pytest.mark.parametrize("agent, env", [(DQN, "CartPole-v1"), (SAC, "Pendulum-v1")])
+def test_target_networks_follow_parameters_that_are_set(agent, env, tmp_path):
+    model, other = (agent("MlpPolicy", env, seed=seed, buffer_size=100, batch_size=8, policy_kwargs={"net_arch": [8]}) for seed in (1, 2))
+    model.set_parameters(other.get_parameters())
+    saved = tensors(model, tmp_path / "model")
+    targets = {name: numbers for name, numbers in saved.items() if name.startswith("agent.target.")}
+    assert targets and all(numbers == saved[name.replace("agent.target.", "policy.")] for name, numbers in targets.items())
+
+
+@pytest.mark.parametrize("agent, env", [(DQN, "CartPole-v1"), (SAC, "Pendulum-v1")])
+def test_another_number_of_environments_and_a_replay_buffer(agent, env, tmp_path):
+    envs = lambda n: gymnasium.make_vec(f"gradus/{env}", num_envs=n, vectorization_mode="vector_entry_point", autoreset_mode="SameStep")
+    model = agent("MlpPolicy", envs(2), seed=1, buffer_size=200, learning_starts=50, batch_size=8, policy_kwargs={"net_arch": [8]}).learn(400)
+    model.save(tmp_path / "two")
+    for n in (1, 3):
+        read = agent.load(tmp_path / "two", env=envs(n))
+        before, after = (tensors(one, tmp_path / "one") for one in (model, read))
+        assert all(after[name] == numbers for name, numbers in before.items() if name.startswith(("policy.", "optimiser.", "agent.target.")))
+        read.learn(120, reset_num_timesteps=False)
+        assert read.num_timesteps == 400 + 120
+    smaller = agent.load(tmp_path / "two", env=envs(2), buffer_size=100)
+    with pytest.raises(ValueError, match="replay: expected the size of the saved buffer"):
+        smaller.learn(10)
+
+
+def test_layers_follow_the_features_of_images():
+    model = DQN("CnnPolicy", "MinAtar/Breakout-v1", buffer_size=100, policy_kwargs={"net_arch": [64]})
+    assert dict(model._settings_now())["network.hidden"].replace(" ", "") == "[128,64]"
+    with pytest.raises(ValueError, match="net_arch: expected none with CnnPolicy"):
+        PPO("CnnPolicy", "MinAtar/Breakout-v1", policy_kwargs={"net_arch": [64]})
+    with pytest.raises(ValueError, match="activation_fn: expected ReLU with CnnPolicy, got Tanh"):
+        DQN("CnnPolicy", "MinAtar/Breakout-v1", policy_kwargs={"activation_fn": "Tanh"})
+
+
 def test_another_number_of_environments(tmp_path):
     envs = lambda n: gymnasium.make_vec("gradus/CartPole-v1", num_envs=n, vectorization_mode="vector_entry_point", autoreset_mode="SameStep")
     model = PPO("MlpPolicy", envs(2), seed=1, n_steps=64).learn(256)

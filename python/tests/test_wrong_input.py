@@ -44,6 +44,8 @@ def test_the_step_is_named():
 
 ARGUMENTS = [
     (lambda: PPO("MlpPolicy", 3), "env: expected a name, an environment or a vector, got int"),
+    (lambda: DQN("MlpPolicy", "CartPole-v1", train_freq=0), "train_freq: expected a whole number from 1 up, got 0"),
+    (lambda: DQN("MlpPolicy", "CartPole-v1", gradient_steps=0), "gradient_steps: expected a whole number from 1 up or -1, got 0"),
     (lambda: PPO("Mlp", "CartPole-v1"), "policy: expected MlpPolicy, CnnPolicy or MultiInputPolicy, got Mlp"),
     (lambda: PPO("MlpPolicy", "CartPole-v1", n_steps=0), "ppo.rollout_steps: expected at least 1, got 0"),
     (lambda: PPO("MlpPolicy", "CartPole-v1", gamma=2), "ppo.gamma: expected a number from 0 to 1, got 2"),

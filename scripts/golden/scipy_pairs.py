@@ -6,7 +6,7 @@ Writes tests/golden/pairs.json. Run it from the root of the repository, in the e
 
 Written with scipy 1.17.1, statsmodels 0.15.0, rliable 1.2.0, arch 7.2.0 and numpy 2.4.6. The file is an array of cases. x and y are the scores of two
 algorithms, [task][run]. mann_whitney is a p-value. It comes from scipy.stats.mannwhitneyu (one task; exact, or asymptotic for many runs), from
-scipy.stats.permutation_test (few runs with ties), or from an exact permutation test of U (several tasks). sign_flips is the p-value of scipy's exact
+scipy.stats.permutation_test (few runs with ties), or from an exact permutation test of U (several tasks; its normal approximation for many runs). sign_flips is the p-value of scipy's exact
 paired permutation test of the mean difference. paired is the mean difference with the ends of scipy.stats.bootstrap's percentile interval.
 task_bootstrap has rliable's aggregates with task_bootstrap=True. The last case, holm, has p-values and their correction by statsmodels.
 """
@@ -39,6 +39,16 @@ def exact_stratified(x, y):
     observed = sum(u(a, b) for a, b in zip(x, y))
     less, greater = np.mean(sums <= observed + 1e-9), np.mean(sums >= observed - 1e-9)
     return min(1.0, 2 * min(less, greater))
+
+
+def asymptotic_stratified(x, y):
+    """Returns the p-value of the same sum of U by its normal approximation: its mean and variance are sums over the tasks, and the correction for continuity counts once."""
+    observed, mean, variance = 0.0, 0.0, 0.0
+    for a, b in zip(x, y):
+        n, m = len(a), len(b)
+        observed, mean = observed + u(a, b), mean + n * m / 2
+        variance += n * m * (n + m + 1) / 12 * stats.tiecorrect(stats.rankdata(np.concatenate([a, b])))
+    return min(1.0, 2 * stats.norm.sf((abs(observed - mean) - 0.5) / np.sqrt(variance)))
 
 
 def paired(x, y):
@@ -86,6 +96,9 @@ def main():
     case("tasks_resampled", x, y, np.nan, task_bootstrap=True)
     cases[-1].pop("mann_whitney")
     case("two_tasks", *two, exact_stratified(*two))
+    rng = np.random.RandomState(8)
+    x, y = np.round(rng.uniform(0.05, 1.05, (3, 40)), 1), np.round(rng.uniform(0, 1, (3, 35)), 1)
+    case("three_tasks_many", x, y, asymptotic_stratified(x, y))
     p = [0.011, 0.04, 0.04, 0.2, 0.003, 0.9]
     holm = {"name": "holm", "p": p, "holm": multipletests(p, method="holm")[1].tolist()}
     lines = ["{\n" + ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in case.items()) + "\n}" for case in cases + [holm]]

@@ -59,7 +59,33 @@ impl Config {
         let has_gsde = matches!(&self.network, Network::Perceptron(network) if network.gsde);
         let has_cell = matches!(&self.network, Network::Perceptron(network) if network.cell != Cell::None);
         let is = |key: &str, value: &str| self.text(&own(key)).is_some_and(|text| text == value);
-        let rules: [(bool, &[&str], &str); 12] = [
+        let is_not = |key: &str, value: &str| self.text(&own(key)).is_some_and(|text| text != value);
+        let penalises = reference.coefficient != 0.0 || reference.adaptive_target.is_finite();
+        let rules: [(bool, &[&str], &str); 24] = [
+            (is("step", "trust-region"), &[&own("step_size")], "step is trust-region"),
+            (is("step", "vanilla"), &[&own("cg_iterations"), &own("cg_damping"), &own("fisher_stride")], "step is vanilla"),
+            (
+                is_not("step", "trust-region"),
+                &[&own("max_kl"), &own("line_search_steps"), &own("line_search_shrink")],
+                "step is not trust-region",
+            ),
+            (is_not("aggregation", "constant-length"), &[&own("constant_length")], "aggregation is not constant-length"),
+            (
+                self.agent == "reinforce" && is_not("baseline", "value"),
+                &["reinforce.value_coefficient", "optimiser.critic_learning_rate_ratio"],
+                "baseline is not value",
+            ),
+            (matches!(self.agent.as_str(), "grpo" | "dpo"), &["optimiser.critic_learning_rate_ratio"], "the agent has no critic"),
+            (self.agent == "dpo", &["reference.estimator"], "DPO's loss estimates no divergence"),
+            (is_not("baseline", "mean"), &[&own("baseline_step")], "baseline is not mean"),
+            (self.number(&own("target_kl")) == Some(f64::INFINITY), &[&own("kl_stop")], "target_kl is inf"),
+            (is("normalise_advantages", "false"), &[&own("normalise_over")], "normalise_advantages is false"),
+            (
+                refers && !penalises && self.agent != "dpo",
+                &["reference.place", "reference.unit"],
+                "there is no penalty, because reference.coefficient is 0",
+            ),
+            (!reference.adaptive_target.is_finite(), &["reference.horizon"], "reference.adaptive_target is inf"),
             (is("auto_ent_coef", "false"), &[&own("target_entropy")], "auto_ent_coef is false"),
             (is("action_noise", "none"), &[&own("action_noise_std")], "action_noise is none"),
             (!refers && self.agent != "dpo", &REFERENCE, "reference.coefficient is 0"),
@@ -222,6 +248,13 @@ mod tests {
             ("ppo", "target-sum", "reference.place=reward", "has no effect, because reference.coefficient is 0"),
             ("q-learning", "taxi", "first_epsilon=0.5", "has no effect, because epsilon_fraction is 0"),
             ("dqn", "cartpole", "importance_exponent=0.5", "has no effect, because priority_exponent is 0"),
+            ("trpo", "cartpole", "step_size=50", "trpo.step_size = 50.0 has no effect, because step is trust-region"),
+            ("grpo", "copy", "constant_length=77", "grpo.constant_length = 77 has no effect, because aggregation is not constant-length"),
+            ("grpo", "copy", "optimiser.critic_learning_rate_ratio=9", "has no effect, because the agent has no critic"),
+            ("reinforce", "cartpole", "baseline_step=0.9", "has no effect, because baseline is not mean"),
+            ("ppo", "cartpole", "kl_stop=minibatch", "has no effect, because target_kl is inf"),
+            ("grpo", "copy", "reference.horizon=77", "has no effect, because reference.adaptive_target is inf"),
+            ("dpo", "preference", "reference.estimator=k2", "has no effect, because DPO's loss estimates no divergence"),
             (
                 "sac",
                 "pendulum",
@@ -270,6 +303,17 @@ mod tests {
                 "sac",
                 ["auto_ent_coef=false", "target_entropy=-0.5"],
                 "sac.target_entropy = -0.5 has no effect, because auto_ent_coef is false",
+            ),
+            ("trpo", ["trpo.step=vanilla", "cg_iterations=3"], "trpo.cg_iterations = 3 has no effect, because step is vanilla"),
+            (
+                "trpo",
+                ["trpo.step=natural", "line_search_steps=3"],
+                "trpo.line_search_steps = 3 has no effect, because step is not trust-region",
+            ),
+            (
+                "ppo",
+                ["normalise_advantages=false", "normalise_over=rollout"],
+                "ppo.normalise_over = \"rollout\" has no effect, because normalise_advantages is false",
             ),
             (
                 "td3",

@@ -1,6 +1,6 @@
 //! [`Updater`]: an algorithm with its settings. It learns from rollouts, whoever has collected them.
 
-use gradus_agents::replay::Page;
+use gradus_agents::replay::{Page, REPLAY};
 use gradus_agents::{AgentError, Algorithm, Collection, ConfigError, Report, Rollout, UpdateContext};
 use gradus_base::panics;
 use gradus_base::tensors::{Tensors, TensorsError, add_with_prefix, without_prefix};
@@ -109,6 +109,16 @@ impl Updater {
         self.algorithm.behaviour_mut().load(&without_prefix(tensors, POLICY_PREFIX))?;
         self.algorithm.behaviour_mut().load_optimiser(&without_prefix(tensors, OPTIMISER))?;
         self.algorithm.load(&without_prefix(tensors, AGENT))
+    }
+
+    /// As [`load`](Updater::load), but the replay buffer stays this algorithm's.
+    pub fn load_learnt(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
+        let Some(replay) = self.algorithm.replay() else { return self.load(tensors) };
+        let prefix = format!("{AGENT}{REPLAY}");
+        let mut learnt: Tensors =
+            tensors.iter().filter(|(name, _)| !name.starts_with(&prefix)).map(|(name, tensor)| (name.clone(), tensor.clone())).collect();
+        add_with_prefix(&mut learnt, replay.save(), &prefix);
+        self.load(&learnt)
     }
 
     /// Loads the pages that [`save_pages`](Updater::save_pages) added.

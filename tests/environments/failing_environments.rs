@@ -156,6 +156,21 @@ fn a_run_resumes_from_its_last_checkpoint_in_a_mended_environment() {
     }
 }
 
+/// A finished run in an environment that is not registered is trained further there, and its policy is evaluated there.
+#[test]
+fn a_run_in_a_custom_environment_is_trained_further() {
+    let dir = gradus_testing::tempdir().unwrap();
+    let dir = dir.path().join("run");
+    let world = || world(Fault::None, 0, 0);
+    Run::create_in_world(config("ppo", 3), world(), &dir).unwrap().train(Show::Nothing).unwrap();
+    assert!(gradus::Policy::load(&dir).is_err() && Run::resume_until(&dir, 1024).is_err(), "the environment has no name that is known");
+    let mut run = Run::resume_in_world_until(&dir, world(), 1024).unwrap();
+    run.train(Show::Nothing).unwrap();
+    assert_eq!(run.trainer().steps(), 1024);
+    let policy = gradus::Policy::load_in_world(&dir, world()).unwrap();
+    assert_eq!(policy.evaluate(3, Mode::Greedy).unwrap().lengths, run.into_policy().evaluate(3, Mode::Greedy).unwrap().lengths);
+}
+
 /// A task whose verifier panics.
 struct Careless(Vocabulary);
 

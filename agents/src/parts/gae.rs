@@ -98,8 +98,17 @@ impl Gae {
 }
 
 impl Estimate {
-    /// Returns the fraction of the targets' variance that the values explain.
-    pub fn explained_variance(&self) -> f64 {
-        explained_variance(&self.values[..self.targets.len()], &self.targets)
+    /// Returns the fraction of the variance of `rollout`'s targets that the values explain, without texts that could not be scored.
+    pub fn explained_variance(&self, rollout: &Rollout) -> f64 {
+        explained_of_scored(rollout, &self.values, &self.targets)
     }
+}
+
+/// Returns the fraction of the targets' variance that the values explain, without texts that could not be scored.
+pub(crate) fn explained_of_scored(rollout: &Rollout, values: &[f32], targets: &[f32]) -> f64 {
+    if rollout.unscored().next().is_none() {
+        return explained_variance(&values[..targets.len()], targets);
+    }
+    let (values, targets): (Vec<f32>, Vec<f32>) = rollout.scored_decisions().map(|i| (values[i], targets[i])).unzip();
+    explained_variance(&values, &targets)
 }

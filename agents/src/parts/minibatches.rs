@@ -114,7 +114,7 @@ impl Minibatches {
         if !self.whole {
             let parts = self.order.chunks(size.max(1));
             return match self.order.len() {
-                _ if self.keys.is_some() => self.drawn(size.max(1)),
+                n if self.keys.is_some() => self.drawn((size.max(1)..n).step_by(size.max(1))),
                 ..SORTED_FROM => parts.map(|part| self.minibatch(part.to_vec())).collect(),
                 _ => self.sorted(parts).into_iter().map(|part| self.minibatch(part)).collect(),
             };
@@ -138,7 +138,7 @@ impl Minibatches {
         let n = self.order.len();
         let parts = parts.min(n).max(1);
         if self.keys.is_some() {
-            return self.drawn(n.div_ceil(parts));
+            return self.drawn((1..parts).map(|i| i * n / parts));
         }
         let part = |i: usize| self.order[i * n / parts..(i + 1) * n / parts].to_vec();
         let mut minibatches: Vec<Minibatch> = (0..parts).map(|i| self.minibatch(part(i))).collect();
@@ -162,10 +162,9 @@ impl Minibatches {
         sorted
     }
 
-    /// Draws minibatches of `size` decisions with all threads, each sorted in ascending order. Every decision has a random key. The first
-    /// minibatch has the decisions with the smallest keys, the second those with the next keys, and so on. Of equal keys that of the earlier
-    /// decision is the smaller.
-    fn drawn(&self, size: usize) -> Vec<Minibatch> {
+    /// Draws minibatches with all threads, each sorted in ascending order. Every decision has a random key. The first minibatch has the decisions with the smallest keys, the second
+    /// those with the next keys, and so on; `begins` has for each minibatch but the first the number of decisions before it. Of equal keys that of the earlier decision is the smaller.
+    fn drawn(&self, begins: impl Iterator<Item = usize>) -> Vec<Minibatch> {
         struct Block<'a> {
             /// Number of the first decision in `order`.
             first: usize,
@@ -193,11 +192,12 @@ impl Minibatches {
         });
 
         // a border is the key at which a minibatch begins; first find its bucket, then its rank in the bucket
-        let (mut begin, mut ranks) = (0, Vec::new());
+        let (mut begin, mut ranks, mut begins) = (0, Vec::new(), begins.peekable());
         for number in 0..BUCKETS {
             let end = begin + blocks.iter().map(|block| block.counts[number] as usize).sum::<usize>();
-            let borders = (begin.div_ceil(size)..end.div_ceil(size)).filter(|border| *border > 0);
-            ranks.extend(borders.map(|border| (number, border * size - begin)));
+            while let Some(place) = begins.next_if(|place| *place < end) {
+                ranks.push((number, place - begin));
+            }
             begin = end;
         }
         let mut is_cut = vec![false; BUCKETS];

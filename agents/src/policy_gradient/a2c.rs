@@ -157,5 +157,5 @@ pub(crate) fn gradient<'a>(
     };
     let mut learner = Learner::new(policy, rollout, optimiser, context).with_metrics(A2cObjective::METRICS);
     learner.gradient(&learner.all(), &objective)?;
-    Ok((learner, estimate.explained_variance()))
+    Ok((learner, estimate.explained_variance(rollout)))
 }

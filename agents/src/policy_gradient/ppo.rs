@@ -303,7 +303,7 @@ impl Agent for Ppo {
         let rewards = penalised_rewards(rollout, &kl_penalty, config.whiten_rewards);
         let gae = Gae { gamma: config.gamma, lambda: config.gae_lambda, truncated: config.truncated };
         let mut estimate = gae.estimate(policy, rollout, &rewards, context)?;
-        let (old_values, explained_variance) = (estimate.values.clone(), estimate.explained_variance());
+        let (old_values, explained_variance) = (estimate.values.clone(), estimate.explained_variance(rollout));
         let old_policy = OldPolicy::new(policy, rollout, self.kl_coefficient > 0.0);
 
         let normalised_over = config.normalise_advantages.then_some(config.normalise_over);

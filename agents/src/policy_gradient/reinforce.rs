@@ -49,12 +49,13 @@ use crate::agent::{Agent, Collection, Report, UpdateContext};
 use crate::config::{Advantages, AgentConfig, AgentKind, Preset, Setup, preset_files};
 use crate::error::{AgentError, ConfigError};
 use crate::parts::aggregation::Aggregation;
+use crate::parts::gae::explained_of_scored;
 use crate::parts::groups::{against_greedy, against_others, by_decision};
 use crate::parts::learner::Learner;
 use crate::parts::minibatches::Minibatches;
 use crate::parts::optimiser::OptimiserConfig;
 use crate::parts::reference::{KL_REFERENCE, KlPenalty, Reference, ReferenceConfig};
-use crate::parts::returns::{Truncated, explained_variance, mean_and_sample_std, returns_to_go};
+use crate::parts::returns::{Truncated, mean_and_sample_std, returns_to_go};
 use crate::parts::rewards::{penalised_rewards, whiten_scored};
 use crate::parts::surrogate::{APPROX_KL, Clip, limited};
 use crate::rollout::Rollout;
@@ -336,7 +337,7 @@ impl Agent for Reinforce {
         learner.check_parameters()?;
         self.reference.finish(learner.policy(), rollout, &kl_penalty);
 
-        let explained = if has_critic { explained_variance(&values[..rollout.len()], &returns) } else { f64::NAN };
+        let explained = if has_critic { explained_of_scored(rollout, &values, &returns) } else { f64::NAN };
         let baseline = if config.baseline == Baseline::Mean { self.mean_return.unwrap_or(0.0) } else { f64::NAN };
         let unscored = rollout.frac_unscored();
         self.follow(all.indices.iter().map(|i| returns[*i as usize]));

@@ -345,7 +345,7 @@ impl Agent for Trpo {
             ("train/kl_divergence_loss", step.kl),
             ("train/is_line_search_success", if step.share > 0.0 { 1.0 } else { 0.0 }),
             ("train/step_share", step.share),
-            ("train/explained_variance", estimate.explained_variance()),
+            ("train/explained_variance", estimate.explained_variance(rollout)),
             ("train/grad_norm", step.norm),
             ("train/learning_rate", f64::from(self.optimiser.step(context.progress).critic_learning_rate)),
         ])

@@ -29,6 +29,9 @@ use crate::rollout::{End, GroupId, Rollout, Scaling, Segment};
 pub use memory::Kept;
 pub use saved::Page;
 
+/// Before the names of the buffer's tensors in the state of an agent.
+pub const REPLAY: &str = "replay.";
+
 /// Approximate number of decisions in a page.
 const PAGE: usize = 16_384;
 

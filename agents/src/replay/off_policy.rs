@@ -13,7 +13,7 @@ use crate::config::Setup;
 use crate::error::{AgentError, ConfigError};
 use crate::exploration::Exploration;
 use crate::parts::optimiser::OptimiserConfig;
-use crate::replay::{Kept, Replay, Sample};
+use crate::replay::{Kept, REPLAY, Replay, Sample};
 use crate::rollout::Rollout;
 
 settings! {
@@ -307,7 +307,7 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
     /// Returns the state for a checkpoint, without the network's parameters and the pages of the buffer.
     fn save(&self) -> Tensors {
         let mut tensors = with_prefix(self.target.behaviour().save(), "target.");
-        add_with_prefix(&mut tensors, self.replay.save(), "replay.");
+        add_with_prefix(&mut tensors, self.replay.save(), REPLAY);
         tensors.insert("counters".into(), Tensor::u64(vec![self.steps, self.updates, self.owed.to_bits()]));
         tensors
     }
@@ -318,7 +318,7 @@ impl<N: Learned + ?Sized> OffPolicyLearner<N> {
             return Err(TensorsError::State("counters: expected three numbers".into()));
         };
         self.target.behaviour_mut().load(&without_prefix(tensors, "target."))?;
-        self.replay.load(&without_prefix(tensors, "replay."))?;
+        self.replay.load(&without_prefix(tensors, REPLAY))?;
         (self.steps, self.updates, self.owed) = (steps, updates, f64::from_bits(owed));
         Ok(())
     }

@@ -75,7 +75,10 @@ impl Replay {
         let (saved, own) = (rows / self.envs, end - start);
         let filled = self.steps.saturating_sub(start as u64);
         if !rows.is_multiple_of(self.envs) || saved != own && filled > saved.min(own) as u64 {
-            let problem = format!("replay: expected a page of {} decisions, got {rows}", own * self.envs);
+            let problem = format!(
+                "replay: expected the size of the saved buffer, because decisions of it were replaced by later ones or find no room, got room for {} decisions",
+                self.slots * self.envs
+            );
             return Err(TensorsError::State(problem));
         }
         let of_env = |env: usize| (0..saved.min(own)).map(move |i| (env * saved + i, env * self.slots + start + i));
@@ -244,7 +247,7 @@ impl Replay {
             let (saved_slots, slots) = (n / self.envs, self.slots);
             // a training that was planned for another number of steps, and whose buffer has not begun to forget
             if !n.is_multiple_of(self.envs) || saved_slots != slots && steps > saved_slots.min(slots) as u64 {
-                let problem = format!("replay: expected {} priorities, got {n}", self.envs * slots);
+                let problem = format!("replay: expected the size of the saved buffer, {n} decisions, got room for {}", self.envs * slots);
                 return Err(TensorsError::State(problem));
             }
             let of_slot = |i: usize| if i % slots < saved_slots { saved[i / slots * saved_slots + i % slots] } else { 0.0 };

@@ -298,3 +298,44 @@ fn infinity_turns_limits_off() {
     assert_eq!(metric(&report, "train/clip_fraction"), 0.0);
     assert_ne!(bits(&policy), before);
 }
+
+/// The targets of the second epoch are those of the values that the first one has learned. In an update that changes nothing they are those of the first.
+#[test]
+fn recomputed_advantages_are_those_of_the_new_values() {
+    let run = |recompute_advantages, learning_rate, epochs| {
+        let mut policy = policy(false, 1);
+        let mut rollout = collect(&mut policy, 64, context(1, 0), identity);
+        rollout.segments = (0..8).map(|i| Segment { range: 8 * i..8 * i + 8, end: End::Terminated, group: GroupId(i as u32) }).collect();
+        let config = PpoConfig {
+            minibatch_size: 64,
+            epochs,
+            recompute_advantages,
+            normalise_advantages: false,
+            clip_value: f32::INFINITY,
+            ..config()
+        };
+        let optimiser = OptimiserConfig { learning_rate, ..optimiser() };
+        let report =
+            Ppo::new(config, optimiser, ReferenceConfig::default(), 1).unwrap().update(&mut policy, &rollout, context(1, 0)).unwrap();
+        (policy, rollout, metric(&report, "train/value_loss"))
+    };
+    let still = [false, true].map(|recompute| run(recompute, 1e-30, 2));
+    assert!(bits(&still[0].0) == bits(&still[1].0) && still[0].2 == still[1].2);
+    let (mut once, rollout, first) = run(true, 0.05, 1);
+    let mut values = Vec::new();
+    once.values(&rollout.store, &mut values);
+    let mut loss = 0.0;
+    for episode in &rollout.segments {
+        let (mut advantage, mut next) = (0.0, 0.0);
+        for i in episode.range.clone().rev() {
+            advantage = rollout.rewards[i] + 0.99 * next - values[i] + 0.99 * 0.95 * advantage;
+            next = values[i];
+            // the target is the value and the advantage
+            loss += f64::from(advantage * advantage) / 2.0 / 64.0;
+        }
+    }
+    // the metric is the mean of both epochs
+    let [old, new] = [false, true].map(|recompute| 2.0 * run(recompute, 0.05, 2).2 - first);
+    assert!((new - loss).abs() < 1e-5 * loss, "{new}, expected {loss}");
+    assert!((old - loss).abs() > 1e-2 * loss, "{old}: the values must have changed");
+}

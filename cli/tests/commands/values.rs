@@ -112,7 +112,7 @@ fn regrets(dir: &Path) -> Vec<(String, f64)> {
     text.lines().skip(1).map(row).collect()
 }
 
-/// On two Bernoulli arms, rules that use the divergence have a lower regret than epsilon-greedy, whose regret grows with every step.
+/// On four Bernoulli arms, rules that use the divergence have a lower regret than epsilon-greedy, whose regret grows with every step, and Exp3 has a lower one than random arms.
 #[test]
 fn bandit_rules_have_regrets_in_the_known_order() {
     let folder = gradus_testing::tempdir().unwrap();
@@ -123,6 +123,8 @@ fn bandit_rules_have_regrets_in_the_known_order() {
     let all = regrets(&folder.path().join("a"));
     let of = |name: &str| all.iter().find(|(rule, _)| rule == name).unwrap().1;
     assert!(of("thompson") < of("kl-ucb") && of("kl-ucb") < of("epsilon-greedy=0.1"), "{all:?}");
+    // random arms have 0.15 a step
+    assert!(of("exp3=0.05") < 0.6 * 0.15 * 2000.0, "{all:?}");
     assert!(text.contains("(Lai and Robbins)"), "{text}");
     // 3 x 0.2 / KL(0.4, 0.6), where the divergence is 0.2 ln 1.5
     let constant: f64 = fs::read_to_string(folder.path().join("a/lai-robbins.csv")).unwrap().lines().nth(1).unwrap().parse().unwrap();
@@ -130,7 +132,11 @@ fn bandit_rules_have_regrets_in_the_known_order() {
 
     gradus(folder.path(), "bandit --problems contextual --count 30 --steps 400 --out b");
     let all = regrets(&folder.path().join("b"));
-    assert!(all[1].1 < all[0].1, "LinUCB against epsilon-greedy: {all:?}");
+    assert!(all[1].1 < all[0].1 && all[2].1 < 0.9 * all[0].1, "LinUCB and Thompson's rule against epsilon-greedy: {all:?}");
+    // the rules for normal rewards
+    gradus(folder.path(), "bandit --count 100 --steps 1000 epsilon-greedy=0.1 thompson kl-ucb --out c");
+    let all = regrets(&folder.path().join("c"));
+    assert!(all[1].1 < 0.5 * all[0].1 && all[2].1 < 0.6 * all[0].1, "{all:?}");
     // the same bytes again
     let before = fs::read(folder.path().join("b/curves.csv")).unwrap();
     gradus(folder.path(), "bandit --problems contextual --count 30 --steps 400 --out b");

@@ -83,7 +83,12 @@ class BaseAlgorithm:
 
     def _settings_of(self, total, n_envs):
         seed = self._drawn_seed if self.seed is None else int(self.seed) % (1 << 63)
-        return [f"envs={n_envs}", f"steps={total}", f"seed={seed}", *self._settings(n_envs), *args.policy_settings(self.policy_kwargs, "vf" if self.agent in ("ppo", "a2c") else "qf")]
+        return [f"envs={n_envs}", f"steps={total}", f"seed={seed}", *self._settings(n_envs), *args.policy_settings(self.policy_kwargs, self.critic)]
+
+    @property
+    def critic(self):
+        """The critic's name in `net_arch`."""
+        return "vf" if self.agent in ("ppo", "a2c") else "qf"
 
     # the environment
 
@@ -182,12 +187,19 @@ class BaseAlgorithm:
             if not spaces.is_image(self.observation_space) and (self.observation_space.dtype != np.uint8 or len(shape) < 3):
                 raise ArgumentError(f"policy: expected MlpPolicy, because observations are no images, got CnnPolicy for {self.observation_space}")
             is_large = sorted(shape[-3:])[1] >= 36
+            if "network.activation=tanh" in args.policy_settings(self.policy_kwargs, self.critic):
+                raise ArgumentError("activation_fn: expected ReLU with CnnPolicy, got Tanh")
             trunk = [f"network.trunk={'nature' if is_large else 'arcade'}", "network.activation=relu"]
-            trunk += ["network.shared=true"] if self.agent in ("ppo", "a2c") else []
-            if self.policy_kwargs.get("net_arch") is None:
-                trunk.append(f"network.hidden=[{512 if is_large else 128}]")
-        if self.agent == "sac" and self.target_entropy == "auto":
-            trunk.append(f"sac.target_entropy={-float(np.prod(self.action_space.shape))}")
+            layers, features = args.hidden(self.policy_kwargs.get("net_arch") or [], self.critic), 512 if is_large else 128
+            if self.agent in ("ppo", "a2c"):
+                trunk.append("network.shared=true")
+                if layers:
+                    raise ArgumentError(f"net_arch: expected none with CnnPolicy, whose actor and critic share all layers but the last, got {layers}")
+            trunk.append(f"network.hidden={[features, *layers]}")
+        if self.agent == "sac":
+            # the setting is for each dimension, and Stable-Baselines3's for all together
+            dimensions = float(np.prod(self.action_space.shape))
+            trunk.append(f"sac.target_entropy={-1.0 if self.target_entropy == 'auto' else float(self.target_entropy) / dimensions}")
         settings = [*self._settings_of(total, self.n_envs), *trunk]
         try:
             core = _core.Agent(self.agent, self._world or "python", None, settings, None if self._world else self._described)
@@ -413,7 +425,7 @@ class BaseAlgorithm:
         return {"policy": self.policy.parameters()}
 
     def set_parameters(self, parameters: dict[str, dict[str, np.ndarray]], exact_match: bool = True, device: str = "auto") -> None:
-        """Replaces the parameters by those of `get_parameters`; without `exact_match` those that are given and that the model has."""
+        """Replaces the parameters by those of `get_parameters`, and the target networks by copies; without `exact_match` those that are given and that the model has."""
         given = parameters["policy"]
         if not exact_match:
             own = self.get_parameters()["policy"]

@@ -21,6 +21,9 @@ class OffPolicyAlgorithm(BaseAlgorithm):
             every, unit = every
             if unit != "step":
                 raise ArgumentError(f"train_freq: expected a number of steps, got {self.train_freq}")
+        for name, count, most in (("train_freq", every, None), ("gradient_steps", self.gradient_steps, -1)):
+            if not isinstance(count, (int, np.integer)) or (count < 1 and count != most):
+                raise ArgumentError(f"{name}: expected a whole number from 1 up{' or -1' if most else ''}, got {count}")
         updates = 1.0 if self.gradient_steps == -1 else self.gradient_steps / (every * n_envs)  # for each step of an environment
         agent = self.agent
         return [
@@ -127,7 +130,10 @@ class SAC(OffPolicyAlgorithm):
             first = float((self.ent_coef.split("_")[1] if "_" in self.ent_coef else 1.0) if is_auto else self.ent_coef)
         except (TypeError, ValueError):
             raise ArgumentError(f"ent_coef: expected a number, auto or auto_NUMBER, got {self.ent_coef}") from None
-        entropy = [] if self.target_entropy == "auto" else [f"sac.target_entropy={float(self.target_entropy)}"]
+        try:
+            self.target_entropy == "auto" or float(self.target_entropy)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"target_entropy: expected a number or auto, got {self.target_entropy}") from None
         return [
-            *self._common(n_envs), "optimiser.max_grad_norm=inf", "network.hidden=[256,256]", f"sac.ent_coef={first}", f"sac.auto_ent_coef={number(is_auto)}", *entropy,
+            *self._common(n_envs), "optimiser.max_grad_norm=inf", "network.hidden=[256,256]", f"sac.ent_coef={first}", f"sac.auto_ent_coef={number(is_auto)}",
         ]  # fmt: skip
