@@ -294,7 +294,7 @@ impl Process {
     }
 
     /// Writes the process's messages, if there are any, to a file, and says where it is.
-    fn kept_messages(&self) -> String {
+    pub(crate) fn kept_messages(&self) -> String {
         // the thread that reads them may be behind
         thread::sleep(Duration::from_millis(50));
         let text = lock(&self.messages).text();

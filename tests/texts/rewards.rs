@@ -231,6 +231,12 @@ fn what_is_wrong_is_said_of_the_completion_that_is_to_blame() {
         ("return ['x' if completion == 'b' else 1 for completion in completions]", "own.py: own: expected a finite reward, got 'x'"),
         ("return [1] * (len(completions) + bad)", "own.py: own: expected 1 rewards, got 2"),
         ("return 7 if bad else [1] * len(completions)", "own.py: own: expected a list of 1 rewards, got 7"),
+        ("return ['1.5' if completion == 'b' else 1 for completion in completions]", "own.py: own: expected a finite reward, got '1.5'"),
+        (
+            "return [1e40 if completion == 'b' else 1 for completion in completions]",
+            "own.py: own: expected a reward from -3.4e38 to 3.4e38, got 1e+40",
+        ),
+        ("if bad: raise ValueError('\\ud800')\n    return [1] * len(completions)", "own.py: own: ValueError: ? (line 4)"),
         ("return exit() if bad else [1] * len(completions)", "own.py: own: SystemExit: None (line 4)"),
         ("return os._exit(3) if bad else [1] * len(completions)", "own.py: its Python process ended with code 3"),
     ];
@@ -248,7 +254,11 @@ fn what_is_wrong_is_said_of_the_completion_that_is_to_blame() {
     for (source, problem) in [
         ("x = 1", "text: own.py: expected a function with a parameter `completions`, got none"),
         ("def f(x):\n  pass", "text: own.py: expected a function with a parameter `completions`, got none"),
-        ("def f(:", "text: own.py: SyntaxError: invalid syntax"),
+        ("def f(:", "text: own.py: SyntaxError: invalid syntax (line 1)"),
+        (
+            "from os.path import join as own\nfrom html import escape\ndef f(x): pass\ndef _completions(completions): pass",
+            "text: own.py: expected a function with a parameter `completions`, got none",
+        ),
         ("import no_such_module", "text: own.py: ModuleNotFoundError: No module named 'no_such_module' (line 1)"),
     ] {
         assert_eq!(called(source, LIMITS, &["a"]), [Err(problem.into())]);
@@ -258,6 +268,66 @@ fn what_is_wrong_is_said_of_the_completion_that_is_to_blame() {
         let found = called(&much, Limits { megabytes: 500, ..LIMITS }, &["a", "b"]);
         assert_eq!(found, [Ok(vec![Some(1.0)]), Err("own.py: own: MemoryError (line 4)".into())]);
     }
+}
+
+/// A function may change its lists, keep what belongs to the loop of asynchronous ones, and start processes that import the file; the file may be any module.
+#[test]
+fn functions_are_those_of_an_ordinary_module() {
+    if !has_python() {
+        return;
+    }
+    let source = "
+from __future__ import annotations
+import asyncio, concurrent.futures, dataclasses, multiprocessing, pickle
+@dataclasses.dataclass
+class Length:
+    n: int
+def of(text):
+    return Length(len(text))
+turns = asyncio.Semaphore(1)
+async def waited(text):
+    async with turns:
+        await asyncio.sleep(0)
+        return len(text)
+def emptied(completions):
+    found = []
+    while completions:
+        found.append(len(completions.pop(0)))
+    return found
+def after(completions):
+    return [pickle.loads(pickle.dumps(of(text))).n for text in completions]
+async def together(completions):
+    return await asyncio.gather(*[waited(text) for text in completions])
+def pooled(completions):
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context('spawn')) as pool:
+        return [length.n for length in pool.map(of, completions)]
+def filtered(completions):
+    completions[:] = [text for text in completions if text != 'abc']
+    return [1 for _ in completions] + [2]
+";
+    for _ in 0..2 {
+        let found = called(source, LIMITS, &["a", "abc"]);
+        assert_eq!(found, [1.0, 3.0].map(|n| Ok([vec![Some(n); 4], vec![Some(if n == 1.0 { 1.0 } else { 2.0 })]].concat())));
+    }
+}
+
+/// If the file has changed when its process is started again, the run ends, although errors count as 0.
+#[test]
+fn a_changed_file_ends_the_run() {
+    if !has_python() {
+        return;
+    }
+    let dir = tempdir().unwrap();
+    let file = dir.path().join("own.py");
+    let source = "import os\ndef own(completions):\n    return os._exit(3) if 'b' in completions else [1] * len(completions)\n";
+    fs::write(&file, source).unwrap();
+    let functions = PythonRewards::open(&format!("python:{}", file.display()), LIMITS).unwrap();
+    let rewards = Rewards { functions, weights: vec![1.0], task_weight: 1.0, on_error: OnError::Zero };
+    let of = |text: &str| rewards.of(&[completed(text)]).remove(0);
+    assert_eq!((of("a"), of("b"), of("a")), (Ok((1.0, vec![1.0, 0.0])), Ok((0.0, vec![0.0, 1.0])), Ok((1.0, vec![1.0, 0.0]))));
+    of("b").unwrap();
+    fs::write(&file, format!("{source}# changed\n")).unwrap();
+    assert!(of("a").unwrap_err().ends_with("own.py: expected the contents with which it was loaded, got others"));
 }
 
 /// Processes that a function forks neither answer, nor outlive a call that was ended.

@@ -75,9 +75,13 @@ def one_line(error):
     if isinstance(error, Problem):
         return str(error)
     what = traceback.format_exception_only(type(error), error)[-1].strip().replace("\n", " ")
+    # half a pair of UTF-16 is no text for JSON
+    what = what.encode("utf-8", "replace").decode()
     # the line of the user's file in which it was raised
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-    return f"{what} (line {own[-1].lineno})" if own else what
+    own = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    if isinstance(error, SyntaxError) and error.filename == path:
+        own = [error.lineno]
+    return f"{what} (line {own[-1]})" if own else what
 
 
 def limit_memory(megabytes):
@@ -93,8 +97,12 @@ def limit_memory(megabytes):
 def load(file, wanted):
     """Returns the reward functions of a file, with their names: those that are wanted, or all that take completions."""
     sys.path.insert(0, os.path.dirname(file))
-    spec = importlib.util.spec_from_file_location("rewards", file)
+    # processes that a function starts import the file by its name, unless a module of Python's has it
+    own_name = os.path.splitext(os.path.basename(file))[0]
+    module_name = own_name if own_name.isidentifier() and own_name not in sys.modules and own_name not in sys.stdlib_module_names else "rewards"
+    spec = importlib.util.spec_from_file_location(module_name, file)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
     spec.loader.exec_module(module)
     own = {name: f for name, f in vars(module).items() if callable(f) and not name.startswith("_") and not inspect.isclass(f)}
 
@@ -104,7 +112,8 @@ def load(file, wanted):
         except (TypeError, ValueError):
             return False
 
-    names = wanted or [name for name, f in own.items() if takes_completions(f) and getattr(f, "__module__", None) == "rewards"]
+    taking = [name for name, f in own.items() if takes_completions(f)]
+    names = wanted or [name for name in taking if getattr(own[name], "__module__", None) == module_name]
     for name in names:
         if name not in own:
             raise Problem(f"expected a function {name}, got {', '.join(own) or 'none'}")
@@ -113,7 +122,8 @@ def load(file, wanted):
         if names.count(name) > 1:
             raise Problem(f"expected each function once, got {name} twice")
     if not names:
-        raise Problem("expected a function with a parameter `completions`, got none")
+        imported = f" of its own; python:FILE:{','.join(taking)} names those that it imports" if taking else ""
+        raise Problem(f"expected a function with a parameter `completions`, got none{imported}")
     return [(name, own[name]) for name in names]
 
 
@@ -122,6 +132,10 @@ def arguments_of(f, all):
     if any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
         return all
     return {parameter.name: all[parameter.name] for parameter in parameters if parameter.name in all}
+
+
+# the largest number of 32 bits
+LARGEST = 3.4028234663852886e38
 
 
 def shown(value):
@@ -133,13 +147,27 @@ async def awaited(value):
     return await value
 
 
+# asynchronous functions may keep what belongs to their loop, such as connections
+loop = None
+
+
+def finished(value):
+    """What an asynchronous function returns, after all its work."""
+    global loop
+    if loop is None:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+    return loop.run_until_complete(awaited(value))
+
+
 def rewards_of(name, f, all):
     """Returns the rewards of one function, None where it has none, and the problems: the number of a completion, and what is wrong."""
+    n = len(all["completions"])
     try:
-        given = f(**arguments_of(f, all))
+        # lists of its own, which a function may change
+        given = f(**arguments_of(f, {key: list(values) for key, values in all.items()}))
         if inspect.isawaitable(given):
-            given = asyncio.run(awaited(given))
-        n = len(all["completions"])
+            given = finished(given)
         try:
             # the order of a dictionary or a set is not that of the completions
             values = None if isinstance(given, (dict, set, frozenset, str)) else list(given)
@@ -150,15 +178,18 @@ def rewards_of(name, f, all):
         if len(values) != n:
             raise Problem(f"expected {n} rewards, got {len(values)}")
     except BaseException as error:
+        if not isinstance(error, Problem):
+            traceback.print_exception(error)
         raise Problem(f"{name}: {one_line(error)}") from None
     rewards, problems = [], []
     for i, value in enumerate(values):
         try:
-            reward = None if value is None else float(value)
+            reward = None if value is None else math.nan if isinstance(value, (str, bytes)) else float(value)
         except BaseException:
             reward = math.nan
-        if reward is not None and not math.isfinite(reward):
-            problems.append([i, f"{name}: expected a finite reward, got {shown(value)}"])
+        if reward is not None and not abs(reward) <= LARGEST:
+            expected = "a finite reward" if not math.isfinite(reward) else "a reward from -3.4e38 to 3.4e38"
+            problems.append([i, f"{name}: expected {expected}, got {shown(value)}"])
             reward = None
         rewards.append(reward)
     return rewards, problems

@@ -54,6 +54,11 @@ pub trait RewardFunctions: Send + Sync {
     /// Returns one number for each function and each completion; `None` where a function has nothing to say. An error says in one line why a completion has no
     /// rewards. If `only_first`, those after the first error may be left out.
     fn rewards(&self, completions: &[Completed<'_>], only_first: bool) -> Vec<Result<Vec<Option<f64>>, String>>;
+
+    /// Why no completion can be rewarded any more. The run ends, whatever happens with other errors.
+    fn unusable(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What happens if a completion cannot be rewarded.
@@ -90,6 +95,9 @@ impl Rewards {
     pub fn of(&self, completions: &[Completed<'_>]) -> Vec<Result<(f64, Vec<f64>), String>> {
         let counts = self.on_error == OnError::Zero;
         let all = self.functions.rewards(completions, !counts);
+        if let Some(problem) = self.functions.unusable() {
+            return completions.iter().map(|_| Err(problem.clone())).collect();
+        }
         let scored = |rewards: Result<Vec<Option<f64>>, String>| match rewards {
             Ok(rewards) => {
                 let mut scores: Vec<f64> = rewards.into_iter().map(Option::unwrap_or_default).collect();
@@ -127,6 +135,8 @@ pub struct PythonRewards {
     contents: Option<Vec<u8>>,
     limits: Limits,
     process: Mutex<Option<Process>>,
+    /// Why the process could not be started again.
+    unusable: Mutex<Option<String>>,
 }
 
 /// The interpreter, the name, the limits, and the time of the file's last change.
@@ -182,7 +192,8 @@ impl PythonRewards {
             return Ok(known.clone());
         }
         let contents = fs::read(file).ok();
-        let mut rewards = Self { file: file.into(), wanted, names: Vec::new(), contents, limits, process: Mutex::new(None) };
+        let mut rewards =
+            Self { file: file.into(), wanted, names: Vec::new(), contents, limits, process: Mutex::new(None), unusable: Mutex::new(None) };
         let (process, names) = rewards.start().map_err(|problem| EnvError::Text(rewards.named(&problem)))?;
         (rewards.process, rewards.names) = (Mutex::new(Some(process)), names);
         let rewards = Arc::new(rewards);
@@ -214,18 +225,20 @@ impl PythonRewards {
         Ok((process, names))
     }
 
-    /// Returns the rewards of completions, each with one of every function.
-    fn call(&self, completions: &[Completed<'_>]) -> Result<Vec<Vec<Option<f64>>>, Wrong> {
+    /// Returns the rewards of completions, each with one of every function. If the run ends with a problem (`is_last`), what the process has printed is kept in a file.
+    fn call(&self, completions: &[Completed<'_>], is_last: bool) -> Result<Vec<Vec<Option<f64>>>, Wrong> {
         let whole = |problem: &str| Wrong::Whole(self.named(problem));
         let mut running = lock(&self.process);
         let mut process = match running.take() {
             Some(process) => process,
             None => {
-                let (process, names) = self.start().map_err(|problem| whole(&problem))?;
-                if fs::read(&self.file).ok() != self.contents || names != self.names {
-                    return Err(whole("expected the contents with which it was loaded, got others"));
-                }
-                process
+                let is_same = |names: &[String]| fs::read(&self.file).ok() == self.contents && names == self.names;
+                let changed = || "expected the contents with which it was loaded, got others".to_owned();
+                let started = self.start().and_then(|(process, names)| if is_same(&names) { Ok(process) } else { Err(changed()) });
+                started.map_err(|problem| {
+                    *lock(&self.unusable) = Some(self.named(&problem));
+                    whole(&problem)
+                })?
             }
         };
         let finish = |finish: Finish| match finish {
@@ -243,10 +256,13 @@ impl PythonRewards {
         });
         // a process that did not answer is not used again
         let answer = process.ask_json(b'r', &request, self.limits.seconds).map_err(|failure| whole(&failure.problem))?;
-        *running = Some(process);
         if let Some(problem) = answer["problem"].as_str() {
-            return Err(whole(problem));
+            let kept = if is_last { process.kept_messages() } else { String::new() };
+            let problem = whole(&format!("{problem}{kept}"));
+            *running = Some(process);
+            return Err(problem);
         }
+        *running = Some(process);
         let numbers = |f: usize, i: usize| answer["rewards"][f][i].as_f64();
         let rewards = (0..completions.len()).map(|i| (0..self.names.len()).map(|f| numbers(f, i)).collect()).collect();
         let problem = |problem: &Json| Some((problem[0].as_u64()? as usize, self.named(problem[1].as_str()?)));
@@ -261,7 +277,7 @@ impl RewardFunctions for PythonRewards {
     }
 
     fn rewards(&self, completions: &[Completed<'_>], only_first: bool) -> Vec<Result<Vec<Option<f64>>, String>> {
-        let problem = match self.call(completions) {
+        let problem = match self.call(completions, only_first) {
             Ok(rewards) => return rewards.into_iter().map(Ok).collect(),
             Err(Wrong::Some(problems, rewards)) => {
                 let mut all: Vec<_> = rewards.into_iter().map(Ok).collect();
@@ -270,13 +286,13 @@ impl RewardFunctions for PythonRewards {
             }
             Err(Wrong::Whole(problem)) => problem,
         };
-        if completions.len() == 1 {
-            return vec![Err(problem)];
+        if completions.len() == 1 || self.unusable().is_some() {
+            return completions.iter().map(|_| Err(problem.clone())).collect();
         }
         // which of them is to blame
         let mut alone = Vec::new();
         for completed in completions {
-            alone.extend(self.rewards(std::slice::from_ref(completed), true));
+            alone.extend(self.rewards(std::slice::from_ref(completed), only_first));
             if only_first && alone.last().is_some_and(Result::is_err) {
                 return alone;
             }
@@ -286,5 +302,9 @@ impl RewardFunctions for PythonRewards {
             return completions.iter().map(|_| Err(problem.clone())).collect();
         }
         alone
+    }
+
+    fn unusable(&self) -> Option<String> {
+        lock(&self.unusable).clone()
     }
 }
