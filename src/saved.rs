@@ -201,6 +201,8 @@ impl Saved {
         };
         check_note(&path, &note, &config)?;
         let config = trusted(dir, change(config));
+        // adapters of another model would be taken for its own
+        config.check_inputs(|key| key == MODEL)?;
         let world = match world {
             Some(world) => config.wrap(world)?,
             None => world_of(dir, &config)?,

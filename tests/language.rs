@@ -313,6 +313,16 @@ fn adapters_of_peft_are_written_and_read() {
     for (from, to, problem) in [
         ("\"LORA\"", "\"IA3\"", "adapter_config.json: peft_type: expected \"LORA\", got \"IA3\""),
         ("\"fan_in_fan_out\": false", "\"use_dora\": true", "adapter_config.json: use_dora: expected none, got true"),
+        (
+            "\"fan_in_fan_out\": false",
+            "\"init_lora_weights\": \"pissa_niter_4\"",
+            "adapter_config.json: init_lora_weights: expected true, false, gaussian, orthogonal or eva, got \"pissa_niter_4\"",
+        ),
+        (
+            "\"fan_in_fan_out\": false",
+            "\"init_lora_weights\": true, \"alora_invocation_tokens\": [3]",
+            "adapter_config.json: alora_invocation_tokens: expected none, got [3]",
+        ),
         ("\"r\": 16", "\"r\": 0", "adapter_config.json: r: expected a whole number above 0, got 0"),
     ] {
         std::fs::write(peft.join("adapter_config.json"), settings.replace(from, to)).unwrap();
@@ -464,6 +474,26 @@ fn whole_models_are_written_and_read() {
     }
 }
 
+/// Adapters of another model are not taken for this one's: a policy knows the contents of its model.
+#[test]
+fn a_policy_knows_its_model() {
+    let folder = gradus_testing::tempdir().unwrap();
+    let (model, run) = (folder.path().join("model"), folder.path().join("run"));
+    std::fs::create_dir(&model).unwrap();
+    for file in std::fs::read_dir(golden("llama")).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), model.join(file.file_name())).unwrap();
+    }
+    let config = Config { steps: 60, ..small("grpo", &world(folder.path(), &model), &["grpo.group_size=4"]) };
+    gradus::Run::create(config, &run).unwrap().train(gradus::Show::Nothing).unwrap();
+    gradus::Policy::load(&run).unwrap();
+    let mut bytes = std::fs::read(model.join("model.safetensors")).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(model.join("model.safetensors"), bytes).unwrap();
+    let wrong = gradus::Policy::load(&run).map(|_| ()).unwrap_err().to_string();
+    assert!(wrong.contains("model: expected the contents with which the run was created"), "{wrong}");
+}
+
 /// Problems without a verifier: examples are learned, and groups cannot be filtered by right answers. A conversation ends with what the model answers.
 #[test]
 fn problems_without_a_verifier_and_conversations() {
@@ -552,6 +582,11 @@ fn models_that_cannot_be_used_are_refused() {
         std::fs::remove_file(dir.join(missing)).unwrap();
         assert!(problem().starts_with(&format!("cannot read {missing}: ")), "{}", problem());
     }
+    // blocks that mark an assistant's words, for training in transformers
+    fresh();
+    let plain = Model::open(&dir).unwrap().conversation(&[gradus_language::Message::user("Abc1")]).unwrap();
+    replace("tokenizer_config.json", "{% endfor %}", "{%- generation -%} {%- endgeneration %}{% endfor %}");
+    assert_eq!(Model::open(&dir).unwrap().conversation(&[gradus_language::Message::user("Abc1")]).unwrap(), plain);
     // no template: said when a conversation is needed
     fresh();
     std::fs::remove_file(dir.join("tokenizer_config.json")).unwrap();

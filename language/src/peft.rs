@@ -51,6 +51,16 @@ impl Adapter {
                 return Err(format!("{SETTINGS}: {key}: expected none, got {}", settings[key]));
             }
         }
+        // these change the model itself, or act from some token on
+        let begins = &settings["init_lora_weights"];
+        if !(is_plain(begins) || *begins == true || ["gaussian", "orthogonal", "eva"].iter().any(|known| begins == known)) {
+            return Err(format!("{SETTINGS}: init_lora_weights: expected true, false, gaussian, orthogonal or eva, got {begins}"));
+        }
+        for key in ["alora_invocation_tokens", "corda_config", "loftq_config", "target_parameters", "trainable_token_indices"] {
+            if !is_plain(&settings[key]) {
+                return Err(format!("{SETTINGS}: {key}: expected none, got {}", settings[key]));
+            }
+        }
         let number = |key: &str| settings[key].as_f64().filter(|number| *number > 0.0);
         let needed = |key: &str| number(key).ok_or_else(|| format!("{SETTINGS}: {key}: expected a number above 0, got {}", settings[key]));
         let rank = settings["r"].as_u64().filter(|rank| *rank > 0);

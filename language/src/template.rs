@@ -42,7 +42,7 @@ impl Template {
             write_json(&value, indent, 0, &mut text)?;
             Ok(Value::from_safe_string(text))
         });
-        environment.add_template("chat", &self.text)?;
+        environment.add_template_owned("chat", without_generation(&self.text))?;
         Ok(environment)
     }
 
@@ -56,6 +56,22 @@ impl Template {
         let rendered = self.environment().and_then(|environment| environment.get_template("chat")?.render(values));
         rendered.map_err(|error| self.problem(&error))
     }
+}
+
+/// Replaces transformers' blocks `generation`, which mark what an assistant has written, by blocks that change nothing.
+fn without_generation(text: &str) -> String {
+    let (mut found, mut rest) = (String::new(), text);
+    while let Some((before, (tag, after))) = rest.split_once("{%").and_then(|(before, tag)| Some((before, tag.split_once("%}")?))) {
+        let name = tag.trim_matches(['-', '+']).trim();
+        let tag = match name {
+            "generation" => tag.replace(name, "if true"),
+            "endgeneration" => tag.replace(name, "endif"),
+            _ => tag.to_owned(),
+        };
+        found.extend([before, "{%", &tag, "%}"]);
+        rest = after;
+    }
+    found + rest
 }
 
 /// Writes a value as Python's `json.dumps(value, ensure_ascii=False, indent=indent)` does, which is the filter `tojson` of transformers.

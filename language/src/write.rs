@@ -59,7 +59,8 @@ impl Model {
         }
         write(folder, "tokenizer_config.json", text(&about).as_bytes())?;
         let temperature: f64 = temperature.to_string().parse().unwrap_or(1.0); // 0.7, and not 0.699999988
-        let generation = json!({ "eos_token_id": self.ends(), "do_sample": true, "temperature": temperature });
+        // without these, `generate` samples from the 50 most probable tokens
+        let generation = json!({ "eos_token_id": self.ends(), "do_sample": true, "temperature": temperature, "top_k": 0, "top_p": 1.0 });
         write(folder, "generation_config.json", text(&generation).as_bytes())
     }
 }

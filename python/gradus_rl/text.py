@@ -9,10 +9,12 @@
     print(model.generate(["Describe a mountain."]))
 """
 
+import asyncio
 import inspect
 import json
 import pathlib
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,8 +23,25 @@ from gradus_rl import _core
 __all__ = ["TextModel", "grpo", "load", "train"]
 
 
+_loop = None
+
+
+def _finished(awaitable):
+    """What an asynchronous function returns. All have one loop, in a thread of its own, so that it also runs where a notebook's loop does."""
+    global _loop
+    if _loop is None:
+        _loop = asyncio.new_event_loop()
+        threading.Thread(target=_loop.run_forever, daemon=True).start()
+
+    async def awaited():
+        return await awaitable
+
+    return asyncio.run_coroutine_threadsafe(awaited(), _loop).result()
+
+
 def _called(function):
     """Returns a function of a dictionary of lists that passes those which `function` names."""
+    own = getattr(function, "__name__", "reward")
     parameters = inspect.signature(function).parameters.values()
     takes_all = any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters)
     named = [parameter for parameter in parameters if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
@@ -32,9 +51,21 @@ def _called(function):
     def call(columns):
         missing = [name for name in needed if name not in columns]
         if missing:
-            raise ValueError(f"{getattr(function, '__name__', 'reward')}: expected parameters among {', '.join(columns)}, got {missing[0]}")
-        result = function(**(columns if takes_all else {name: columns[name] for name in names if name in columns}))
-        return [None if one is None else float(one) for one in result]
+            raise ValueError(f"{own}: expected parameters among {', '.join(columns)}, got {missing[0]}")
+        count = len(columns["completions"])
+        # lists of its own, which a function may change
+        given = {name: list(columns[name]) for name in columns if takes_all or name in names}
+        result = function(**given)
+        if inspect.isawaitable(result):
+            result = _finished(result)
+        # the order of a dictionary or a set is not that of the completions
+        if result is None or isinstance(result, (dict, set, frozenset, str, bytes)) or not hasattr(result, "__iter__"):
+            raise ValueError(f"{own}: expected a list of {count} rewards, got {result!r:.80}")
+        rewards = list(result)
+        for one in rewards:
+            if isinstance(one, (str, bytes)):
+                raise ValueError(f"{own}: expected a number, got {one!r:.80}")
+        return [None if one is None else float(one) for one in rewards]
 
     return call
 
@@ -82,7 +113,7 @@ def train(
 
     Args:
         agent: its name.
-        prompts: texts, or dictionaries as the lines of a file of problems (`prompt`, `answer`, `verifier`, `split`); the name of a text task such as `addition`, or of a world `chat:...`.
+        prompts: texts, or dictionaries as the lines of a file of problems (`prompt`, `answer`, `verifier`, `split`; the verifier is `none` if there are functions, and otherwise `equality`); the name of a text task such as `addition`, or of a world `chat:...`.
         reward_funcs: a function or several, in the form of TRL's: they take lists (`prompts`, `completions`, `completion_ids`, `answer`, `finish`), of which they name those
             that they need, and return a number for each completion, or None.
         model: a folder or a GGUF file of a pretrained model; None: a small transformer of one's own, whose symbols are the characters of the prompts and answers.
@@ -100,6 +131,9 @@ def train(
     weights = [1.0] * len(functions) if reward_weights is None else [float(weight) for weight in reward_weights]
     if len(weights) != len(functions):
         raise ValueError(f"reward_weights: expected {len(functions)}, one for each function, got {len(weights)}")
+    names = [getattr(function, "__name__", "reward") for function in functions]
+    if len(set(names)) < len(names):
+        raise ValueError(f"reward_funcs: expected functions with names that differ, got {next(name for name in names if names.count(name) > 1)} twice")
     folder = None
     if isinstance(prompts, str):
         world = prompts
@@ -107,7 +141,8 @@ def train(
         folder = tempfile.TemporaryDirectory(prefix="gradus")
         file = pathlib.Path(folder.name, "problems.jsonl")
         lines = [{"prompt": one} if isinstance(one, str) else dict(one) for one in prompts]
-        first = {"max_new_tokens": max_new_tokens, "verifier": "none", **({} if system is None else {"system": system})}
+        # with functions, answers are for them alone, unless a line names a verifier
+        first = {"max_new_tokens": max_new_tokens, **({"verifier": "none"} if functions else {}), **({} if system is None else {"system": system})}
         file.write_text("".join(json.dumps(line) + "\n" for line in [first, *lines]))
         world = f"file:{file}" if model is None else f"chat:{file}?model={model}"
     own = [f"{key}={json.dumps(value) if not isinstance(value, str) else value}" for key, value in (settings or {}).items()]
@@ -115,7 +150,7 @@ def train(
         agent,
         world,
         [f"steps={steps}", f"seed={seed}", *own],
-        [(getattr(function, "__name__", "reward"), _called(function), weight) for function, weight in zip(functions, weights)],
+        [(name, _called(function), weight) for name, function, weight in zip(names, functions, weights)],
         float(task_weight),
     )
     trained = TextModel(trainer, folder)

@@ -1,5 +1,8 @@
 """Rewards that are functions in Python."""
 
+import asyncio
+import re
+
 import pytest
 
 from gradus_rl.text import grpo, load, train
@@ -57,6 +60,48 @@ def test_wrong_rewards_are_one_sentence():
             return []
 
         grpo(PROMPTS, named, max_new_tokens=4, settings=SMALL)
+
+
+@pytest.mark.parametrize(
+    "given, problem",
+    [
+        (None, "odd: expected a list of 32 rewards, got None"),
+        ({i: 5.0 for i in range(32)}, "odd: expected a list of 32 rewards, got {0: 5.0"),
+        ("1" * 32, "odd: expected a list of 32 rewards, got '111"),
+        (["1"] * 32, "odd: expected a number, got '1'"),
+    ],
+)
+def test_what_is_no_list_of_numbers_is_refused(given, problem):
+    def odd(completions):
+        return given
+
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        grpo(PROMPTS, odd, max_new_tokens=4, settings=SMALL)
+
+
+def test_functions_have_lists_of_their_own_and_may_be_asynchronous():
+    turns, seen = asyncio.Semaphore(1), []
+
+    def emptied(completions):
+        return [float(len(completions.pop(0))) for _ in range(len(completions))]
+
+    async def waited(completions):
+        async with turns:
+            seen.append(len(completions))
+            return [1.0] * len(completions)
+
+    model = grpo(PROMPTS, [emptied, waited], max_new_tokens=4, steps=300, settings=SMALL)
+    assert seen and set(seen) == {32} and len(model.history) > 1 and model.history[0]["scores/rewards/waited"] == 1.0
+    with pytest.raises(ValueError, match="reward_funcs: expected functions with names that differ, got <lambda> twice"):
+        grpo(PROMPTS, [lambda completions: 1, lambda completions: 2])
+
+
+def test_answers_are_rewarded_without_functions():
+    lines = [{"prompt": prompt, "answer": "a"} for prompt in PROMPTS]
+    model = grpo(lines, max_new_tokens=2, steps=3000, settings=SMALL)
+    assert model.history[-1]["reward/mean"] > 0.0
+    with pytest.raises(ValueError, match="expected an answer, got none"):
+        grpo(PROMPTS, max_new_tokens=2)
 
 
 def test_parameters_with_defaults_are_not_needed():

@@ -194,6 +194,10 @@ fn a_damaged_file_is_refused_with_its_line() {
             "line 1: verifier: expected equality, number, regex, expression, program or none, got `magic`",
         ),
         (vec![of(r#""answer": 3"#)], "line 1: answer: expected a text, got 3"),
+        (
+            vec![of(r#""answer": {"n": [123456789012345678901234567890]}, "verifier": "none""#)],
+            "line 1: answer: expected whole numbers from -2^63 to 2^64, or texts, got one that is read as 1.2345678901234568e+29",
+        ),
         (vec![of(r#""answer": "three", "verifier": "number""#)], "line 1: answer: expected a decimal number, got \"three\""),
         (
             vec![of(r#""answer": "1/0", "verifier": "expression""#)],

@@ -75,6 +75,10 @@ fn line(fields: &Map<String, Value>, world: &TextWorld) -> Result<(RankedTexts, 
         return Err(format!("ranking: expected at least 2 texts, got {}", texts.len()));
     }
     let prompt = world.task.prompt_of(&prompt).map_err(|problem| format!("prompt: {problem}"))?;
+    if prompt.len() > world.longest_prompt() {
+        let (most, got) = (world.longest_prompt(), prompt.len());
+        return Err(format!("prompt: expected at most {most} tokens, as many as the longest prompt of the problems has, got {got}"));
+    }
     world.check_prompt(&prompt).map_err(said)?;
     let completions = texts.iter().map(|text| completion(text, world)).collect::<Result<Vec<_>, _>>()?;
     let mut seen = BTreeSet::new();

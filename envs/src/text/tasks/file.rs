@@ -291,8 +291,23 @@ fn conversation(language: &dyn Language, system: &Option<Message>, messages: Vec
     language.conversation(&whole)
 }
 
+/// Returns a whole number of an answer that was too large to be read exactly.
+fn rounded(answer: &Value) -> Option<&serde_json::Number> {
+    match answer {
+        Value::Number(number) => Some(number).filter(|_| number.is_f64() && number.as_f64().is_some_and(|x| x.abs() >= 9.2e18)),
+        Value::Array(list) => list.iter().find_map(rounded),
+        Value::Object(fields) => fields.values().find_map(rounded),
+        _ => None,
+    }
+}
+
 /// Reads the messages of a conversation.
 fn messages_of(value: &Value) -> Result<Vec<Message>, String> {
+    const KEYS: [&str; 2] = ["role", "content"];
+    let fields = value.as_array().into_iter().flatten().filter_map(Value::as_object).flat_map(|message| message.keys());
+    if let Some(key) = fields.into_iter().find(|key| !KEYS.contains(&key.as_str())) {
+        return Err(format!("messages: expected the keys role and content, got {key}"));
+    }
     let message = |message: &Value| Some((message["role"].as_str()?.to_owned(), message["content"].as_str()?.to_owned()));
     let all: Option<Vec<Message>> = value.as_array().and_then(|list| list.iter().map(message).collect());
     let all = all
@@ -352,6 +367,9 @@ impl Line {
         let answer = fields.get("answer").cloned().unwrap_or_default();
         if answer.is_null() && verifier != NOTHING {
             return Err("expected an answer, got none".into());
+        }
+        if let Some(number) = rounded(&answer) {
+            return Err(format!("answer: expected whole numbers from -2^63 to 2^64, or texts, got one that is read as {number}"));
         }
         let (right, itself) = Right::of(verifier, &answer)?;
         let split = text("split")?.map(|name| {
