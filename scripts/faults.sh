@@ -131,6 +131,19 @@ work() { run compare study.toml --jobs 1 --out out; }
 recover() { work; }
 sweep "compare"
 
+prepare() {
+  printf '%s\n' 'environments = ["cartpole"]' 'seeds = 1' 'steps = 300' 'evaluation_episodes = 2' '[[agents]]' 'agent = "ppo"' '[agents.space]' '"ppo.clip" = [0.1, 0.2]' >study.toml
+}
+work() { run sweep study.toml --jobs 1 --out out; }
+[ "$every" != 1 ] || sweep "sweep" # each draws figures, and takes minutes
+
+prepare() {
+  printf '%s\n' 'environments = ["cartpole"]' 'seeds = 1' 'test_seeds = 2' 'trials = 2' 'batch = 2' 'rungs = [{ steps = 1.0, seeds = 1 }]' 'steps = 300' 'evaluation_episodes = 2' \
+    '[[agents]]' 'agent = "ppo"' '[agents.space]' '"ppo.clip" = [0.1, 0.2]' >study.toml
+}
+work() { run tune study.toml --jobs 1 --out out; }
+[ "$every" != 1 ] || sweep "tune"
+
 # a run that is trained further: nothing of the shorter one survives
 prepare() { "$gradus" train ppo cartpole --preset cleanrl --steps 1024 --threads 1 --quiet --out out; }
 work() { run train --resume out --steps 1500 --threads 1 --checkpoint-every 0 --quiet; }

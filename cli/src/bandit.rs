@@ -361,3 +361,20 @@ fn draw(rows: &[Row], note: &str, bound: Option<f64>, (problems, steps): (usize,
     ];
     Figure { title: "Bandit rules".into(), note: note.into(), columns: 1, panels }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_a_rule_is_what_its_help_says() {
+        let of = |text: &str| format!("{:?}", rule(text, Kind::Gaussian).unwrap());
+        for (text, expected) in [
+            ("constant-step=0.25", Rule::EpsilonGreedy { epsilon: 0.1, initial: 0.0, step: StepSize::Constant(0.25) }),
+            ("epsilon-greedy=0.25", Rule::EpsilonGreedy { epsilon: 0.25, initial: 0.0, step: StepSize::SampleAverage }),
+            ("optimistic=3", Rule::EpsilonGreedy { epsilon: 0.0, initial: 3.0, step: StepSize::Constant(0.1) }),
+        ] {
+            assert_eq!(of(text), format!("{expected:?}"));
+        }
+    }
+}
