@@ -506,6 +506,8 @@ fn problems_without_a_verifier_and_conversations() {
     let settings = ["grpo.group_size=4", "grpo.sampling_rounds=2", "grpo.group_filter=correct"];
     let wrong = error(Trainer::new(small("grpo", &world, &settings)));
     assert_eq!(wrong, "grpo.group_filter: expected spread (no problem has a verifier that says which answers are correct), got correct");
+    let wrong = error(Trainer::new(small("grpo", &world, &["grpo.group_size=4"])));
+    assert_eq!(wrong, "text.rewards: expected reward functions, because no problem has a verifier, got none");
     // presets of small transformers are not for pretrained ones
     let wrong = Config::preset("grpo", &world, Some("dapo")).unwrap_err().to_string();
     assert!(wrong.starts_with("unknown preset `dapo`"), "{wrong}");

@@ -4,10 +4,11 @@ use gradus_agents::replay::{Page, REPLAY};
 use gradus_agents::{AgentError, Algorithm, Collection, ConfigError, Report, Rollout, UpdateContext};
 use gradus_base::panics;
 use gradus_base::tensors::{Tensors, TensorsError, add_with_prefix, without_prefix};
+use gradus_envs::text::{TextOptions, TextWorld};
 use gradus_envs::{EnvSpec, registry};
 
 use super::examples;
-use crate::config::{EarlierSteps, inputs};
+use crate::config::{EarlierSteps, RewardConfig, inputs};
 use crate::memory;
 use crate::saved::POLICY_PREFIX;
 use crate::{Config, Error};
@@ -56,7 +57,13 @@ impl Updater {
         config.check_inputs(|key| key != inputs::ENVIRONMENT)?;
         let plan = config.plan(done);
         let planned = Config { steps: plan.steps, earlier_steps: Vec::new(), ..config.clone() };
-        let algorithm = planned.algorithm_with(&world, &examples::pairs_of(&config, &world)?)?;
+        let pairs = examples::pairs_of(&config, &world)?;
+        let algorithm = planned.algorithm_with(&world, &pairs)?;
+        let of_text = |text: &TextWorld| text.task.has_answers() || text.rewards.is_some() || text.options != TextOptions::default();
+        let is_rewarded =
+            world.text.as_ref().is_none_or(of_text) || !pairs.is_empty() || config.reward_model.as_ref().is_some_and(RewardConfig::is_on);
+        let expected = "reward functions, because no problem has a verifier";
+        ConfigError::unless(is_rewarded, "text.rewards", expected, "none")?;
         check_collection(algorithm.as_ref(), config.envs)?;
         Ok((Self { config, plan, algorithm, iteration: 0 }, world))
     }
