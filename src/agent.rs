@@ -22,8 +22,9 @@ use crate::{Config, Error, Policy};
 /// let mut agent = Agent::new(config)?;
 /// let mut envs = agent.vec_env(agent.environments())?;
 /// while !agent.is_finished() {
+///     agent.begin_episodes(&mut envs)?;
 ///     let actions = agent.act(envs.observation_rows(), envs.action_masks())?;
-///     envs.step(actions)?;
+///     envs.step_unfinished(actions)?;
 ///     agent.observe(&envs.outcome())?;
 ///     if let Some(metrics) = agent.update()? {
 ///         assert!(metrics.iter().any(|(name, _)| *name == "train/value_loss"));
@@ -52,6 +53,8 @@ pub struct Agent {
     /// Episodes that have ended since the last update.
     episodes: Vec<Episode>,
     has_acted: bool,
+    /// Whether the steps have action masks, once there was one.
+    has_masks: Option<bool>,
 }
 
 impl std::fmt::Debug for Agent {
@@ -103,7 +106,7 @@ impl Agent {
         observer.turn_to(algorithm.next_worker());
         let inputs = Inputs::of(&world, &config.wrappers);
         updater.config = updater.config.settled()?;
-        Ok(Self { updater, world, observer, inputs, begun: None, rollouts: 0, episodes: Vec::new(), has_acted: false })
+        Ok(Self { updater, world, observer, inputs, begun: None, rollouts: 0, episodes: Vec::new(), has_acted: false, has_masks: None })
     }
 
     /// Returns the settings.
@@ -117,7 +120,8 @@ impl Agent {
     }
 
     /// Makes some of the environments 0 to `envs`, as the training loop makes them: with the same seeds, and if the agent learns from whole
-    /// episodes, with groups and without [`Autoreset`]. Environments without it wait for [`begin_episodes`](Agent::begin_episodes).
+    /// episodes, with groups and without [`Autoreset`]. Environments without it wait for [`begin_episodes`](Agent::begin_episodes), and are stepped with
+    /// [`step_unfinished`](VecEnv::step_unfinished).
     pub fn vec_env(&self, envs: Range<usize>) -> Result<VecEnv, Error> {
         let seed = self.updater.config.seed;
         let (starts, autoreset) = match self.updater.algorithm.collection() {
@@ -144,7 +148,7 @@ impl Agent {
     }
 
     /// Chooses an action for each of the [`environments`](Agent::environments). `observations` has one row for each, as the environment returned
-    /// it; discrete observations may be their numbers. With `masks` (rows x actions), only actions whose entry is true can be chosen. Actions
+    /// it; discrete observations may be their numbers. With `masks` (rows x actions), only actions whose entry is true can be chosen; all steps have masks, or none. Actions
     /// are clipped to their bounds.
     ///
     /// Returns an error if the rows are not those of the environments, if a number is not finite, or if a rollout is complete and
@@ -159,6 +163,7 @@ impl Agent {
         let n = self.environments().len();
         let rows = self.inputs.rows_of(n, observations)?;
         self.inputs.check_masks(masks, n, |_| true)?;
+        self.expect_masks(masks.is_some())?;
         if let Space::Text { .. } = self.observer.spaces().0 {
             let is_empty = |(row, env): (&[f32], usize)| row[0] == 0.0 && !self.observer.is_complete_in(env);
             if rows.chunks_exact(rows.len() / n).zip(self.environments()).any(is_empty) {
@@ -168,14 +173,24 @@ impl Agent {
         let behaviour = self.updater.algorithm.acting();
         let actions = self.observer.act(behaviour, &rows, masks);
         Error::unless_sound(behaviour)?;
-        self.has_acted = true;
+        (self.has_acted, self.has_masks) = (true, Some(masks.is_some()));
         Ok(actions)
+    }
+
+    /// Checks that a step has masks if those before had, and otherwise none.
+    fn expect_masks(&self, has: bool) -> Result<(), InputError> {
+        let words = |has: bool| if has { "one" } else { "none" };
+        match self.has_masks {
+            Some(had) if had != has => Err(InputError::new("action mask", format!("{}, as in the steps before", words(had)), words(has))),
+            _ => Ok(()),
+        }
     }
 
     /// Records what the last actions led to. What follows in an environment whose part of the rollout is complete is ignored.
     ///
     /// Returns an error, and records nothing, if the outcome has not one entry or row for each of the
-    /// [`environments`](Agent::environments), or if a number is not finite.
+    /// [`environments`](Agent::environments), if a number is not finite, or if an entry of `finished` is not one of an environment whose episode has ended. A final observation
+    /// without a mask allows every action.
     pub fn observe(&mut self, outcome: &Outcome<'_>) -> Result<(), Error> {
         if !self.has_acted {
             return Err(InputError::new("observe", "`act` before every `observe`", "no `act`").into());
@@ -193,11 +208,20 @@ impl Agent {
             return Err(InputError::new(format!("rewards[{env}]"), "a finite number", outcome.rewards[env]).into());
         }
         self.inputs.check_masks(outcome.masks, n, |row| !outcome.endings[row].terminated())?;
+        self.expect_masks(outcome.masks.is_some())?;
+        for (at, Finished { env, ending, .. }) in outcome.finished.iter().enumerate() {
+            let has_ended = outcome.endings.get(*env).is_some_and(|own| own == ending && own.done());
+            if !has_ended || outcome.finished[..at].iter().any(|other| other.env == *env) {
+                let expected = "each environment whose episode has ended, once, with its ending";
+                return Err(InputError::new(format!("finished[{at}]"), expected, format!("environment {env}, {ending:?}")).into());
+            }
+        }
+        let every_action = || outcome.masks.map(|masks| vec![true; masks.len() / n]);
         let observations = self.inputs.rows_of(n, outcome.observations)?;
         let final_rows = |finished: &Finished| {
             let observation = self.inputs.rows(&finished.observation, finished.observation.len())?.into_owned();
             self.inputs.check_masks(finished.mask.as_deref(), 1, |_| !finished.ending.terminated())?;
-            Ok(Finished { observation, ..finished.clone() })
+            Ok(Finished { observation, mask: finished.mask.clone().or_else(every_action), ..finished.clone() })
         };
         let finished = outcome.finished.iter().map(final_rows).collect::<Result<Vec<_>, Error>>()?;
         self.observer.observe(&Outcome { observations: &observations, finished: &finished, ..*outcome });
@@ -207,7 +231,7 @@ impl Agent {
 
     /// Learns, if the steps or episodes for an update are complete, and returns the metrics of the update, most with the names of
     /// Stable-Baselines3. Call it after every [`observe`](Agent::observe). A large rollout is learned from on all cores, unless the loop runs
-    /// within [`threads::with`]; the number of threads does not change the results.
+    /// within [`threads::with`]; the number of threads does not change the results. An agent that [is finished](Agent::is_finished) goes on with its schedules at their ends.
     pub fn update(&mut self) -> Result<Option<Report>, Error> {
         if self.has_acted || !self.observer.is_complete() {
             return Ok(None);

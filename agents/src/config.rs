@@ -200,8 +200,8 @@ pub struct Setup<'a> {
 pub struct Preset {
     /// Name of the agent.
     pub agent: &'static str,
-    /// Name of the environment, or a name for all environments that have no preset of this name: `text` for the text tasks, `any` for the
-    /// others.
+    /// Name of the environment, or a name for all environments that have no preset of this name: `text` for the text tasks, `chat` for
+    /// those of a pretrained model, `continuous` for environments of Gymnasium with continuous actions, `atari` for its Atari games, `any` for the others.
     pub environment: &'static str,
     /// Name of the preset. `default` is used if the user names no preset.
     pub name: &'static str,

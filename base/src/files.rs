@@ -22,7 +22,7 @@ pub fn read_text(path: &Path, most: u64) -> Result<String, String> {
     let io = |error: std::io::Error| error.to_string();
     expect_file(path)?;
     let mut bytes = Vec::new();
-    File::open(path).map_err(io)?.take(most + 1).read_to_end(&mut bytes).map_err(io)?;
+    File::open(path).map_err(io)?.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > most {
         return Err(format!("expected at most {most} bytes, got more"));
     }

@@ -201,6 +201,9 @@ const DIGITS: usize = 64;
 
 /// Returns the bytes of a safetensors file: the tensors, and a note under the key `gradus` of the header's metadata. The note follows the
 /// two lines that mark a file with a hash.
+///
+/// # Panics
+/// If a tensor has another number of elements than its shape says.
 pub fn encode(tensors: &Tensors, note: &str) -> Vec<u8> {
     let bytes = tensors.iter().map(|(name, tensor)| {
         let (dtype, bytes) = match &tensor.data {

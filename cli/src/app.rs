@@ -58,7 +58,7 @@ impl App {
     }
 
     /// Adds the presets in the files `DIR/AGENT/ENVIRONMENT/NAME.toml`, which have settings like a file for `--config`. ENVIRONMENT may be `text`
-    /// for all text tasks or `any` for all others. The preset `default` is used without `--preset`. The folder is read by [`run`](App::run); a
+    /// for all text tasks but those of a pretrained model, which are `chat`, `continuous` for environments of Gymnasium with continuous actions, `atari` for its Atari games, or `any` for all others. The preset `default` is used without `--preset`. The folder is read by [`run`](App::run); a
     /// relative path begins in the current folder. A wrong preset is an error of the commands that read presets, and a warning of the others; so is a missing
     /// folder a warning, because a program may run where its source is not.
     ///

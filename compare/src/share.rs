@@ -55,7 +55,10 @@ impl Share {
                 places.dedup();
                 Ok(places)
             }
-            Self::Shard { part, of } => Ok((part - 1..count).step_by(*of).collect()),
+            Self::Shard { part, of } => {
+                ConfigError::unless((1..=*of).contains(part), "--shard", "I/N with I from 1 to N", format!("{part}/{of}"))?;
+                Ok((part - 1..count).step_by(*of).collect())
+            }
         }
     }
 }

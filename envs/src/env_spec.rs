@@ -288,6 +288,11 @@ impl EnvSpec {
         let wrong = |problem| EnvError::Made { world: self.name.clone(), problem };
         for (what, space) in spaces {
             space.check(what).map_err(wrong)?;
+            if let ("observation space", Space::Discrete(n)) = (what, &space)
+                && *n > 1 << f32::MANTISSA_DIGITS
+            {
+                return Err(wrong(format!("{what}: expected at most 2^24 elements, got {n}")));
+            }
         }
         // they are columns of tables
         const OTHERS: [&str; 6] = ["step", "env", "seed", "return", "length", "end"];

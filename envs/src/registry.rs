@@ -281,7 +281,8 @@ pub fn register(world: EnvSpec) -> Result<(), EnvError> {
         }
     }
     for name in [Some(&world.name), world.gymnasium_id.as_ref()].into_iter().flatten() {
-        if find(name).is_ok() {
+        // names of sizes that do not exist would never be found
+        if text::find(name).is_some() || bsuite::find(name).is_some() || find(name).is_ok() {
             return Err(EnvError::Registered { name: name.clone() });
         }
     }

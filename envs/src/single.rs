@@ -274,7 +274,7 @@ impl SingleEnv {
         }
         let number = self.observation.iter().enumerate().find(|(_, x)| !x.is_finite());
         let number = number.map(|(i, x)| (format!("observation[{i}]"), f64::from(*x)));
-        match (!reward.is_finite()).then(|| ("reward".into(), reward)).or(number) {
+        match (!(reward as f32).is_finite()).then(|| ("reward".into(), reward)).or(number) {
             None => Ok(()),
             Some((what, got)) => Err(match self.env.fault() {
                 Some(fault) => EnvError::Fault { world: self.world.clone(), fault, env, step, seed },
@@ -286,11 +286,14 @@ impl SingleEnv {
     fn update_mask(&mut self) -> Result<(), EnvError> {
         let Some(mut mask) = self.mask.take() else { return Ok(()) };
         mask.fill(true);
-        if self.guarded(|env, _| env.action_mask(&mut mask))? {
-            if !self.action_space.is_possible(&mask) {
-                return Err(EnvError::Mask { world: self.world.clone(), env: 0, step: self.length, seed: self.episode_seed });
-            }
+        let has_mask = self.guarded(|env, _| env.action_mask(&mut mask));
+        let is_possible = self.action_space.is_possible(&mask);
+        // after an error, the environment is reset
+        if !matches!(has_mask, Ok(false)) {
             self.mask = Some(mask);
+        }
+        if has_mask? && !is_possible {
+            return Err(EnvError::Mask { world: self.world.clone(), env: 0, step: self.length, seed: self.episode_seed });
         }
         Ok(())
     }

@@ -262,7 +262,7 @@ impl VecEnv {
     }
 
     /// Takes one step in every environment. [`EnvError::Finished`], [`EnvError::Action`] and [`EnvError::ActionCount`] leave the
-    /// environments unchanged. Other errors are returned after the environments have taken the step.
+    /// environments unchanged. Other errors are returned after the environments have taken the step; the vector must not be used after them.
     pub fn step(&mut self, actions: Actions<'_>) -> Result<&Transition, EnvError> {
         if self.autoreset == Autoreset::Disabled
             && let Some(env) = self.waiting.iter().position(|waiting| *waiting)
@@ -439,7 +439,11 @@ impl VecEnv {
 
     fn check_actions(&self, actions: Actions<'_>) -> Result<(), EnvError> {
         let is_ragged = matches!(actions, Actions::Continuous { rows, width } if rows.len() != self.len() * width);
-        if actions.len() != self.len() || is_ragged {
+        if let (true, Actions::Continuous { rows, width }) = (is_ragged, actions) {
+            let expected = format!("{} rows of {width} numbers", self.len());
+            return Err(EnvError::Action { env: self.ids.start, expected, got: format!("{} numbers", rows.len()) });
+        }
+        if actions.len() != self.len() {
             return Err(EnvError::ActionCount { expected: self.len(), got: actions.len() });
         }
         if are_allowed(&self.action_space, actions) {

@@ -117,6 +117,7 @@ fn faults_of_an_environment_are_errors() {
         (0..2).for_each(|_| assert!(env.step(Action::Discrete(0)).is_ok()));
         let error = env.step(Action::Discrete(0)).expect_err(fault).to_string();
         env.reset().expect("a reset mends it");
+        assert_eq!(env.action_mask().is_some(), fault == "mask", "masks are those of before");
         error.split(" (").next().unwrap().to_string()
     };
     assert!(third("panic").starts_with("faulty: panicked at step 3 of episode 1"));

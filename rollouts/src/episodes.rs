@@ -50,8 +50,12 @@ pub fn play_episodes(
             // environments in another process
             let most = if max_concurrent == 0 { MOST } else { max_concurrent.min(MOST) };
             let active = ActiveRows::concurrent(&mut streams, most);
-            let mut turns = Turns::begin(world, ids.start, &seeds[ids.clone()], active.rows().len())?;
-            return act(policy, &mut turns, active, sampling).map(|()| turns.played);
+            let played = panics::catch(|| {
+                let mut turns = Turns::begin(world, ids.start, &seeds[ids.clone()], active.rows().len())?;
+                act(policy, &mut turns, active, sampling).map(|()| turns.played)
+            });
+            // of a panic the place is not known: it is said to be that of the first episode
+            return played.unwrap_or_else(|panic| Err(error_of(panic, world, (ids.start, seeds[ids.start], 0))));
         }
         let active = ActiveRows::concurrent(&mut streams, max_concurrent);
         let mut episodes = Episodes::new(world, ids.start, &seeds[ids.clone()], active.rows().len())?;
@@ -61,14 +65,18 @@ pub fn play_episodes(
         });
         match (played, episodes.current) {
             (Ok(result), _) => result.map(|()| episodes.played),
-            (Err(panic), Some((id, step))) => {
-                let (env, seed, message) = (ids.start + id, seeds[ids.start + id], panic.message());
-                Err(EnvError::Panicked { world: world.name.clone(), env, episode: 1, step, seed, message })
-            }
+            (Err(panic), Some((id, step))) => Err(error_of(panic, world, (ids.start + id, seeds[ids.start + id], step))),
             (Err(panic), None) => panic.resume(),
         }
     });
     Ok(results.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// The error that was raised, or that of a panic in this environment at this step of the episode with this seed.
+fn error_of(panic: panics::Panic, world: &EnvSpec, (env, seed, step): (usize, u64, u32)) -> EnvError {
+    let panicked =
+        |panic: panics::Panic| EnvError::Panicked { world: world.name.clone(), env, episode: 1, step, seed, message: panic.message() };
+    panic.into_error().unwrap_or_else(panicked)
 }
 
 /// Same as [`play_episodes`], but with the most probable actions.
@@ -146,12 +154,24 @@ impl<'a> Episodes<'a> {
 
     fn check_observation(&self, row: usize, id: usize) -> Result<(), EnvError> {
         let observation = &self.observations[row * self.width..(row + 1) * self.width];
+        self.fault_in(row, id, observation.iter().all(|x| x.is_finite()))?;
         if let Some(i) = unwritten(observation) {
             let (env, step, seed) = (self.first + id, self.played[id].rewards.len() as u32, self.seeds[id]);
             return Err(EnvError::Unwritten { world: self.world.into(), i, env, width: self.width, step, seed });
         }
         match observation.iter().position(|x| !x.is_finite()) {
             Some(i) => self.check(&format!("observation[{i}]"), observation[i], id),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the cause of a number that is not finite, if the environment of `row` has recorded one.
+    fn fault_in(&self, row: usize, id: usize, are_finite: bool) -> Result<(), EnvError> {
+        match self.envs[row].fault().filter(|_| !are_finite) {
+            Some(fault) => {
+                let (env, step, seed) = (self.first + id, self.played[id].rewards.len() as u32, self.seeds[id]);
+                Err(EnvError::Fault { world: self.world.into(), fault, env, step, seed })
+            }
             None => Ok(()),
         }
     }
@@ -172,7 +192,7 @@ impl Environments for Episodes<'_> {
     }
 
     fn observe(&mut self, rows: &[usize]) -> (&[f32], Option<&[bool]>) {
-        let Self { envs, played, current, masks, .. } = self;
+        let Self { envs, played, current, masks, first, seeds, .. } = self;
         let mut are_masked = false;
         let n = self.actions.mask_width();
         if n > 0 {
@@ -181,6 +201,10 @@ impl Environments for Episodes<'_> {
             for ((env, mask), id) in envs.iter().zip(masks.chunks_mut(n)).zip(rows) {
                 *current = Some((*id, played[*id].rewards.len() as u32));
                 are_masked |= env.action_mask(mask);
+                if !self.actions.is_possible(mask) {
+                    let (step, seed) = (played[*id].rewards.len() as u32, seeds[*id]);
+                    panics::raise(EnvError::Mask { world: self.world.into(), env: *first + id, step, seed });
+                }
             }
             *current = None;
         }

@@ -1,5 +1,6 @@
 //! Episodes in environments that step together and are costly to make, such as those in another process: a few of them play all episodes.
 
+use gradus_base::panics;
 use gradus_envs::{Actions, Batch, Ending, EnvError, EnvSpec, Space, UNWRITTEN, unwritten};
 
 use crate::episodes::PlayedEpisode;
@@ -93,8 +94,12 @@ impl Environments for Turns<'_> {
         if n > 0 {
             self.masks.clear();
             self.masks.resize(rows.len() * n, true);
-            for (mask, env) in self.masks.chunks_exact_mut(n).zip(&self.envs) {
+            for ((mask, env), id) in self.masks.chunks_exact_mut(n).zip(&self.envs).zip(rows) {
                 are_masked |= self.batch.action_mask(*env, mask);
+                if !self.actions.is_possible(mask) {
+                    let (step, seed) = (self.played[*id].rewards.len() as u32, self.seeds[*id]);
+                    panics::raise(EnvError::Mask { world: self.world.into(), env: self.first + id, step, seed });
+                }
             }
         }
         (&self.observations, are_masked.then_some(&self.masks))

@@ -39,6 +39,7 @@ impl Config {
 
     /// As [`with_toml`](Config::with_toml), for the text of a file in the folder `dir`.
     fn with_toml_in(self, text: &str, dir: &Path) -> Result<Self, Error> {
+        self.check_wholes()?;
         let mut table: Table =
             text.parse().map_err(|error| Error::Parse { what: "settings".into(), expected: "TOML".into(), got: in_file(text, &error) })?;
         // a run's configuration file may have an older format; format 1 has no format number but always has these keys
@@ -95,6 +96,7 @@ impl Config {
             expected: "key=value".into(),
             got: format!("`{setting}`"),
         })?;
+        self.check_wholes()?;
         // a bare word is a string, so that strings need no quotes on the command line
         let alone = |mut table: Table| if table.len() == 1 { table.remove("x") } else { None };
         let value = format!("x = {text}").parse::<Table>().ok().and_then(alone);
@@ -121,6 +123,7 @@ impl Config {
 
     /// Changes one setting to the TOML value `value`. A whole number may be a text such as `500k` or `2m`.
     pub fn with_value(self, key: &str, value: Value) -> Result<Self, Error> {
+        self.check_wholes()?;
         if let ("agent", Value::String(name)) = (key, &value)
             && *name != self.agent
         {

@@ -71,6 +71,14 @@ impl Config {
     }
 
     /// Checks the ranges of the settings that all agents share.
+    /// Checks the numbers that TOML, whose whole numbers have a sign, may not be able to write.
+    pub(super) fn check_wholes(&self) -> Result<(), ConfigError> {
+        let numbers = [("seed", self.seed), ("steps", self.steps), ("evaluate_every", self.evaluate_every)];
+        let unless =
+            |(key, number): (&str, u64)| ConfigError::unless(i64::try_from(number).is_ok(), key, "at most 9223372036854775807", number);
+        numbers.into_iter().try_for_each(unless)
+    }
+
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         self.check_ranges("")?;
         self.wrappers.check_ranges("wrappers")?;
@@ -81,10 +89,7 @@ impl Config {
             ConfigError::unless((before..=self.steps).contains(until), "earlier_steps.until", &expected, until)?;
             before = *until;
         }
-        // whole numbers of TOML have a sign
-        for (key, number) in [("seed", self.seed), ("steps", self.steps), ("evaluate_every", self.evaluate_every)] {
-            ConfigError::unless(i64::try_from(number).is_ok(), key, "at most 9223372036854775807", number)?;
-        }
+        self.check_wholes()?;
         let owner = self.algorithm.name();
         ConfigError::unless(
             self.agent == owner,

@@ -114,7 +114,7 @@ impl Config {
     }
 
     /// Returns the preset `name` of `agent` on `environment` (the Gradus or the Gymnasium name). Without a name, returns the preset
-    /// `default`, or the default settings if there is no such preset. The presets of `text` fit every text task, those of `continuous` the
+    /// `default`, or the default settings if there is no such preset. The presets of `text` fit every text task but those of a pretrained model, which has those of `chat`, those of `continuous` the
     /// environments of Gymnasium with continuous actions, those of `atari` its Atari games, those of `any` every environment but texts; an environment's own preset of the same name replaces them. The name `any` stands for the default of an environment without presets of its own.
     ///
     /// ```
@@ -205,6 +205,9 @@ impl Config {
     }
 
     /// Returns the key and value of every setting, as in the configuration file.
+    ///
+    /// # Panics
+    /// If `seed`, `steps` or `evaluate_every` is above 2^63 - 1, which TOML cannot write. Other methods return an error.
     pub fn settings(&self) -> Vec<(String, String)> {
         let mut settings = Vec::new();
         flatten("", &self.to_table(), &mut settings);

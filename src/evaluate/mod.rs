@@ -17,7 +17,7 @@ use std::fmt;
 
 use gradus_agents::ConfigError;
 use gradus_base::random::{Purpose, Stream, episode_seed};
-use gradus_base::threads;
+use gradus_base::{panics, threads};
 use gradus_envs::text::{Division, Split, TextWorld};
 use gradus_envs::{EnvError, EnvSpec, Finished};
 use gradus_nets::{Behaviour, Sampling};
@@ -187,7 +187,8 @@ pub fn evaluate(policy: &dyn Behaviour, world: &EnvSpec, episodes: usize, seed: 
     // evaluations derive a separate key from the seed, so that a training with the same seed has not seen their episodes
     let mut keys = Stream::new(seed, Purpose::Evaluation, 0);
     let key = u64::from(keys.word()) | u64::from(keys.word()) << 32;
-    let list = world.text.as_ref().map(|text| (text, text.listed(episodes)));
+    let listed = panics::catch(|| world.text.as_ref().map(|text| (text, text.listed(episodes))));
+    let list = listed.map_err(|panic| EnvError::Text(format!("panicked when it drew a problem: {}", panic.message())))?;
     let problems = list.as_ref().map(|(text, list)| Problems::of(world, text, (list.seeds.len(), episodes), list.is_whole));
     let sampling = mode.sampling();
     let stream = |id: usize| Stream::new(key, Purpose::Evaluation, 1 + id as u64);

@@ -14,7 +14,7 @@ const BAR: f64 = 0.8;
 /// ends at the edge of the strip. Changes nothing if the policy has no memory.
 pub fn show_memory(played: &mut Played, units: usize) {
     let Played { frames, memories, .. } = played;
-    if memories.iter().any(|memory| memory.len() < units) {
+    if units == 0 || memories.is_empty() || memories.iter().any(|memory| memory.len() < units) {
         return;
     }
     // before the first step nothing is remembered

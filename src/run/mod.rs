@@ -296,7 +296,8 @@ impl Run {
         self.export()
     }
 
-    /// Trains until at least `steps` environment steps are done, or to the end; exports nothing, and writes checkpoints from time to time only: call [`checkpoint`](Run::checkpoint) before the run is dropped.
+    /// Trains until at least `steps` environment steps are done, or to the end; exports nothing, and writes checkpoints from time to time only: call [`checkpoint`](Run::checkpoint) before the run is dropped. Runs on one thread unless it is called within
+    /// [`threads::with`].
     pub fn train_until(&mut self, steps: u64, show: Show, on_update: OnUpdate<'_>) -> Result<(), Error> {
         let progress = Progress::new(show, self.trainer.is_text(), self.trainer.steps(), self.trainer.total_steps());
         let (mut shown, mut shown_steps, mut rate) = (Instant::now(), self.trainer.steps(), 0.0);

@@ -97,8 +97,9 @@ impl Trainer {
         self.learned.as_mut().map_or(Ok(()), LearnedReward::begin)
     }
 
-    /// Same as [`in_world`](Trainer::in_world), but with initial parameters from [`Behaviour::save`].
+    /// Same as [`in_world`](Trainer::in_world), but with initial parameters from [`Behaviour::save`], in the place of those of the setting `init`.
     pub fn with_parameters(config: Config, world: EnvSpec, parameters: &Tensors) -> Result<Self, Error> {
+        let config = Config { init: String::new(), ..config };
         let mut trainer = Self::uninitialised(config, world, 0)?;
         trainer
             .updater
@@ -107,6 +108,7 @@ impl Trainer {
             .load(parameters)
             .map_err(|source| Error::Tensors { path: "parameters".into(), source })?;
         trainer.begin()?;
+        trainer.updater.config = trainer.updater.config.settled()?;
         Ok(trainer)
     }
 
@@ -504,6 +506,10 @@ impl Trainer {
                 self.recent = recent.iter().map(|[bits, length]| (f64::from_bits(*bits), *length as u32)).collect();
                 Ok(())
             }
+            [_, _] => Err(TensorsError::State(format!(
+                "recent_episodes: expected pairs of a return and a length, {WINDOW} at most, got {} numbers",
+                2 * recent.len() + rest.len()
+            ))),
             _ => Err(TensorsError::State(format!("progress: expected an iteration and an evaluation, got {progress:?}"))),
         }
     }

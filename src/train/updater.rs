@@ -89,7 +89,7 @@ impl Updater {
     /// Learns from a rollout that began after `before` steps.
     pub fn update(&mut self, rollout: &Rollout, before: u64) -> Result<Report, Error> {
         let Config { seed, agent, .. } = &self.config;
-        let (seed, iteration, progress) = (*seed, self.iteration, before as f64 / self.planned_steps() as f64);
+        let (seed, iteration, progress) = (*seed, self.iteration, (before as f64 / self.planned_steps() as f64).min(1.0));
         Error::unless_sound(self.algorithm.behaviour())?; // no update with samples of a failed device
         let report = panics::catch(|| self.algorithm.update(rollout, UpdateContext { seed, iteration, progress }));
         Ok(report.unwrap_or_else(|panic| Err(AgentError::Panicked { agent: agent.clone(), iteration, seed, message: panic.message() }))?)

@@ -25,9 +25,9 @@ pub struct Estimate {
 /// Settings of the bootstrap. Results depend on these settings and the scores, but not on the number of threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bootstrap {
-    /// Number of resamples.
+    /// Number of resamples, at least 1.
     pub resamples: usize,
-    /// Confidence level of the interval.
+    /// Confidence level of the interval, above 0 and below 1; intervals panic otherwise.
     pub level: f64,
     /// Seed of the resamples.
     pub seed: u64,
@@ -229,6 +229,7 @@ impl Bootstrap {
     }
 
     fn interval_of(&self, point: f64, mut values: Vec<f64>) -> Estimate {
+        assert!(self.level > 0.0 && self.level < 1.0, "level: expected a number above 0 and below 1, got {}", self.level);
         let tail = (1.0 - self.level) / 2.0;
         Estimate { point, low: quantile(&mut values, tail), high: quantile(&mut values, 1.0 - tail) }
     }

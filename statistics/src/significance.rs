@@ -118,7 +118,7 @@ fn normal_tail(z: f64) -> f64 {
 
 /// Returns the two-sided p-value of the sign-flip test for the [`paired`] differences of runs. The null hypothesis is that each difference
 /// is equally probable with either sign. The p-value is exact for at most 20 pairs. For more pairs it is estimated from 100 000 random
-/// assignments of signs with a fixed seed.
+/// assignments of signs with a fixed seed. NaN if a difference is not finite.
 pub fn sign_flips(differences: &[f64]) -> f64 {
     sign_flips_of_all(&[differences])[0]
 }
@@ -144,6 +144,11 @@ pub fn sign_flips_of_all(all: &[&[f64]]) -> Vec<f64> {
             let observed = u64::from(runs > ENUMERATED);
             let extreme = [0, 1].map(|end| observed + counts.iter().map(|counts| counts[number][end]).sum::<u64>());
             p_values[*place] = (2.0 * extreme[0].min(extreme[1]) as f64 / (assignments + observed) as f64).min(1.0);
+        }
+    }
+    for (p, differences) in p_values.iter_mut().zip(all) {
+        if differences.iter().any(|difference| !difference.is_finite()) {
+            *p = f64::NAN;
         }
     }
     p_values
@@ -307,6 +312,12 @@ mod tests {
     fn tied(n: usize, levels: u32, seed: u64) -> Vec<f64> {
         let mut stream = Stream::new(seed, Purpose::Problem, 0);
         (0..n).map(|_| f64::from(stream.below(levels)) * 0.05 - 0.3).collect()
+    }
+
+    #[test]
+    fn differences_that_are_no_numbers_say_nothing() {
+        assert!(sign_flips(&[f64::NAN, 1.0, 2.0]).is_nan() && sign_flips(&[1.0, f64::INFINITY]).is_nan());
+        assert_eq!(sign_flips_of_all(&[&[f64::NAN, 1.0], &[1.0, 1.0]])[1], 0.5);
     }
 
     #[test]

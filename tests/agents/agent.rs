@@ -4,7 +4,7 @@
 use gradus::agents::{Collection, End, Replay};
 use gradus::config::WrapperConfig;
 use gradus::envs::random::{Purpose, Stream};
-use gradus::envs::{Autoreset, Ending, EnvSpec, Outcome, Space, registry};
+use gradus::envs::{Autoreset, Ending, EnvSpec, Finished, Outcome, Space, registry};
 use gradus::nets::{NetworkConfig, cpu::ActorCritic};
 use gradus::rollouts::Observer;
 use gradus::{Agent, Config, Error, Mode, Trainer};
@@ -250,13 +250,18 @@ fn an_agent_that_is_loaded_goes_on_as_the_one_that_was_saved() {
     }
 }
 
+/// An episode that has ended elsewhere, without a mask.
+fn finished(env: usize, ending: Ending, observation: Vec<f32>) -> Finished {
+    Finished { env, seed: 0, ending, episode_return: 0.0, length: 0, observation, mask: None, scores: Vec::new() }
+}
+
 #[test]
 fn wrong_input_is_refused_in_one_line_and_changes_nothing() {
     let spec = EnvSpec::of_spaces("arm", Space::Box { low: vec![-1.0; 3], high: vec![1.0; 3] }, Space::Discrete(4));
     let mut agent = Agent::in_world(Config { envs: 2, ..config("ppo", "arm", &[]) }, &spec).unwrap();
     let message = |result: Result<(), Error>| result.unwrap_err().to_string();
     let (rows, rewards, endings) = ([0.5; 6], [0.0; 2], [Ending::Running; 2]);
-    let outcome = Outcome::new(&rewards, &endings, &rows);
+    let outcome = Outcome { masks: Some(&[true; 8]), ..Outcome::new(&rewards, &endings, &rows) };
     assert_eq!(message(agent.observe(&outcome)), "observe: expected `act` before every `observe`, got no `act`");
     let act = |agent: &mut Agent, rows: &[f32], masks: Option<&[bool]>| agent.act(rows, masks).map(|_| ()).unwrap_err().to_string();
     assert_eq!(act(&mut agent, &[0.5; 5], None), "observations: expected 2 x 3 numbers, a row for each environment, got 5");
@@ -285,7 +290,22 @@ fn wrong_input_is_refused_in_one_line_and_changes_nothing() {
     let masks = [true, true, true, true, false, false, false, false];
     let masked = Outcome { masks: Some(&masks), ..outcome };
     assert_eq!(observe(&mut agent, &masked), "action mask: expected at least one allowed action, got none");
+    assert_eq!(observe(&mut agent, &Outcome { masks: None, ..outcome }), "action mask: expected one, as in the steps before, got none");
+    let cut = |env, ending| finished(env, ending, vec![0.5; 3]);
+    for (finished, got) in [
+        (
+            vec![cut(2, Ending::Truncated)],
+            "finished[0]: expected each environment whose episode has ended, once, with its ending, got environment 2, Truncated",
+        ),
+        (
+            vec![cut(0, Ending::Truncated)],
+            "finished[0]: expected each environment whose episode has ended, once, with its ending, got environment 0, Truncated",
+        ),
+    ] {
+        assert_eq!(observe(&mut agent, &Outcome { finished: &finished, ..outcome }), got);
+    }
     agent.observe(&Outcome { endings: &[Ending::Running, Ending::Terminated], ..masked }).unwrap(); // no action follows
+    assert_eq!(act(&mut agent, &rows, None), "action mask: expected one, as in the steps before, got none");
 
     let of = |config: Config, spec: &EnvSpec| message(Agent::in_world(config, spec).map(|_| ()));
     let text = of(config("ppo", "arm", &["wrappers.time_aware=true"]), &spec);
@@ -305,11 +325,30 @@ fn wrong_input_is_refused_in_one_line_and_changes_nothing() {
     // the environment cannot take a step here
     let stepped_elsewhere = "arm: its environments are stepped elsewhere, only their spaces are known here";
     assert_eq!(message(Trainer::in_world(config("ppo", "arm", &[]), spec.clone()).unwrap().iterate().map(|_| ())), stepped_elsewhere);
-    while agent.act(&rows, None).is_ok() {
+    while agent.act(&rows, Some(&[true; 8])).is_ok() {
         agent.observe(&outcome).unwrap();
     }
     assert_eq!(act(&mut agent, &rows, None), "act: expected `update` after every `observe`, got a complete rollout without an update");
     assert_eq!(message(agent.into_policy().evaluate(1, Mode::Greedy).map(|_| ())), stepped_elsewhere);
+}
+
+/// A final observation without a mask allows every action, also in the sample of a replay buffer.
+#[test]
+fn final_observations_need_no_masks() {
+    let spec = EnvSpec::of_spaces("arm", Space::Box { low: vec![-1.0; 3], high: vec![1.0; 3] }, Space::Discrete(2));
+    let settings = ["dqn.learning_starts=4", "dqn.batch_size=8", "dqn.rollout_steps=2", "network.hidden=[4]"];
+    let mut agent = Agent::in_world(Config { envs: 2, steps: 200, ..config("dqn", "arm", &settings) }, &spec).unwrap();
+    let rows = [0.5; 6];
+    for step in 0..40 {
+        agent.act(&rows, Some(&[true, false, true, true])).unwrap();
+        let has_ended = step % 3 == 2;
+        let endings = if has_ended { [Ending::Truncated, Ending::Running] } else { [Ending::Running; 2] };
+        let finished = if has_ended { vec![finished(0, Ending::Truncated, vec![0.1; 3])] } else { Vec::new() };
+        let outcome = Outcome { masks: Some(&[true, false, true, true]), finished: &finished, ..Outcome::new(&[0.0; 2], &endings, &rows) };
+        agent.observe(&outcome).unwrap();
+        agent.update().unwrap();
+    }
+    assert!(agent.steps() == 80);
 }
 
 /// Texts come as environments write them; one that waits has none.

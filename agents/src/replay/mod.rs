@@ -332,11 +332,12 @@ impl Replay {
         };
     }
 
-    /// Samples `n` decisions, with replacement. The segment of each has up to `horizon` decisions.
+    /// Samples `n` decisions, with replacement. The segment of each has up to `horizon` decisions, at least one.
     ///
     /// # Panics
     /// If the buffer is empty.
     pub fn sample(&self, n: usize, horizon: usize, stream: &mut Stream) -> Sample {
+        let horizon = horizon.max(1);
         assert!(!self.is_empty(), "replay: expected decisions to sample from, got an empty buffer");
         let (kept, oldest) = (self.kept(), self.oldest());
         let draw = |i: usize, stream: &mut Stream| match &self.priorities {

@@ -271,6 +271,9 @@ pub(crate) fn worlds() -> Vec<EnvSpec> {
 pub(crate) fn find(name: &str) -> Option<Result<EnvSpec, EnvError>> {
     let (family, size) = name.rsplit_once('-')?;
     let family = FAMILIES.iter().find(|known| known.name == family)?;
+    if size.is_empty() || !size.chars().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
     let wrong = || EnvError::Unknown {
         name: name.into(),
         hint: format!("expected {}-N with N from {} to {}", family.name, family.sizes.start(), family.sizes.end()),

@@ -60,7 +60,10 @@ impl Table {
     pub fn new(actions: usize, outcomes: Vec<Vec<Outcome>>, starts: Vec<f64>) -> Result<Self, EnvError> {
         let wrong = |text: String| Err(EnvError::Table(text));
         let states = starts.len();
-        if actions == 0 || states == 0 || states > MOST_STATES || outcomes.len() != states * actions {
+        if states > MOST_STATES {
+            return wrong(format!("expected at most {MOST_STATES} states, got {states}"));
+        }
+        if actions == 0 || states == 0 || outcomes.len() != states * actions {
             let got = outcomes.len();
             return wrong(format!(
                 "expected one list of outcomes per state and action, got {got} for {states} states and {actions} actions"

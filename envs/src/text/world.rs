@@ -294,11 +294,12 @@ impl EnvSpec {
     }
 
     fn of_task(name: &str, task: Arc<dyn Task>) -> Result<Self, EnvError> {
-        let text = TextWorld::new(task);
         let named = |error: EnvError| match error {
             EnvError::Text(what) => EnvError::Text(format!("task `{name}`: {what}")),
             error => error,
         };
+        let panicked = |panic: panics::Panic| named(EnvError::Text(format!("panicked when it drew a problem: {}", panic.message())));
+        let text = panics::catch(|| TextWorld::new(task)).map_err(panicked)?;
         let splits = match text.task.division() {
             Division::Splits => &Split::ALL[..],
             Division::OneSet { .. } => &[Split::Train],
@@ -307,7 +308,6 @@ impl EnvSpec {
         let mut prompts: Vec<Vec<u32>> = Vec::new();
         for split in splits {
             let prompt = panics::catch(|| TextWorld { split: *split, ..text.clone() }.problem(0));
-            let panicked = |panic: panics::Panic| named(EnvError::Text(format!("panicked when it drew a problem: {}", panic.message())));
             let prompt = prompt.map_err(panicked)?;
             if prompt.is_empty() {
                 let problem = format!("expected problems of the {} split, got none (an empty prompt)", split.name());
