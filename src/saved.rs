@@ -313,6 +313,11 @@ pub(crate) fn initial(config: &Config, world: &EnvSpec, policy: &mut dyn Behavio
     if config.init.is_empty() {
         return Ok(None);
     }
+    let path = Path::new(&config.init);
+    // a pipe would be waited for
+    if fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir()) {
+        return Err(Error::folder(path, "init: expected a run folder or a policy file, got a pipe, a socket or a device"));
+    }
     let of_wrappers = ["normalise_observations", "frame_stack", "time_aware"].map(|name| format!("wrappers.{name}"));
     let of_agent =
         agents::find(&config.agent).map_or(&[][..], |entry| entry.meanings).iter().map(|name| format!("{}.{name}", config.agent));

@@ -184,7 +184,8 @@ fn drawn_minibatches_are_those_of_the_sorted_keys() {
                 assert_eq!(sizes.sum::<usize>(), n);
                 let mut first: Vec<u32> = parts[..100].iter().flat_map(|part| part.indices.clone()).collect();
                 let mut smallest = order[..100 * n / 500].to_vec();
-                (first.sort_unstable(), smallest.sort_unstable());
+                first.sort_unstable();
+                smallest.sort_unstable();
                 assert_eq!(first, smallest);
                 minibatches.of_size(size)
             });

@@ -154,10 +154,11 @@ fn student_folder() -> Result<PathBuf, Error> {
 /// Writes the autograder of a lesson or homework.
 fn bundle(number: &str, dir: &Path, [repository, commit]: [&str; 2], seed: u64) -> Result<u8, Error> {
     let (kind, digits) = number.strip_prefix('h').map_or(("lesson", number), |digits| ("homework", digits));
-    if digits.is_empty() || !digits.chars().all(|digit| digit.is_ascii_digit()) {
+    let most = if kind == "lesson" { 12 } else { 3 };
+    if !digits.chars().all(|digit| digit.is_ascii_digit()) || !digits.parse().is_ok_and(|number: u32| (1..=most).contains(&number)) {
         return Err(Error::Parse {
             what: "bundle".into(),
-            expected: "a lesson such as 1, or a homework such as h1".into(),
+            expected: "a lesson from 1 to 12, or a homework from h1 to h3".into(),
             got: format!("`{number}`"),
         });
     }

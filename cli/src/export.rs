@@ -94,7 +94,10 @@ pub(crate) fn run(arguments: &Export) -> Result<u8, Error> {
             write(LOADER, include_str!("gradus_policy.py"))?;
         }
         write("results.json", &(to_json(&evaluation) + "\n"))?;
-        let card = Card { name, policy: &policy, evaluation: &evaluation, played: &played, was_trained, done, has_curve };
+        let is_final = done.is_some_and(|done| done >= policy.config().steps);
+        let is_best = arguments.dir.file_name().is_some_and(|name| name == "best_policy.safetensors");
+        let card =
+            Card { name, policy: &policy, evaluation: &evaluation, played: &played, was_trained, done, is_final, is_best, has_curve };
         write("README.md", &card.text(to)?)
     })?;
     for problem in policy.config().lost_inputs() {
@@ -148,7 +151,12 @@ fn check_name(name: &str) -> Result<(), Error> {
 
 /// Whether `gradus_policy.py` can load the policy.
 fn is_for_python(config: &Config, world: &EnvSpec) -> bool {
-    world.text.is_none() && config.wrappers.atari == Atari::Off && config.wrappers.frame_stack == 1 && !config.wrappers.time_aware
+    let is_network = config.foreign(world).iter().all(|(key, _)| key != "network.");
+    world.text.is_none()
+        && is_network
+        && config.wrappers.atari == Atari::Off
+        && config.wrappers.frame_stack == 1
+        && !config.wrappers.time_aware
 }
 
 /// What the model card tells.
@@ -161,6 +169,10 @@ struct Card<'a> {
     was_trained: bool,
     /// Environment steps of the training, if a checkpoint tells them.
     done: Option<u64>,
+    /// Whether it is the policy at the end of the training that the settings describe.
+    is_final: bool,
+    /// Whether it is the policy of a training's best evaluation.
+    is_best: bool,
     has_curve: bool,
 }
 
@@ -193,6 +205,7 @@ impl Card<'_> {
         );
         let mut add = |text: &str| card.push_str(text);
         let training = match self.was_trained {
+            true if self.is_best => format!(", the best evaluation's in a training with the agent `{agent}`, with seed {}", config.seed),
             true => format!(", trained with the agent `{agent}` for {most}{steps} {unit}{whole}, with seed {}", config.seed),
             false => ", made with Gradus".into(),
         };
@@ -229,7 +242,13 @@ impl Card<'_> {
         let play = format!("{program} play .");
         add(&format!("```sh\n{play:<29} # shows an episode in the terminal\n{program} eval . --episodes 100\n```\n\n"));
         let remembers = matches!(&config.network, Network::Perceptron(network) if network.cell != Cell::None);
-        let (rust, python) = if remembers {
+        let (rust, python) = if self.has_masks() && !remembers {
+            (
+                "// `mask` is true for the actions that may be chosen\n\
+                 let action = policy.predict_masked(&observation, Some(&mask), gradus::Mode::Greedy)?;",
+                "action = load(\".\").act(observation, info[\"action_mask\"])",
+            )
+        } else if remembers {
             (
                 "let mut memory = policy.memory(); // at the beginning of every episode\n\
                  let action = policy.predict_with(&observation, &mut memory, None, gradus::Mode::Greedy)?;",
@@ -242,9 +261,17 @@ impl Card<'_> {
         if exists(&folder.join(LOADER))? {
             add(&format!("In Python, with NumPy alone:\n\n```python\nfrom gradus_policy import load\n\n{python}\n```\n\n"));
         }
-        let what = if self.was_trained { ", which trains the policy again, bit for bit" } else { "" };
+        let what = if self.is_final { ", which trains the policy again, bit for bit" } else { "" };
         add(&format!("## Settings\n\n`config.toml`{what}:\n\n```toml\n{}\n```\n", settings.trim_end()));
         Ok(card)
+    }
+
+    /// Whether the environment says which actions may be chosen.
+    fn has_masks(&self) -> bool {
+        let mut env = self.policy.world().env();
+        let mut mask = vec![true; env.action_space().mask_width()];
+        env.reset(0, &mut vec![0.0; env.observation_space().width()]);
+        !mask.is_empty() && env.action_mask(&mut mask)
     }
 
     fn results(&self) -> String {
@@ -256,7 +283,9 @@ impl Card<'_> {
             format!("## Results\n\nThe most probable actions in {what}. One training run is not a comparison of algorithms.\n\n");
         let mut row = |name: &str, value: f64| writeln!(text, "| {name} | {} |", short(value)).expect("writing to a string does not fail");
         row("mean return", *mean);
-        row("standard deviation", *std);
+        if std.is_finite() {
+            row("standard deviation", *std);
+        }
         row("lowest", *min);
         row("highest", *max);
         row("mean length", length);

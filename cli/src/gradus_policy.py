@@ -87,6 +87,13 @@ def note_of(path):
     return header.get("__metadata__", {}).get("gradus", "")
 
 
+def text_of(path):
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise PolicyError(f"{path}: expected a text, got something else: {error}") from None
+
+
 def settings_in(path, text):
     try:
         return tomllib.loads(text)
@@ -115,9 +122,11 @@ def read(folder, wrapped=False):
     for path in paths:
         if not path.exists():
             raise PolicyError(f"{folder}: expected the folder of a finished run, got none: {path.name} is missing")
-    config = settings_in(paths[0], paths[0].read_text(encoding="utf-8"))
+    config = settings_in(paths[0], text_of(paths[0]))
     if config.get("format", 1) not in (1, 2):
         raise PolicyError(f"{folder}: expected format 1 or 2, got {json.dumps(config['format'])}")
+    if "agent" not in config or "environment" not in config:
+        raise PolicyError(f"{paths[0]}: expected the settings of a run, with its agent and its environment, got others")
     if "network" not in config:
         raise PolicyError(f"{folder}: expected a multilayer perceptron, got a transformer: use `gradus sample`")
     if "wrappers" not in config:
@@ -127,21 +136,35 @@ def read(folder, wrapped=False):
             raise PolicyError(f"{folder}: expected wrappers.{key} = {json.dumps(plain)}, got {json.dumps(config['wrappers'][key])}")
     tensors = read_safetensors(paths[1])
     made_with = settings_in(paths[1], note_of(paths[1]))
-    for section in ("network", "wrappers"):
-        ours, theirs = config[section], made_with.get(section, {})
-        if any(ours[key] != theirs[key] for key in ours.keys() & theirs.keys()):
+    for section in ("agent", "environment", "network", "wrappers", config["agent"]):
+        ours, theirs = config.get(section), made_with.get(section)
+        if None in (ours, theirs):
+            continue  # of an earlier version
+        same = all(ours[key] == theirs[key] for key in ours.keys() & theirs.keys()) if isinstance(ours, dict) and isinstance(theirs, dict) else ours == theirs
+        # the file of an environment may be elsewhere
+        if not same and not (section == "environment" and ":" in ours):
             raise PolicyError(f"{paths[1]}: made with other settings than config.toml in the same folder: {section} differs")
     if "action_values" in tensors or "weights" in tensors:
         raise PolicyError(f"{folder}: expected a multilayer perceptron, got a table of {config['agent']}: use `gradus eval` and `gradus values`")
     if "observation_statistics" in tensors:
         advice = f"`gradus train --resume {folder}` converts the file"
         raise PolicyError(f"{paths[1]}: expected tensors observations.*, got observation_statistics of an earlier version; {advice}")
-    if config["wrappers"]["normalise_observations"] and "observations.mean" not in tensors:
+    if config["wrappers"].get("normalise_observations", False) and "observations.mean" not in tensors:
         raise PolicyError(f"{paths[1]}: expected the tensor observations.mean, got none")
     # of environments of Gymnasium: the numbers of values of an action's choices, and the bounds of actions
     record = folder / "gym.toml"
-    known = tomllib.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+    text = text_of(record) if record.exists() else ""
+    lines, mark, hash = text.rpartition("# sha256 ")
+    if mark and hashlib.sha256(lines.encode()).hexdigest() != hash.strip():
+        raise PolicyError(f"{record}: damaged: its SHA-256 is not the one that was stored with it")
+    known = settings_in(record, text)
     config["actions"] = {key: known[key] for key in ("choices", "low", "high") if key in known}
+    if ("low" in known) != ("high" in known):
+        raise PolicyError(f"{record}: expected both bounds of actions, got one")
+    # of the observations: the kind of Gymnasium's space, the first state of a discrete one, and whether they are images of bytes
+    config["seen"] = {"kind": known.get("observations"), "start": known.get("start", 0), "is_image": known.get("image", False)}
+    if config["network"].get("activation") not in ("tanh", "relu"):
+        raise PolicyError(f"{paths[0]}: expected network.activation tanh or relu, got {json.dumps(config['network'].get('activation'))}")
     return config, tensors
 
 
@@ -246,6 +269,38 @@ def memory_of(config, tensors):
     return places, is_lstm
 
 
+def state_of(x, start, width):
+    """Returns the place of a state of a discrete space among all of them."""
+    if not start <= x < start + width:
+        raise ValueError(f"observation: expected a state of {start} to {start + width - 1}, got {x}")
+    return int(x) - start
+
+
+def numbers_of(x, seen, width):
+    """Returns an observation, or rows of them, as rows of numbers. The numbers of a box are put one after the other; bytes of an image are divided by 255."""
+    if x.ndim == 0 and width == 1:
+        x = x.reshape(1)
+    if x.ndim and x.shape[-1] != width and seen["kind"] in (None, "Box") and np.prod(tuple(x.shape)) == width:
+        x = x.reshape(-1)
+    if x.ndim == 0 or x.shape[-1] != width:
+        flat = "" if seen["kind"] in (None, "Box", "Discrete") else f", those of gymnasium.spaces.utils.flatten for the space {seen['kind']}"
+        raise ValueError(f"observation: expected {width} numbers{flat}, got the shape {tuple(x.shape)}")
+    return x / np.float32(255) if seen["is_image"] and str(x.dtype).endswith("uint8") else x
+
+
+def mask_of(mask, shape, choices):
+    """Returns an action mask as an array of bools, which leaves an action of each choice. A row of a batch that allows nothing, as of an episode that has ended, allows everything."""
+    allowed = np.array(mask.cpu() if hasattr(mask, "cpu") else mask, dtype=bool)
+    if allowed.shape[-1:] != tuple(shape[-1:]):
+        raise ValueError(f"action mask: expected {shape[-1]} entries, got the shape {allowed.shape}")
+    for part in np.split(allowed, np.cumsum(choices or [shape[-1]])[:-1], axis=-1):
+        is_empty = ~part.any(-1, keepdims=True)
+        if allowed.ndim == 1 and is_empty.any():
+            raise ValueError("action mask: expected at least one allowed action, got none")
+        part |= is_empty
+    return allowed
+
+
 def check_memory(memory, rows, places):
     """Raises a ValueError if `memory` is not what a policy remembers of `rows` episodes, which are the shape of the observations without their last axis."""
     expected = (*rows, sum(n for _, n in places.values()))
@@ -284,7 +339,7 @@ class Policy:
     """A NumPy policy."""
 
     def __init__(self, config, tensors, bounds=None):
-        self.environment = config["environment"]
+        self.environment, self.seen = config["environment"], config["seen"]
         critics = critics_of(tensors)
         self.is_discrete = "actor.log_std" not in tensors and not critics
         self.activation = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, np.float32(0))}[config["network"]["activation"]]
@@ -344,12 +399,8 @@ class Policy:
             return images[0] if is_single else images
         width = width_of(self.tensors)
         if np.issubdtype(x.dtype, np.integer) and x.ndim == 0:
-            if not 0 <= x < width:
-                raise ValueError(f"observation: expected a state of 0 to {width - 1}, got {x}")
-            x = np.eye(width, dtype=np.float32)[x]
-        x = x.astype(np.float32)
-        if x.shape[-1] != width:
-            raise ValueError(f"observation: expected {width} numbers, got {x.shape[-1]}")
+            x = np.eye(width, dtype=np.float32)[state_of(x, self.seen["start"], width)]
+        x = numbers_of(x, self.seen, width).astype(np.float32)
         if self.mean is None:
             return x
         x = ((x.astype(np.float64) - self.mean) / np.sqrt(self.variance + self.epsilon)).astype(np.float32)
@@ -417,7 +468,7 @@ class Policy:
             memory[...] = after
         if self.is_discrete:
             if mask is not None:
-                head = np.where(np.asarray(mask, dtype=bool), head, -np.inf)
+                head = np.where(mask_of(mask, head.shape, self.choices), head, -np.inf)
             if self.choices:
                 parts = np.split(head, np.cumsum(self.choices)[:-1], axis=-1)
                 return np.stack([np.argmax(part, axis=-1) for part in parts], -1)
@@ -537,7 +588,7 @@ def torch_policy(config, tensors, bounds=None):
                 self.actor = chain("actor")
                 self.critic = torch.nn.ModuleList(chain(name) for name in critics) if critics else chain("critic")
             self.is_discrete = "actor.log_std" not in tensors and not critics
-            self.environment = config["environment"]
+            self.environment, self.seen = config["environment"], config["seen"]
             self.bounds = bounds_of(config, bounds, self.is_discrete)
             self.choices = config["actions"].get("choices")
             if "actor.log_std" in tensors:
@@ -553,6 +604,8 @@ def torch_policy(config, tensors, bounds=None):
 
         def normalise(self, observation):
             x = torch.as_tensor(observation)
+            if not bool(torch.isfinite(x).all()):
+                raise ValueError("observation: expected finite numbers, got others")
             if self.sees:
                 planes = next(numbers.shape[1] for name, numbers in tensors.items() if name.endswith("convolutions.0.weight"))
                 x, is_single = planes_of(x if x.dtype == torch.uint8 else x.float(), planes, torch.permute)
@@ -560,8 +613,9 @@ def torch_policy(config, tensors, bounds=None):
                 return x[0] if is_single else x
             width = width_of(tensors)
             if not x.is_floating_point() and x.ndim == 0:
-                x = torch.nn.functional.one_hot(x.long(), width)
-            x = x.float()
+                x = torch.nn.functional.one_hot(torch.tensor(state_of(x.item(), self.seen["start"], width)), width)
+            is_bytes = x.dtype == torch.uint8
+            x = numbers_of(x if is_bytes else x.float(), self.seen, width).float()
             if not self.has_statistics:
                 return x
             known = self.observations
@@ -613,7 +667,7 @@ def torch_policy(config, tensors, bounds=None):
                     memory.copy_(after)
                 if self.is_discrete:
                     if mask is not None:
-                        head = head.masked_fill(~torch.as_tensor(mask).bool(), -torch.inf)
+                        head = head.masked_fill(~torch.from_numpy(mask_of(mask, head.shape, self.choices)).to(head.device), -torch.inf)
                     if self.choices:
                         return torch.stack([part.argmax(-1) for part in head.split(self.choices, -1)], -1)
                     return head.argmax(-1)
@@ -637,16 +691,23 @@ def load(folder, backend="numpy", bounds=None, wrapped=False):
 
 def play(policy, env, episodes, seed=0):
     """Returns the returns of `episodes` episodes in a Gymnasium environment. A policy of a run that did not see velocities does not see them here."""
-    returns, seen = [], SEEN.get(policy.environment, [])
+    returns, seen, space = [], SEEN.get(policy.environment, []), getattr(env, "action_space", None)
+    is_flat = policy.seen["kind"] in ("MultiDiscrete", "MultiBinary", "Dict", "Tuple")
+    if is_flat:
+        from gymnasium.spaces.utils import flatten
     for episode in range(episodes):
         observation, info = env.reset(seed=seed + episode)
         total, is_over, memory = 0.0, False, policy.memory()
         while not is_over:
-            if np.shape(observation) == (len(seen),):
+            if seen and np.shape(observation) == (len(seen),):
                 observation = observation * np.asarray(seen, dtype=observation.dtype)
+            if is_flat:
+                observation = flatten(env.observation_space, observation)
             action = np.asarray(policy.act(observation, info.get("action_mask"), memory))
             if policy.is_discrete:
-                action = action + getattr(getattr(env, "action_space", None), "start", 0)
+                action = action + getattr(space, "start", 0)
+            elif space is not None:
+                action = (np.rint(action) if np.issubdtype(space.dtype, np.integer) else action).astype(space.dtype).reshape(space.shape)
             observation, reward, terminated, truncated, info = env.step(action if action.ndim else action.item())
             total, is_over = total + float(reward), terminated or truncated
         returns.append(total)
@@ -664,13 +725,19 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--backend", default="numpy", choices=["numpy", "torch"])
     arguments = parser.parse_args()
+    if arguments.episodes < 1:
+        sys.exit(f"error: --episodes: expected a number from 1 up, got {arguments.episodes}")
     try:
         policy = load(arguments.folder, arguments.backend)
     except PolicyError as error:
         sys.exit(f"error: {error}")
     import gymnasium
 
-    returns = play(policy, gymnasium.make(arguments.environment), arguments.episodes, arguments.seed)
+    try:
+        env = gymnasium.make(arguments.environment)
+    except gymnasium.error.Error as error:
+        sys.exit(f"error: {' '.join(str(error).split())}")
+    returns = play(policy, env, arguments.episodes, arguments.seed)
     error = np.std(returns, ddof=1) / np.sqrt(len(returns)) if len(returns) > 1 else float("nan")
     print(f"mean return {np.mean(returns):.2f} over {len(returns)} episodes, standard error {error:.2f}")
 

@@ -4,7 +4,8 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::Args;
-use gradus::config::Network;
+use gradus::agents::ConfigError;
+use gradus::config::{Atari, Network};
 use gradus::envs::random::episode_seed;
 use gradus::envs::text::Split;
 use gradus::evaluate::Mode;
@@ -80,6 +81,9 @@ const MOST_ACTIONS: usize = 8;
 pub(crate) fn run(arguments: &Play) -> Result<u8, Error> {
     expect_policy(&arguments.dir)?;
     let (config, world, mut policy) = load_behaviour(&arguments.dir)?;
+    let is_plain = arguments.record.is_none() || config.wrappers.atari == Atari::Off;
+    let expected = "off: an episode that is recorded has the actions of the environment, and not those of Atari's preprocessing";
+    ConfigError::unless(is_plain, "--record: wrappers.atari", expected, format!("{:?}", config.wrappers.atari).to_lowercase())?;
     // an episode seed that no training or evaluation with the same `--seed` uses
     let seed = episode_seed(number("--seed", &arguments.seed, 0)?, u64::from(u32::MAX), 0);
     let world = world.on_split(Split::Test);

@@ -20,7 +20,8 @@ pub fn interquartile_mean(scores: &[f64]) -> f64 {
 pub fn bootstrap_interval(scores: &[f64], draws: &[Vec<usize>], level: f64) -> (f64, f64) {
     let of_draw = |draw: &Vec<usize>| mean(&draw.iter().map(|i| scores[*i]).collect::<Vec<_>>());
     let means = sorted(&draws.iter().map(of_draw).collect::<Vec<_>>());
-    let cut = ((1.0 - level) / 2.0 * means.len() as f64) as usize;
+    // 1 - 0.9 is a little less than 0.1
+    let cut = ((1.0 - level) / 2.0 * means.len() as f64 + 1e-9) as usize;
     (means[cut], means[means.len() - 1 - cut])
 }
 

@@ -43,7 +43,8 @@ pub fn whitened(numbers: &[f64]) -> Vec<f64> {
     let n = numbers.len() as f64;
     let mean = numbers.iter().sum::<f64>() / n;
     let deviation = (numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
-    if deviation == 0.0 {
+    // the mean of equal numbers may be rounded, so that the deviation is not 0
+    if numbers.iter().all(|x| *x == numbers[0]) {
         return vec![0.0; numbers.len()];
     }
     numbers.iter().map(|x| (x - mean) / deviation).collect()

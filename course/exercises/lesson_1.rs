@@ -21,7 +21,7 @@ pub fn epsilon_greedy(values: &[f64], epsilon: f64) -> Vec<f64> {
 /// 1.3 The arm with the highest upper confidence bound.
 ///
 /// The bound of arm a is `values[a]` + c sqrt(ln t / `counts[a]`), and infinite if the arm was never pulled. Among equal bounds, returns the
-/// first arm.
+/// first arm, so that the check can compare; a rule that plays draws one of them.
 pub fn upper_confidence_bound(values: &[f64], counts: &[u32], t: u32, c: f64) -> usize {
     todo!() // for you to write
 }

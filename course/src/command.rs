@@ -93,7 +93,8 @@ fn add_lessons(dir: &Path) -> Told<Vec<&'static str>> {
 
 /// Adds the lessons of a newer version to a folder of an older one, and says so.
 fn renew(words: &[&str]) -> Told<()> {
-    let is_folder = Path::new("src/lesson_1.rs").exists();
+    // also one whose making was interrupted
+    let is_folder = fs::read_to_string("Cargo.toml").is_ok_and(|text| text.contains("gradus-course ="));
     if is_folder && ["list", "check", "watch"].iter().any(|word| words.first() == Some(word)) {
         for number in add_lessons(Path::new("."))? {
             say(&format!("new: src/{}.rs", file_of(number)));
@@ -291,7 +292,13 @@ fn reset(number: &str) -> Told<u8> {
     }
     let text = in_words(fs::read_to_string(&path), "read", &path)?;
     let template = part(sheets.template, about.number).map_or("", |place| &sheets.template[place]);
-    let Some(place) = part(&text, about.number) else {
+    // what stands behind the function stays: it may be what others call
+    let function = |text: &str, place: Range<usize>| {
+        let end = text[place.clone()].find("\n}").map_or(place.end, |at| place.start + at + 2);
+        place.start..end
+    };
+    let template = &template[function(template, 0..template.len())];
+    let Some(place) = part(&text, about.number).map(|place| function(&text, place)) else {
         return Err(format!("{}: expected a line that begins with `/// {number} `, above the function, got none", path.display()));
     };
     in_words(fs::create_dir_all(NOTES), "create", Path::new(NOTES))?;

@@ -124,7 +124,8 @@ fn means(scores: &[f64], draws: &[Vec<usize>]) -> Vec<f64> {
 
 /// How many of `n` numbers are left out at an end at which the share `share` lies outside.
 fn left_out(n: usize, share: f64) -> usize {
-    (share * n as f64) as usize
+    // 1 - 0.9 is a little less than 0.1
+    (share * n as f64 + 1e-9) as usize
 }
 
 /// The ends of what is left of the sorted numbers.

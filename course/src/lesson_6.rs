@@ -432,7 +432,9 @@ fn moments(numbers: &[f64]) -> (f64, f64) {
 fn whitened_by(numbers: &[f64], of: impl Fn(f64, f64, f64) -> f64) -> Vec<f64> {
     let (mean, squares) = moments(numbers);
     let variance = squares / numbers.len() as f64;
-    numbers.iter().map(|x| if variance == 0.0 { 0.0 } else { of(*x, mean, variance) }).collect()
+    // the mean of equal numbers may be rounded
+    let are_equal = numbers.iter().all(|x| *x == numbers[0]);
+    numbers.iter().map(|x| if are_equal { 0.0 } else { of(*x, mean, variance) }).collect()
 }
 
 static WHITENED: Exercise<Whitened> = Exercise {
@@ -443,7 +445,7 @@ static WHITENED: Exercise<Whitened> = Exercise {
         section: "whitening",
         hints: &[
             "Subtract the mean, and divide by the standard deviation: the root of the mean of the squared distances from the mean.",
-            "The mean is over all n numbers, not n - 1. If all numbers are the same, return zeros.",
+            "The mean is over all n numbers, not n - 1. If all numbers are the same, return zeros: compare them, because their computed mean may differ from them in the last place, and the deviation is then not 0.",
         ],
     },
     right: |numbers| whitened_by(numbers, |x, mean, variance| (x - mean) / variance.sqrt()),
@@ -454,6 +456,7 @@ static WHITENED: Exercise<Whitened> = Exercise {
                 (&[1.0, 3.0][..], &[-1.0, 1.0][..]),
                 (&[0.0, 0.0, 6.0], &[-root, -root, 2.0 * root]), // mean 2, variance 8
                 (&[2.0, 2.0, 2.0], &[0.0, 0.0, 0.0]),
+                (&[0.1, 0.1, 0.1], &[0.0, 0.0, 0.0]),
                 (&[-10.0, 10.0, -10.0, 10.0], &[-1.0, 1.0, -1.0, 1.0]),
             ] {
                 sheet.row(format!("whitened(numbers = {})", list(numbers)), expected, || function(numbers));

@@ -115,6 +115,17 @@ static VISITS: Exercise<Visits> = Exercise {
     ],
     mistakes: &[
         Mistake {
+            says: "every state begins with the same flow, instead of its share of the starts",
+            section: "visits",
+            function: |table, policy, gamma| {
+                let n = table.states();
+                let outcomes =
+                    (0..n * table.actions()).map(|i| table.outcomes(i / table.actions(), i % table.actions()).to_vec()).collect();
+                let even = Table::new(table.actions(), outcomes, vec![1.0 / n as f64; n]).expect("the same table from other starts");
+                flowing(&even, policy, gamma, true)
+            },
+        },
+        Mistake {
             says: "outcomes that end the episode lead on: who has left is counted in the state that the table names",
             section: "visits",
             function: |table, policy, gamma| flowing(table, policy, gamma, false),

@@ -162,7 +162,7 @@ fn wrong_helpers(about: About, lesson: &Lesson) -> Vec<About> {
 
 /// Returns the exercises of the same lesson whose functions the student's function calls.
 fn called(about: About) -> Vec<Called> {
-    let own = source(about);
+    let own: String = source(about).lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
     let others = of_lesson(lesson_of(about.number)).into_iter().filter(|other| other.name != about.name);
     let is_called = |other: &About| {
         own.match_indices(&format!("{}(", other.name))

@@ -21,6 +21,11 @@ pub(crate) fn two_states() -> Table {
     table(2, vec![certain(1, 1.0), risky, end(0, 10.0), certain(1, -1.0)])
 }
 
+/// One state with one action, which stays there with reward 1.
+pub(crate) fn staying() -> Table {
+    table(1, vec![certain(0, 1.0)])
+}
+
 /// The 4 x 4 grid of Sutton and Barto's example 4.1: each step costs 1, and two corners are the end. States are the 14 other cells, row by
 /// row; the actions are up, down, right and left.
 pub(crate) fn grid() -> Table {
@@ -57,7 +62,10 @@ pub(crate) fn random(stream: &mut Stream) -> Table {
         vec![outcome(share), outcome(1.0 - share)]
     };
     let outcomes = (0..states * actions).map(|_| one()).collect();
-    table(actions as usize, outcomes)
+    // an episode begins in one of the first two states, more often in one of them
+    let first = f64::from(1 + stream.below(10)) / 10.0;
+    let starts = (0..states).map(|state| [first, 1.0 - first].get(state as usize).copied().unwrap_or(0.0)).collect();
+    Table::new(actions as usize, outcomes, starts).expect("a sound table")
 }
 
 fn table(actions: usize, outcomes: Vec<Vec<Outcome>>) -> Table {

@@ -439,11 +439,13 @@ impl VecEnv {
 
     fn check_actions(&self, actions: Actions<'_>) -> Result<(), EnvError> {
         let is_ragged = matches!(actions, Actions::Continuous { rows, width } if rows.len() != self.len() * width);
-        if let (true, Actions::Continuous { rows, width }) = (is_ragged, actions) {
+        if let Actions::Continuous { rows, width } = actions
+            && (width == 0 || !rows.len().is_multiple_of(width))
+        {
             let expected = format!("{} rows of {width} numbers", self.len());
             return Err(EnvError::Action { env: self.ids.start, expected, got: format!("{} numbers", rows.len()) });
         }
-        if actions.len() != self.len() {
+        if actions.len() != self.len() || is_ragged {
             return Err(EnvError::ActionCount { expected: self.len(), got: actions.len() });
         }
         if are_allowed(&self.action_space, actions) {

@@ -131,9 +131,11 @@ def train(
     weights = [1.0] * len(functions) if reward_weights is None else [float(weight) for weight in reward_weights]
     if len(weights) != len(functions):
         raise ValueError(f"reward_weights: expected {len(functions)}, one for each function, got {len(weights)}")
-    names = [getattr(function, "__name__", "reward") for function in functions]
-    if len(set(names)) < len(names):
-        raise ValueError(f"reward_funcs: expected functions with names that differ, got {next(name for name in names if names.count(name) > 1)} twice")
+    names = list[str]()
+    for function in functions:
+        name = getattr(function, "__name__", None) or getattr(getattr(function, "func", None), "__name__", None) or type(function).__name__
+        same = sum(other == name or other.startswith(f"{name}_") and other[len(name) + 1 :].isdigit() for other in names)
+        names.append(f"{name}_{same + 1}" if same else name)
     folder = None
     if isinstance(prompts, str):
         world = prompts
@@ -142,7 +144,8 @@ def train(
         file = pathlib.Path(folder.name, "problems.jsonl")
         lines = [{"prompt": one} if isinstance(one, str) else dict(one) for one in prompts]
         # with functions, answers are for them alone, unless a line names a verifier
-        first = {"max_new_tokens": max_new_tokens, **({"verifier": "none"} if functions else {}), **({} if system is None else {"system": system})}
+        is_judged = not functions and any("answer" in line for line in lines)
+        first = {"max_new_tokens": max_new_tokens, **({} if is_judged else {"verifier": "none"}), **({} if system is None else {"system": system})}
         file.write_text("".join(json.dumps(line) + "\n" for line in [first, *lines]))
         world = f"file:{file}" if model is None else f"chat:{file}?model={model}"
     own = [f"{key}={json.dumps(value) if not isinstance(value, str) else value}" for key, value in (settings or {}).items()]

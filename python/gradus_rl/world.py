@@ -48,14 +48,13 @@ OPTIONS = {
 
 
 def options_of(world: str, given: dict | None) -> dict:
-    """The options of a world's `reset`, with the defaults of those that are not given."""
+    """The options of a world's `reset`, with the defaults of those that are not given. Others are ignored, as in Gymnasium."""
     known = OPTIONS.get(world, {})
-    for name, number in (given or {}).items():
-        if name not in known:
-            raise ValueError(f"options: expected {' and '.join(known) or 'none'} for {world}, got {name}")
+    given = {name: number for name, number in (given or {}).items() if name in known}  # others may be those of a wrapper
+    for name, number in given.items():
         if not isinstance(number, (int, float, np.integer, np.floating)) or not np.isfinite(number):
             raise ValueError(f"options: {name}: expected a finite number, got {number!r}")
-    options = {**known, **(given or {})}
+    options = {**known, **given}
     low, high = (options["low"], options["high"]) if "low" in options else (0.0, min(options.values(), default=0.0))
     if low > high:
         expected = "low at most high" if "low" in options else "numbers from 0 up"

@@ -133,9 +133,10 @@ def test_options_are_gymnasiums(id, options):
     theirs, ours = gymnasium.make(id), gymnasium.make(f"gradus/{id}")
     for given in (options, None):
         np.testing.assert_array_equal(theirs.reset(seed=3, options=given)[0], ours.reset(seed=3, options=given)[0])
-    for wrong, problem in [({"lo": 1}, "options: expected "), ({next(iter(options)): "x"}, "finite number"), ({next(iter(options)): np.nan}, "finite number")]:
-        with pytest.raises(ValueError, match=problem):
-            ours.reset(options=wrong)
+    np.testing.assert_array_equal(theirs.reset(seed=3, options={"other": 1})[0], ours.reset(seed=3, options={"other": 1})[0])
+    for wrong in ("x", np.nan):
+        with pytest.raises(ValueError, match="finite number"):
+            ours.reset(options={next(iter(options)): wrong})
 
 
 def test_options_have_an_order():
@@ -143,8 +144,6 @@ def test_options_have_an_order():
         gradus_rl.GradusEnv("cartpole").reset(options={"low": 1})
     with pytest.raises(ValueError, match="options: expected numbers from 0 up, got x_init=-1, y_init=1.0"):
         gradus_rl.GradusEnv("pendulum").reset(options={"x_init": -1})
-    with pytest.raises(ValueError, match="options: expected none for taxi, got low"):
-        gradus_rl.GradusEnv("taxi").reset(options={"low": 1})
 
 
 @pytest.mark.parametrize("world", ["cartpole", "frozen-lake", "breakout", "copy"])

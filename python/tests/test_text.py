@@ -1,6 +1,7 @@
 """Rewards that are functions in Python."""
 
 import asyncio
+import functools
 import re
 
 import pytest
@@ -92,15 +93,16 @@ def test_functions_have_lists_of_their_own_and_may_be_asynchronous():
 
     model = grpo(PROMPTS, [emptied, waited], max_new_tokens=4, steps=300, settings=SMALL)
     assert seen and set(seen) == {32} and len(model.history) > 1 and model.history[0]["scores/rewards/waited"] == 1.0
-    with pytest.raises(ValueError, match="reward_funcs: expected functions with names that differ, got <lambda> twice"):
-        grpo(PROMPTS, [lambda completions: 1, lambda completions: 2])
+    ones = lambda completions: [1.0] * len(completions)
+    model = grpo(PROMPTS, [ones, functools.partial(ones), lambda completions: ones(completions)], max_new_tokens=4, steps=100, settings=SMALL)
+    assert all(model.history[0][f"scores/rewards/{name}"] == 1.0 for name in ("<lambda>", "<lambda>_2", "<lambda>_3"))
 
 
 def test_answers_are_rewarded_without_functions():
     lines = [{"prompt": prompt, "answer": "a"} for prompt in PROMPTS]
     model = grpo(lines, max_new_tokens=2, steps=3000, settings=SMALL)
     assert model.history[-1]["reward/mean"] > 0.0
-    with pytest.raises(ValueError, match="expected an answer, got none"):
+    with pytest.raises(ValueError, match="text.rewards: expected reward functions, because no problem has a verifier, got none"):
         grpo(PROMPTS, max_new_tokens=2)
 
 

@@ -50,12 +50,14 @@ pub fn play_episodes(
             // environments in another process
             let most = if max_concurrent == 0 { MOST } else { max_concurrent.min(MOST) };
             let active = ActiveRows::concurrent(&mut streams, most);
-            let played = panics::catch(|| {
-                let mut turns = Turns::begin(world, ids.start, &seeds[ids.clone()], active.rows().len())?;
-                act(policy, &mut turns, active, sampling).map(|()| turns.played)
-            });
-            // of a panic the place is not known: it is said to be that of the first episode
-            return played.unwrap_or_else(|panic| Err(error_of(panic, world, (ids.start, seeds[ids.start], 0))));
+            let mut turns = Turns::begin(world, ids.start, &seeds[ids.clone()], active.rows().len())?;
+            let acted = panics::catch(|| act(policy, &mut turns, active, sampling));
+            return match acted.map_err(panics::Panic::into_error::<EnvError>) {
+                Ok(acted) => acted.map(|()| turns.played),
+                Err(Ok(error)) => Err(error),
+                // not one of the environments
+                Err(Err(panic)) => panic.resume(),
+            };
         }
         let active = ActiveRows::concurrent(&mut streams, max_concurrent);
         let mut episodes = Episodes::new(world, ids.start, &seeds[ids.clone()], active.rows().len())?;
@@ -65,7 +67,7 @@ pub fn play_episodes(
         });
         match (played, episodes.current) {
             (Ok(result), _) => result.map(|()| episodes.played),
-            (Err(panic), Some((id, step))) => Err(error_of(panic, world, (ids.start + id, seeds[ids.start + id], step))),
+            (Err(panic), Some((id, step))) => Err(error_of(panic, &world.name, (ids.start + id, seeds[ids.start + id], step))),
             (Err(panic), None) => panic.resume(),
         }
     });
@@ -73,9 +75,8 @@ pub fn play_episodes(
 }
 
 /// The error that was raised, or that of a panic in this environment at this step of the episode with this seed.
-fn error_of(panic: panics::Panic, world: &EnvSpec, (env, seed, step): (usize, u64, u32)) -> EnvError {
-    let panicked =
-        |panic: panics::Panic| EnvError::Panicked { world: world.name.clone(), env, episode: 1, step, seed, message: panic.message() };
+pub(crate) fn error_of(panic: panics::Panic, world: &str, (env, seed, step): (usize, u64, u32)) -> EnvError {
+    let panicked = |panic: panics::Panic| EnvError::Panicked { world: world.into(), env, episode: 1, step, seed, message: panic.message() };
     panic.into_error().unwrap_or_else(panicked)
 }
 

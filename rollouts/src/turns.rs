@@ -3,7 +3,7 @@
 use gradus_base::panics;
 use gradus_envs::{Actions, Batch, Ending, EnvError, EnvSpec, Space, UNWRITTEN, unwritten};
 
-use crate::episodes::PlayedEpisode;
+use crate::episodes::{PlayedEpisode, error_of};
 use crate::{Decisions, Environments};
 
 /// The most environments of a shard.
@@ -58,9 +58,18 @@ impl<'a> Turns<'a> {
             width,
             envs,
         };
-        turns.batch.reset_many(&turns.envs, &seeds[..acting], &mut turns.all);
+        let began = panics::catch(|| turns.batch.reset_many(&turns.envs, &seeds[..acting], &mut turns.all));
+        began.map_err(|panic| turns.panicked(panic, &[], 0))?;
         (0..acting).try_for_each(|row| turns.look(row, row))?;
         Ok(turns)
+    }
+
+    /// The error of a panic of the environment that was called last, in the step behind those that its episode has had. `rows` are the episodes of the rows; at the beginning, each row has
+    /// the episode of its number.
+    fn panicked(&self, panic: panics::Panic, rows: &[usize], steps: u32) -> EnvError {
+        let row = self.envs.iter().position(|env| *env == self.batch.current()).unwrap_or(0);
+        let id = rows.get(row).copied().unwrap_or(row);
+        error_of(panic, self.world, (self.first + id, self.seeds[id], self.played[id].rewards.len() as u32 + steps))
     }
 
     /// Copies the observation of the environment of `row`, after it was checked.
@@ -95,9 +104,10 @@ impl Environments for Turns<'_> {
             self.masks.clear();
             self.masks.resize(rows.len() * n, true);
             for ((mask, env), id) in self.masks.chunks_exact_mut(n).zip(&self.envs).zip(rows) {
-                are_masked |= self.batch.action_mask(*env, mask);
+                let (step, seed) = (self.played[*id].rewards.len() as u32, self.seeds[*id]);
+                let masked = panics::catch(|| self.batch.action_mask(*env, mask));
+                are_masked |= masked.unwrap_or_else(|panic| panics::raise(error_of(panic, self.world, (self.first + id, seed, step))));
                 if !self.actions.is_possible(mask) {
-                    let (step, seed) = (self.played[*id].rewards.len() as u32, self.seeds[*id]);
                     panics::raise(EnvError::Mask { world: self.world.into(), env: self.first + id, step, seed });
                 }
             }
@@ -120,7 +130,8 @@ impl Environments for Turns<'_> {
             Actions::Discrete(_) => Actions::Discrete(&self.discrete),
             Actions::Continuous { width, .. } => Actions::Continuous { rows: &self.continuous, width },
         };
-        self.batch.step(actions, &are_idle, &mut self.all, &mut self.rewards, &mut self.endings);
+        let stepped = panics::catch(|| self.batch.step(actions, &are_idle, &mut self.all, &mut self.rewards, &mut self.endings));
+        stepped.map_err(|panic| self.panicked(panic, rows, 1))?;
         for (row, id) in rows.iter().copied().enumerate() {
             let env = self.envs[row];
             let (reward, ending, episode) = (self.rewards[env], self.endings[env], &mut self.played[id]);
@@ -150,7 +161,8 @@ impl Environments for Turns<'_> {
 
     fn pass_on(&mut self, row: usize, _: usize, next: Option<usize>) -> Result<(), EnvError> {
         if let Some(next) = next {
-            self.batch.reset_many(&self.envs[row..=row], &self.seeds[next..=next], &mut self.all);
+            let began = panics::catch(|| self.batch.reset_many(&self.envs[row..=row], &self.seeds[next..=next], &mut self.all));
+            began.map_err(|panic| error_of(panic, self.world, (self.first + next, self.seeds[next], 0)))?;
             return self.look(row, next);
         }
         // the last row moves into this one

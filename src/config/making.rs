@@ -70,7 +70,6 @@ impl Config {
         Ok(world)
     }
 
-    /// Checks the ranges of the settings that all agents share.
     /// Checks the numbers that TOML, whose whole numbers have a sign, may not be able to write.
     pub(super) fn check_wholes(&self) -> Result<(), ConfigError> {
         let numbers = [("seed", self.seed), ("steps", self.steps), ("evaluate_every", self.evaluate_every)];
@@ -79,6 +78,7 @@ impl Config {
         numbers.into_iter().try_for_each(unless)
     }
 
+    /// Checks the ranges of the settings that all agents share.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         self.check_ranges("")?;
         self.wrappers.check_ranges("wrappers")?;

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use gradus_envs::{Space, gym};
+use hmac_sha256::Hash;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::files::{read_to_string, replace};
+use crate::files::{hexadecimal, read_to_string, replace};
 
 /// The file.
 pub(crate) const FILE: &str = "gym.toml";
@@ -26,10 +27,30 @@ struct Record {
     low: Vec<f32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     high: Vec<f32>,
+    /// The kind of Gymnasium's observation space, the first state of a discrete one, and whether observations are images of bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    observations: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    start: Option<i64>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    image: bool,
     versions: BTreeMap<String, String>,
     /// Other versions with which the run was resumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     later: Vec<BTreeMap<String, String>>,
+}
+
+fn is_false(image: &bool) -> bool {
+    !image
+}
+
+/// What the last line begins with, which has the hash of the lines before it.
+const MARK: &str = "# sha256 ";
+
+/// Whether the text of a file is the one that was written; `None` if an older version wrote it, without a hash.
+pub(super) fn is_whole(text: &str) -> Option<bool> {
+    let (lines, hash) = text.rsplit_once(MARK)?;
+    Some(hexadecimal(&Hash::hash(lines.as_bytes())) == hash.trim_end())
 }
 
 impl Record {
@@ -41,12 +62,16 @@ impl Record {
             Space::Box { low: lowest, high: highest } => (low, high) = (lowest, highest),
             Space::Discrete(_) | Space::Image(_) | Space::Text { .. } => {}
         }
-        Ok(Self { executable: known.executable, choices, low, high, versions: known.versions.into_iter().collect(), later: Vec::new() })
+        let (observations, start, image) = (known.kind, known.start, matches!(known.observation_space, Space::Image(_)));
+        let (executable, versions) = (known.executable, known.versions.into_iter().collect());
+        Ok(Self { executable, choices, low, high, observations, start, image, versions, later: Vec::new() })
     }
 
     fn write(&self, dir: &Path) -> Result<(), Error> {
         let text = toml::to_string(self).map_err(|error| Error::folder(dir, error.to_string()))?;
-        replace(&dir.join(FILE), format!("{HEAD}{text}").as_bytes()).map_err(Error::io("write", dir))
+        let text = format!("{HEAD}{text}");
+        let hash = hexadecimal(&Hash::hash(text.as_bytes()));
+        replace(&dir.join(FILE), format!("{text}{MARK}{hash}\n").as_bytes()).map_err(Error::io("write", dir))
     }
 
     /// Returns the record in a folder, if there is one that can be read.
@@ -97,4 +122,36 @@ pub(super) fn notes(dir: &Path, environment: &str) -> Result<Vec<String>, Error>
         }
     }
     Ok(notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The record is read with its hash, and a changed one is known.
+    #[test]
+    fn a_record_knows_whether_it_is_whole() {
+        let dir = gradus_testing::tempdir().unwrap();
+        let record = Record {
+            executable: "python3".into(),
+            choices: Vec::new(),
+            low: vec![-1.0],
+            high: vec![1.0],
+            observations: Some("Discrete".into()),
+            start: Some(3),
+            image: false,
+            versions: [("python".to_string(), "3.12".to_string())].into(),
+            later: Vec::new(),
+        };
+        record.write(dir.path()).unwrap();
+        let text = read_to_string(&dir.path().join(FILE)).unwrap();
+        assert_eq!(is_whole(&text), Some(true), "{text}");
+        assert_eq!(is_whole(&text.replace("-1.0", "-2.0")), Some(false));
+        assert_eq!(is_whole(text.split(MARK).next().unwrap()), None);
+        let read = Record::read(dir.path()).unwrap();
+        assert_eq!((read.start, read.low, read.observations.as_deref()), (Some(3), vec![-1.0], Some("Discrete")));
+        // those of earlier versions
+        let old = "executable = \"python3\"\n[versions]\npython = \"3.12\"\n";
+        assert!(toml::from_str::<Record>(old).is_ok_and(|old| old.start.is_none() && !old.image));
+    }
 }

@@ -6,7 +6,7 @@ use gradus_base::tensors::{check_finite, checksum, get_u64, is_hashed};
 
 use super::logs::{self, EPISODES, TIMING};
 use super::pages::{Pages, REPLAY, read_page};
-use super::{covered, line_of_hash};
+use super::{covered, gym, line_of_hash};
 use crate::config::UNKNOWN_AGENT;
 use crate::files::folder::METRICS;
 use crate::files::{Sha256, exists, read, read_to_string};
@@ -83,6 +83,14 @@ pub fn folder(dir: &Path) -> Result<Vec<Checked>, Error> {
         if exists(&path)? {
             all.push(tensors(&path, config.as_ref().ok()));
         }
+    }
+    let record = dir.join(gym::FILE);
+    if exists(&record)? {
+        all.push(match gym::is_whole(&read_to_string(&record)?) {
+            Some(true) => Checked::intact(&record, ""),
+            None => Checked::unknown(&record),
+            Some(false) => Checked::damaged(format!("{}: damaged: its SHA-256 is not the one that was stored with it", record.display())),
+        });
     }
     if dir.join(STATE).exists() {
         all.extend(of_logs(dir)?);

@@ -59,7 +59,9 @@ impl Updater {
         let planned = Config { steps: plan.steps, earlier_steps: Vec::new(), ..config.clone() };
         let pairs = examples::pairs_of(&config, &world)?;
         let algorithm = planned.algorithm_with(&world, &pairs)?;
-        let of_text = |text: &TextWorld| text.task.has_answers() || text.rewards.is_some() || text.options != TextOptions::default();
+        let penalises =
+            |options: &TextOptions| options.overlong_buffer > 0 || options.missing_eos_penalty != 0.0 || options.length_penalty != 0.0;
+        let of_text = |text: &TextWorld| text.task.has_rewards() || text.rewards.is_some() || penalises(&text.options);
         let is_rewarded =
             world.text.as_ref().is_none_or(of_text) || !pairs.is_empty() || config.reward_model.as_ref().is_some_and(RewardConfig::is_on);
         let expected = "reward functions, because no problem has a verifier";

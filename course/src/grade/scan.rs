@@ -23,6 +23,11 @@ pub(super) fn refused(source: &str) -> Option<String> {
                 "gradus_course, of which only Table, Outcome, End and Step are allowed".into()
             }
             "unsafe" => "unsafe code".into(),
+            // no path to a socket leads past these
+            "net" if is_use || at(i + 1) == ":" && at(i + 2) == ":" => {
+                "a path through `net`, such as std::net, which reaches other computers".into()
+            }
+            "UdpSocket" | "TcpStream" | "TcpListener" | "UnixStream" | "UnixListener" | "UnixDatagram" => format!("{word}, a socket"),
             "extern" => "extern".into(),
             "mod" if at(i + 2) == ";" => format!("mod {};, a file of its own", at(i + 1)),
             "path" if i > 1 && at(i - 1) == "[" && at(i - 2) == "#" => "#[path], a file of its own".into(),
@@ -161,6 +166,13 @@ mod tests {
             ("use std::{include_str as s};", "include_str!"),
             ("fn f() { core::include!(\"x\"); }", "include!"),
             ("fn f<'a>(x: &'a str) -> char { let _ = '\"'; std::arch::asm!(\"nop\"); 'b' }", "asm!"),
+            (
+                "fn f() { let _ = std::net::UdpSocket::bind(\"0:0\"); }",
+                "a path through `net`, such as std::net, which reaches other computers",
+            ),
+            ("use std::{net as n, mem};", "a path through `net`"),
+            ("use std::os::unix::net::*;", "a path through `net`"),
+            ("fn f(x: UnixDatagram) {}", "UnixDatagram, a socket"),
             ("const A: &str = r##\"\"#\"##; include_bytes!(\"x\");", "include_bytes!"),
         ] {
             let found = refused(source).unwrap_or_default();
@@ -175,6 +187,7 @@ mod tests {
             "// include!(\"x\")\n/* unsafe /* extern */ macro_rules! */ fn f() {}",
             "const A: &str = \"unsafe \\\" include!(1)\"; const B: &str = r#\"extern \"mod\" a;\"#; const C: char = '\\'';",
             "mod inner { pub fn env() {} } fn path() { let include = 1; assert!(include == 1); }",
+            "fn f(net: f64) -> f64 { let netto = net; netto }",
             "fn f<'unsafe_>(x: &'unsafe_ str) {}",
             "fn f() { let r#macro_ = 1; println!(\"{}\", b'\"'); vec![1; 2]; }",
         ] {

@@ -269,11 +269,12 @@ pub(crate) fn worlds() -> Vec<EnvSpec> {
 
 /// Returns the problem of this name, if it is a family's with a number; an error if the family has none of this size.
 pub(crate) fn find(name: &str) -> Option<Result<EnvSpec, EnvError>> {
-    let (family, size) = name.rsplit_once('-')?;
-    let family = FAMILIES.iter().find(|known| known.name == family)?;
-    if size.is_empty() || !size.chars().all(|digit| digit.is_ascii_digit()) {
-        return None;
-    }
+    let find = |name: &str| FAMILIES.iter().find(|known| known.name == name);
+    // the name of a family may begin with that of another one
+    let (family, size) = match find(name) {
+        Some(family) => (family, ""),
+        None => name.rsplit_once('-').and_then(|(family, size)| Some((find(family)?, size)))?,
+    };
     let wrong = || EnvError::Unknown {
         name: name.into(),
         hint: format!("expected {}-N with N from {} to {}", family.name, family.sizes.start(), family.sizes.end()),

@@ -23,6 +23,10 @@ pub struct Description {
     pub left_out: Vec<String>,
     /// The number of states, if observations are one-hot codes of a [`Discrete`](Space::Discrete) space.
     pub states: Option<usize>,
+    /// The kind of Gymnasium's observation space, such as `Dict`.
+    pub kind: Option<String>,
+    /// The first state, if observations are those of a [`Discrete`](Space::Discrete) space.
+    pub start: Option<i64>,
     /// The number of steps after which episodes are truncated, if there is a limit.
     pub max_episode_steps: Option<u32>,
     /// The mean return at which Gymnasium counts it as solved.
@@ -102,6 +106,8 @@ impl Description {
             parts: parts.collect::<Option<_>>().ok_or_else(|| unexpected("parts"))?,
             left_out: list("left_out")?.iter().filter_map(texts).collect(),
             states: json["states"].as_u64().map(|states| states as usize),
+            kind: texts(&json["kind"]),
+            start: json["start"].as_i64(),
             max_episode_steps: json["max_episode_steps"].as_u64().and_then(|steps| u32::try_from(steps).ok()),
             reward_threshold: json["reward_threshold"].as_f64(),
             executable: texts(&json["executable"]).unwrap_or_default(),

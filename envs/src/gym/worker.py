@@ -476,6 +476,7 @@ class Worker:
         except Exception:  # a module without a package has no version
             pass
         states = int(env.observation_space.n) if isinstance(env.observation_space, spaces.Discrete) else None
+        kind = next((kind for kind in ("Box", "Discrete", "MultiDiscrete", "MultiBinary", "Dict", "Tuple") if isinstance(env.observation_space, getattr(spaces, kind))), None)
         return {
             "protocol": PROTOCOL,
             "executable": sys.executable,
@@ -491,6 +492,8 @@ class Worker:
             "is_atari": request["atari"] is not None,
             "left_out": left_out,
             "states": states,
+            "kind": kind,
+            "start": None if states is None else int(env.observation_space.start),
             "actions": self.describe_actions(env.action_space),
             "max_episode_steps": limit(env),
             "reward_threshold": spec.reward_threshold if spec else None,

@@ -188,6 +188,8 @@ impl PythonRewards {
         let changed = Path::new(file).metadata().and_then(|about| about.modified()).ok();
         let key = (python(), name.to_owned(), limits, changed);
         let mut open = lock(&OPEN);
+        // what could not be started again may be now
+        open.retain(|(of, known)| *of != key || known.unusable().is_none());
         if let Some((_, known)) = open.iter().find(|(of, _)| *of == key) {
             return Ok(known.clone());
         }
@@ -295,6 +297,9 @@ impl RewardFunctions for PythonRewards {
             alone.extend(self.rewards(std::slice::from_ref(completed), only_first));
             if only_first && alone.last().is_some_and(Result::is_err) {
                 return alone;
+            }
+            if let Some(problem) = self.unusable() {
+                return completions.iter().map(|_| Err(problem.clone())).collect();
             }
         }
         if alone.iter().all(Result::is_ok) {

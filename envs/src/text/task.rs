@@ -208,6 +208,11 @@ pub trait Task: Send + Sync {
         true
     }
 
+    /// Whether verdicts have rewards other than 0, without [rewards of one's own](super::rewards).
+    fn has_rewards(&self) -> bool {
+        true
+    }
+
     /// The names of a verdict's scores. Components of the reward are named like `reward/format`.
     fn score_names(&self) -> Vec<String> {
         vec!["exact".into()]

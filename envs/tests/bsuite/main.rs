@@ -195,6 +195,7 @@ fn sizes_that_no_problem_has_are_refused() {
         ("memory-len-0", "expected memory-len-N with N from 1 to 10000"),
         ("deep-sea-1", "expected deep-sea-N with N from 2 to 200"),
         ("deep-sea-x", "expected deep-sea-N with N from 2 to 200"),
+        ("deep-sea-stochastic", "expected deep-sea-stochastic-N with N from 2 to 200"),
         ("discounting-chain-5", "expected discounting-chain-N with N from 0 to 4"),
         ("t-maze--3", "t-maze"),
     ] {

@@ -66,7 +66,10 @@ fn rows_of_numbers_are_checked_against_the_box() {
     }
     assert!(matches!(step(&[0.0, 0.0], 1), Err(EnvError::Action { env: 0, .. })));
     assert!(matches!(step(&[0.0, 0.0], 2), Err(EnvError::ActionCount { expected: 2, got: 1 })));
-    assert!(matches!(step(&[0.0; 5], 2), Err(EnvError::ActionCount { expected: 2, .. })), "half a row too much");
+    for (rows, width) in [(&[0.0; 5][..], 2), (&[], 0)] {
+        let error = step(rows, width).unwrap_err().to_string();
+        assert_eq!(error, format!("action of environment 0: expected 2 rows of {width} numbers, got {} numbers", rows.len()));
+    }
     assert_eq!(step(&edge, 2).unwrap().1, [-1.0, 1.0]);
 }
 

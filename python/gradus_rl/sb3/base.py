@@ -190,7 +190,7 @@ class BaseAlgorithm:
             if "network.activation=tanh" in args.policy_settings(self.policy_kwargs, self.critic):
                 raise ArgumentError("activation_fn: expected ReLU with CnnPolicy, got Tanh")
             trunk = [f"network.trunk={'nature' if is_large else 'arcade'}", "network.activation=relu"]
-            layers, features = args.hidden(self.policy_kwargs.get("net_arch") or [], self.critic), 512 if is_large else 128
+            layers, features = args.hidden([] if self.policy_kwargs.get("net_arch") is None else self.policy_kwargs["net_arch"], self.critic), 512 if is_large else 128
             if self.agent in ("ppo", "a2c"):
                 trunk.append("network.shared=true")
                 if layers:

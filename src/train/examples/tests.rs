@@ -274,7 +274,10 @@ fn preferences_are_read_from_lines() {
     wrong(&of(r#""chosen": "1", "rejected": "2", "score": 1"#), "expected the keys prompt, chosen, rejected, ranking, split, got `score`");
     wrong(&of(r#""chosen": "1", "rejected": "2", "split": "validation""#), "split: expected train or test, got `validation`");
     wrong(r#"{"prompt": "abc", "chosen": "1", "rejected": "2"}"#, "line 1: prompt: ");
-    wrong(r#"{"prompt": "11111111", "chosen": "1", "rejected": "2"}"#, "expected at most 6 tokens, got 8");
+    wrong(
+        r#"{"prompt": "11111111", "chosen": "1", "rejected": "2"}"#,
+        "expected at most 6 tokens, as many as the longest prompt of the problems has, got 8",
+    );
     let without = format!("{}\n{}", of(r#""chosen": "1", "rejected": "2", "split": "train""#), of(r#""chosen": "1", "rejected": "2""#));
     wrong(&without, "line 2: expected a split, because other lines have one, got none");
 }

@@ -369,7 +369,9 @@ impl Line {
             return Err("expected an answer, got none".into());
         }
         if let Some(number) = rounded(&answer) {
-            return Err(format!("answer: expected whole numbers from -2^63 to 2^64, or texts, got one that is read as {number}"));
+            return Err(format!(
+                "answer: expected numbers below 9.2e18, or texts, because larger ones may be rounded, got one that is read as {number}"
+            ));
         }
         let (right, itself) = Right::of(verifier, &answer)?;
         let split = text("split")?.map(|name| {
@@ -555,6 +557,10 @@ impl Task for FileTask {
     /// With right steps, also what these and the answer give.
     fn has_answers(&self) -> bool {
         self.known.values().any(|known| !matches!(known.right, Right::Nothing(_)))
+    }
+
+    fn has_rewards(&self) -> bool {
+        self.has_steps || self.has_answers()
     }
 
     fn score_names(&self) -> Vec<String> {
