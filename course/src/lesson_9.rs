@@ -244,7 +244,6 @@ static KL_DIVERGENCE: Exercise<KlDivergence> = Exercise {
                 (&[5.0, 5.0], &[1.0, 1.0], 0.0),
                 (&[1000.0, 1000.0], &[0.0, 0.0], 0.0),
                 (&[1000.0, 0.0], &[0.0, 0.0], std::f64::consts::LN_2),
-                (&[0.0, 0.0], &[1000.0, 0.0], 499.306_853),
             ] {
                 let place = format!("kl_divergence(old_logits = {}, new_logits = {})", list(old), list(new));
                 sheet.row(place, expected, || function(old, new));

@@ -103,7 +103,7 @@ pub fn forms() -> [Answers; 3] {
                 let n = numbers.len() as f32;
                 let mean = numbers.iter().map(|x| *x as f32).sum::<f32>() / n;
                 let deviation = (numbers.iter().map(|x| (*x as f32 - mean).powi(2)).sum::<f32>() / n).sqrt();
-                numbers.iter().map(|x| if deviation == 0.0 { 0.0 } else { f64::from((*x as f32 - mean) / deviation) }).collect()
+                numbers.iter().map(|x| if deviation < 1e-7 { 0.0 } else { f64::from((*x as f32 - mean) / deviation) }).collect()
             },
             entropy_gradient: |logits| {
                 let p = single(logits);
@@ -152,8 +152,8 @@ pub fn forms() -> [Answers; 3] {
                 let mean = sorted_sum(numbers) / numbers.len() as f64;
                 let distances: Vec<f64> = numbers.iter().map(|x| x - mean).collect();
                 let length = distances.iter().map(|d| d * d).sum::<f64>().sqrt();
-                if length == 0.0 {
-                    return distances;
+                if numbers.iter().all(|x| *x == numbers[0]) {
+                    return vec![0.0; numbers.len()];
                 }
                 let scale = (numbers.len() as f64).sqrt() / length;
                 distances.into_iter().map(|d| d * scale).collect()
