@@ -3,8 +3,7 @@
 #
 # For every line of results/defaults/presets.csv and every seed, trains as `gradus train AGENT ENVIRONMENT` does, evaluates greedy episodes with the seed 1, and adds a
 # row to results/defaults/runs.csv. A row that is there is not made again, so the script can be stopped and continued. At the end it writes agents/presets/reached.csv, which
-# the program reads. SEEDS are numbers [default: 1 to 20], or `table`, which only writes this file. GRADUS names the program. Settings of ours were chosen on the seeds 1000 to
-# 1019.
+# the program reads. SEEDS are numbers [default: 1 to 20], or `table`, which only writes this file. GRADUS names the program. Settings of ours were chosen on other seeds.
 set -euo pipefail
 cd "$(dirname "$0")/../results/defaults"
 gradus=${GRADUS:-../../target/debug/gradus}

@@ -13,6 +13,7 @@ error message of one line, and so must policy files of earlier versions, which n
 """
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -22,7 +23,9 @@ import gymnasium
 import numpy as np
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli/src"))
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "cli/src"), str(ROOT)]
+from envs.tests.gym import worlds
 from gradus_policy import PolicyError, load, play, read, read_safetensors, width_of
 
 GRADUS = sys.argv[1] if len(sys.argv) > 1 else "target/debug/gradus"
@@ -73,6 +76,17 @@ REMEMBERING = [
     ("action values with an LSTM, layer normalisation", "pqn cartpole-masked --steps 40k --set network.cell=lstm --set network.layer_norm=true", "CartPole-v1"),
 ]
 
+# environments of Gymnasium whose spaces have every form: the reward counts actions that belong to their space
+SPACES = [
+    ("a Dict, several choices with starts", "ppo", {"kind": "dict", "actions": "multi"}),
+    ("a Tuple, switches", "ppo", {"kind": "tuple", "actions": "binary"}),
+    ("states from 3 on, an action from -1 on", "ppo", {"kind": "discrete", "actions": "discrete"}),
+    ("several numbers of choices", "dqn", {"kind": "multi", "actions": "discrete"}),
+    ("bits, a box", "ppo", {"kind": "binary", "actions": "box"}),
+    ("a box of whole numbers, bounds in f64", "td3", {"kind": "box", "actions": "double"}),
+    ("bytes of an image", "ppo", {"kind": "bytes", "actions": "multi"}),
+]
+
 REFUSED = [
     ("ppo cartpole --steps 1k --set wrappers.frame_stack=2", "expected wrappers.frame_stack = 1, got 2"),
     ("ppo cartpole --steps 1k --set wrappers.time_aware=true", "expected wrappers.time_aware = false, got true"),
@@ -83,7 +97,7 @@ REFUSED = [
 
 
 def gradus(*arguments):
-    return subprocess.run([GRADUS, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([GRADUS, *map(str, arguments)], check=True, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "GRADUS_PYTHON": sys.executable}).stdout
 
 
 def recorded(folder, seed):
@@ -176,6 +190,24 @@ def check_run(folder, make):
     return f"{steps} actions equal; gradus eval {np.mean(ours):.2f}, in Gymnasium {', '.join(lines)}"
 
 
+def check_spaces(folder, kind, actions):
+    """Checks that every action that `play` chooses belongs to its space, and that the recorded ones are chosen."""
+    env = worlds.Counting(kind, actions)
+    for backend in ["numpy", "torch"]:
+        policy = load(folder, backend)
+        assert play(policy, env, 2) == [7.0, 7.0], f"{backend}: {env.last} does not belong to {env.action_space}"
+
+
+def check_masks(folder, masks):
+    """Checks that `play` heeds the masks of two dials: a forbidden position ends an episode."""
+    for backend in ["numpy", "torch"]:
+        lengths, env = [], worlds.Dials(masks)
+        policy, step = load(folder, backend), env.step
+        env.step = lambda action, step=step, env=env: (step(action), lengths.append(env.t))[0]
+        play(policy, env, 3)
+        assert lengths == 3 * list(range(1, 21)), f"{backend}: an episode of {max(lengths)} steps"
+
+
 def check_cleanrl(folder):
     """Checks that the file of a network like CleanRL's has the parameter names and shapes of CleanRL's `Agent`."""
 
@@ -227,6 +259,16 @@ def main():
             print(f"gradus train {arguments}: {what}\n    {check_run(run, make)}", flush=True)
             if (what, arguments, world) in REMEMBERING:
                 check_memories(run)
+        for number, (what, agent, arguments) in enumerate(SPACES):
+            run = folder / f"spaces-{number}"
+            world = "gym:envs.tests.gym.worlds:Counting-v0?" + "&".join(f"{key}={value}" for key, value in arguments.items())
+            gradus("train", agent, world, "--steps", 2000, "--out", run, "--quiet")
+            check_spaces(run, **arguments)
+            print(f"gradus train {agent} {world}: {what}", flush=True)
+        for masks in ["parts", "flat"]:
+            run = folder / f"masks-{masks}"
+            gradus("train", "ppo", f"gym:envs.tests.gym.worlds:Dials-v0?masks={masks}", "--steps", 500, "--out", run, "--quiet")
+            check_masks(run, masks)
         check_cleanrl(folder / "run-1")
         check_old(folder / "run-3")
         for number, (arguments, expected) in enumerate(REFUSED):

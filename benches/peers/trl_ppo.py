@@ -1,6 +1,6 @@
 """Measures completion tokens per second of TRL's PPOTrainer with the adapters of a pretrained model and a critic of its own, generation and learning together, on a CPU.
 
-    python trl_ppo.py MODEL.gguf PROBLEMS.jsonl
+    python trl_ppo.py MODEL.gguf PROBLEMS.jsonl --micro-batches 4
 
 Needs TRL 1.12.0, the last one that has PPO (trl.experimental.ppo). Model, prompts, adapters, batch (64 completions of at most 16 tokens) and temperature are those of trl_lora.py; the critic
 is the same model with adapters and a head of its own, the reference is the policy without its adapters, and there is one pass over all completions. The learning rate is so small that
@@ -10,6 +10,7 @@ completions stay as long as they are. The reward model is a module that costs no
 import argparse
 import copy
 import pathlib
+import resource
 import statistics
 import tempfile
 import types
@@ -48,7 +49,7 @@ def main():
     parser.add_argument("problems", type=pathlib.Path)
     parser.add_argument("--updates", type=int, default=4, help="updates that are timed, after the first")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--micro-batches", type=int, default=1)
+    parser.add_argument("--micro-batches", type=int, default=1, help="parts of the 64 completions that are computed one after the other [default: 1, which needs more than 24 GB]")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     tokeniser, model = opened(args.model)
@@ -77,7 +78,7 @@ def main():
         config = PPOConfig(
             output_dir=folder,
             per_device_train_batch_size=COMPLETIONS // args.micro_batches, gradient_accumulation_steps=args.micro_batches, num_mini_batches=1, num_ppo_epochs=1,
-            local_rollout_forward_batch_size=COMPLETIONS, total_episodes=COMPLETIONS * (args.updates + 1), response_length=NEW_TOKENS, temperature=0.7, stop_token="eos",
+            local_rollout_forward_batch_size=COMPLETIONS // args.micro_batches, total_episodes=COMPLETIONS * (args.updates + 1), response_length=NEW_TOKENS, temperature=0.7, stop_token="eos",
             learning_rate=1e-20, seed=1, use_cpu=True, bf16=False, gradient_checkpointing=False, num_sample_generations=0, dataloader_pin_memory=False,
             report_to="none", logging_strategy="no", save_strategy="no", disable_tqdm=True,
         )  # fmt: skip
@@ -98,9 +99,12 @@ def main():
         trainer.remove_callback(PrinterCallback)
         trainer.train()
     seconds = [end - begin for begin, end in zip(clock.ends, clock.ends[1:])]
-    tokens = [all_tokens - asked for all_tokens, asked in zip(reward.tokens, prompts)][-len(seconds) :]
+    parts = args.micro_batches
+    seen = [sum(reward.tokens[i : i + parts]) for i in range(0, len(reward.tokens), parts)]
+    tokens = [all_tokens - asked for all_tokens, asked in zip(seen, prompts)][-len(seconds) :]
     speed = statistics.median(n / s for n, s in zip(tokens, seconds))
-    print(f"trl: {speed:.1f} tokens/s, {statistics.mean(tokens) / COMPLETIONS:.1f} tokens a completion, {statistics.median(seconds):.2f} s an update")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    print(f"trl: {speed:.1f} tokens/s, {statistics.mean(tokens) / COMPLETIONS:.1f} tokens a completion, {statistics.median(seconds):.2f} s an update, {memory:.0f} MB")
 
 
 if __name__ == "__main__":

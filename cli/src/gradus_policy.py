@@ -162,7 +162,7 @@ def read(folder, wrapped=False):
     if ("low" in known) != ("high" in known):
         raise PolicyError(f"{record}: expected both bounds of actions, got one")
     # of the observations: the kind of Gymnasium's space, the first state of a discrete one, and whether they are images of bytes
-    config["seen"] = {"kind": known.get("observations"), "start": known.get("start", 0), "is_image": known.get("image", False)}
+    config["seen"] = {"kind": known.get("observations"), "start": known.get("start", 0), "is_image": known.get("image", False), "parts": known.get("parts")}
     if config["network"].get("activation") not in ("tanh", "relu"):
         raise PolicyError(f"{paths[0]}: expected network.activation tanh or relu, got {json.dumps(config['network'].get('activation'))}")
     return config, tensors
@@ -276,6 +276,20 @@ def state_of(x, start, width):
     return int(x) - start
 
 
+def flat(policy, space, observation, name=""):
+    """Returns the numbers of an observation of a Gymnasium space that a policy reads: those of its parts, one after the other, without the parts that the training left out."""
+    from gymnasium import spaces
+    from gymnasium.spaces.utils import flatten
+
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        pairs = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+        found = [flat(policy, inner, observation[key], f"{name}.{key}" if name else str(key)) for key, inner in pairs]
+        return np.concatenate([np.zeros(0, dtype=np.float32), *found])
+    if name and policy.seen["parts"] is not None and name not in policy.seen["parts"]:
+        return np.zeros(0, dtype=np.float32)
+    return flatten(space, observation)
+
+
 def numbers_of(x, seen, width):
     """Returns an observation, or rows of them, as rows of numbers. The numbers of a box are put one after the other; bytes of an image are divided by 255."""
     if x.ndim == 0 and width == 1:
@@ -283,13 +297,16 @@ def numbers_of(x, seen, width):
     if x.ndim and x.shape[-1] != width and seen["kind"] in (None, "Box") and np.prod(tuple(x.shape)) == width:
         x = x.reshape(-1)
     if x.ndim == 0 or x.shape[-1] != width:
-        flat = "" if seen["kind"] in (None, "Box", "Discrete") else f", those of gymnasium.spaces.utils.flatten for the space {seen['kind']}"
-        raise ValueError(f"observation: expected {width} numbers{flat}, got the shape {tuple(x.shape)}")
+        where = "" if seen["kind"] in (None, "Box", "Discrete") else f", those of flat(policy, space, observation) for the space {seen['kind']}"
+        raise ValueError(f"observation: expected {width} numbers{where}, got the shape {tuple(x.shape)}")
     return x / np.float32(255) if seen["is_image"] and str(x.dtype).endswith("uint8") else x
 
 
 def mask_of(mask, shape, choices):
-    """Returns an action mask as an array of bools, which leaves an action of each choice. A row of a batch that allows nothing, as of an episode that has ended, allows everything."""
+    """Returns an action mask as an array of bools, which leaves an action of each choice. A row of a batch that allows nothing, as of an episode that has ended, allows everything.
+    The mask of several choices is one array, or a tuple with one for each."""
+    if choices and isinstance(mask, (tuple, list)) and [np.shape(part)[-1:] for part in mask] == [(n,) for n in choices]:
+        mask = np.concatenate([part.cpu() if hasattr(part, "cpu") else part for part in mask], -1)
     allowed = np.array(mask.cpu() if hasattr(mask, "cpu") else mask, dtype=bool)
     if allowed.shape[-1:] != tuple(shape[-1:]):
         raise ValueError(f"action mask: expected {shape[-1]} entries, got the shape {allowed.shape}")
@@ -693,8 +710,6 @@ def play(policy, env, episodes, seed=0):
     """Returns the returns of `episodes` episodes in a Gymnasium environment. A policy of a run that did not see velocities does not see them here."""
     returns, seen, space = [], SEEN.get(policy.environment, []), getattr(env, "action_space", None)
     is_flat = policy.seen["kind"] in ("MultiDiscrete", "MultiBinary", "Dict", "Tuple")
-    if is_flat:
-        from gymnasium.spaces.utils import flatten
     for episode in range(episodes):
         observation, info = env.reset(seed=seed + episode)
         total, is_over, memory = 0.0, False, policy.memory()
@@ -702,12 +717,13 @@ def play(policy, env, episodes, seed=0):
             if seen and np.shape(observation) == (len(seen),):
                 observation = observation * np.asarray(seen, dtype=observation.dtype)
             if is_flat:
-                observation = flatten(env.observation_space, observation)
+                observation = flat(policy, env.observation_space, observation)
             action = np.asarray(policy.act(observation, info.get("action_mask"), memory))
             if policy.is_discrete:
-                action = action + getattr(space, "start", 0)
+                action = action.reshape(getattr(space, "shape", ())) + getattr(space, "start", 0)
             elif space is not None:
                 action = (np.rint(action) if np.issubdtype(space.dtype, np.integer) else action).astype(space.dtype).reshape(space.shape)
+                action = np.clip(action, space.low, space.high)  # rounded to float32, a bound may lie outside
             observation, reward, terminated, truncated, info = env.step(action if action.ndim else action.item())
             total, is_over = total + float(reward), terminated or truncated
         returns.append(total)

@@ -322,10 +322,17 @@ impl Decision {
     }
 }
 
-/// Two decisions for a calculation by hand: logits 0 and ln 3 have the probabilities 1/4 and 3/4.
-fn by_hand() -> [Decision; 3] {
+/// Decisions for a calculation by hand: logits 0 and ln 3 have the probabilities 1/4 and 3/4; e to the 1000 is infinite.
+fn by_hand() -> [Decision; 4] {
     let open = |c_v, c_e| Decision { logits: vec![0.0, 0.0], action: 0, advantage: 2.0, value: 1.0, target: 4.0, c_v, c_e };
-    [open(0.5, 0.0), open(0.0, 0.1), Decision { logits: vec![0.0, 3_f64.ln()], advantage: -2.0, ..open(1.0, 0.5) }]
+    let unequal = Decision { logits: vec![0.0, 3_f64.ln()], advantage: -2.0, ..open(1.0, 0.5) };
+    [open(0.5, 0.0), open(0.0, 0.1), unequal, Decision { logits: vec![1000.0; 2], ..open(0.0, 0.1) }]
+}
+
+/// The logarithms of softmax without the subtraction of the largest logit.
+fn overflowing(logits: &[f64]) -> Vec<f64> {
+    let sum: f64 = logits.iter().map(|z| z.exp()).sum();
+    logits.iter().map(|z| (z.exp() / sum).ln()).collect()
 }
 
 fn whole_loss(d: (&[f64], usize, f64, f64, f64), c_v: f64, c_e: f64) -> f64 {
@@ -349,7 +356,7 @@ static LOSS: Exercise<Loss> = Exercise {
         |Trial { function, .. }, sheet| {
             let ln_2 = std::f64::consts::LN_2;
             // 2 ln 2 + 1/2 9/2; 2 ln 2 - ln 2 / 10; -2 ln 4 + 9/2 - H / 2 with H = 0.56234
-            let expected = [2.0 * ln_2 + 2.25, 1.9 * ln_2, -4.0 * ln_2 + 4.5 - 0.281_167_6];
+            let expected = [2.0 * ln_2 + 2.25, 1.9 * ln_2, -4.0 * ln_2 + 4.5 - 0.281_167_6, 1.9 * ln_2];
             for (decision, expected) in by_hand().iter().zip(expected) {
                 sheet.row(format!("loss{}", decision.arguments()), expected, || decision.loss(function));
             }
@@ -402,6 +409,15 @@ static LOSS: Exercise<Loss> = Exercise {
                 whole_loss((logits, action, advantage, value, target), c_v, c_e) + advantage * (log_p - p)
             },
         },
+        Mistake {
+            says: "e to the logit overflows because the largest logit is not subtracted first (exercise 6.1)",
+            section: "the-loss",
+            function: |logits, action, advantage, value, target, c_v, c_e| {
+                let log_p = overflowing(logits);
+                let entropy = -log_p.iter().map(|log_p| log_p.exp() * log_p).sum::<f64>();
+                -advantage * log_p[action] + c_v * (value - target).powi(2) / 2.0 - c_e * entropy
+            },
+        },
     ],
 };
 
@@ -434,7 +450,8 @@ static LOSS_SLOPES: Exercise<LossSlopes> = Exercise {
     checks: &[
         |Trial { function, .. }, sheet| {
             // the entropy's derivative is 3/16 ln 3 = 0.20599 for the first logit; 0 where the logits are equal
-            let expected = [[-1.0, 1.0, -1.5], [-1.0, 1.0, 0.0], [1.5 - 0.102_995, -1.5 + 0.102_995, -3.0]];
+            let equal = [-1.0, 1.0, 0.0];
+            let expected = [[-1.0, 1.0, -1.5], equal, [1.5 - 0.102_995, -1.5 + 0.102_995, -3.0], equal];
             for (decision, expected) in by_hand().iter().zip(expected) {
                 let place = format!("the derivatives for each logit and then for the value, of loss_slopes{}", decision.arguments());
                 sheet.row(place, &expected[..], || decision.slopes(function));
@@ -490,6 +507,19 @@ static LOSS_SLOPES: Exercise<LossSlopes> = Exercise {
             section: "the-loss",
             function: |logits, action, advantage, value, target, c_v, c_e| {
                 slopes((logits, action, advantage, value, target), 2.0 * c_v, c_e)
+            },
+        },
+        Mistake {
+            says: "e to the logit overflows because the largest logit is not subtracted first (exercise 6.1)",
+            section: "the-loss",
+            function: |logits, action, advantage, value, target, c_v, c_e| {
+                let log_p = overflowing(logits);
+                let entropy = -log_p.iter().map(|log_p| log_p.exp() * log_p).sum::<f64>();
+                let of_logit = |b: usize| {
+                    let (p, taken) = (log_p[b].exp(), f64::from(u8::from(b == action)));
+                    -advantage * (taken - p) + c_e * p * (log_p[b] + entropy)
+                };
+                ((0..logits.len()).map(of_logit).collect(), c_v * (value - target))
             },
         },
         Mistake {

@@ -120,7 +120,7 @@ pub(crate) fn restore<T: Any>(own: &mut T, state: ActorState) {
 /// What a behaviour computes from an observation, for people to look at. Parts that it does not have are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inspection {
-    /// V(s).
+    /// V(s); of critics of actions, the smallest Q(s, a) for the most probable action a.
     pub value: Option<f64>,
     /// Q(s, a) of every action.
     pub action_values: Vec<f64>,

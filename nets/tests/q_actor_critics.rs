@@ -290,6 +290,28 @@ fn actions_are_scaled_to_the_bounds() {
     }
 }
 
+/// What is shown of an observation is the smallest estimate for the action that the actor takes in the environment.
+#[test]
+fn the_value_is_the_smallest_estimate_for_the_greedy_action() {
+    for (config, head, actions) in configs() {
+        let (mut network, store) = (network(&config, head, actions), store(70, actions));
+        let observations: Vec<f32> = (0..70).flat_map(|row| store.observation(row).to_vec()).collect();
+        let (mut chosen, mut values) = (ActionRows::empty(&spaces(actions).1), Vec::new());
+        network.actor().act(&observations, None, Choice::Greedy, &mut chosen, &mut [0.0; 70]);
+        let ActionRows::Continuous { rows, .. } = chosen else { panic!("expected rows") };
+        let scaled: Vec<f32> =
+            rows.iter().enumerate().map(|(i, a)| 2.0 * (a + 2.0 + (i % actions) as f32) / (3.0 + (i % actions) as f32) - 1.0).collect();
+        network.q_values(&store, 0..70, &scaled, &mut values);
+        let looks = network.inspect(&observations);
+        assert_eq!(looks.len(), 70);
+        for (row, look) in looks.iter().enumerate() {
+            let q = &values[row * head.critics..(row + 1) * head.critics];
+            let expected = f64::from(q.iter().copied().fold(f32::INFINITY, f32::min));
+            assert!((look.value.unwrap() - expected).abs() < 1e-4, "row {row}: expected the smallest of {q:?}, got {look:?}");
+        }
+    }
+}
+
 /// Sampled actions have noise of their own in each row, and a deterministic actor has none. With gSDE and two calls per draw, the noise of a
 /// row stays the same for two calls.
 #[test]

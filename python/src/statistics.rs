@@ -9,7 +9,12 @@ fn scores(tasks: Vec<Vec<f64>>) -> PyResult<Scores> {
     Scores::new(tasks).map_err(failed)
 }
 
+fn finite(name: &str, number: f64) -> PyResult<()> {
+    if number.is_finite() { Ok(()) } else { Err(failed(format!("{name}: expected a finite number, got {number}"))) }
+}
+
 fn aggregate(name: &str, gamma: f64) -> PyResult<Aggregate> {
+    finite("gamma", gamma)?;
     Ok(match name {
         "mean" => Aggregate::Mean,
         "median" => Aggregate::Median,
@@ -72,6 +77,7 @@ fn profile(
     seed: u64,
 ) -> PyResult<Vec<(f64, f64, f64)>> {
     let scores = scores(tasks)?;
+    taus.iter().try_for_each(|tau| finite("taus", *tau))?;
     let bootstrap = bootstrap(resamples, level, seed)?;
     Ok(py.detach(|| bootstrap.profile(&scores, &taus)).into_iter().map(triple).collect())
 }

@@ -30,3 +30,10 @@ def test_wrong_levels_and_resamples_are_errors():
     for wrong, said in (({"level": 1.5}, "level: expected a number between 0 and 1, got 1.5"), ({"resamples": 0}, "resamples: expected at least 1, got 0")):
         with pytest.raises(ValueError, match=said):
             statistics.mean([1.0, 2.0, 3.0], **wrong)
+
+
+def test_wrong_thresholds_are_errors():
+    with pytest.raises(ValueError, match="gamma: expected a finite number, got NaN"):
+        statistics.optimality_gap([1.0, 2.0], gamma=float("nan"))
+    with pytest.raises(ValueError, match="taus: expected a finite number, got inf"):
+        statistics.performance_profile([1.0, 2.0], [0.5, float("inf")])

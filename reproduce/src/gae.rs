@@ -26,7 +26,7 @@ struct Settings {
 /// Episodes of an evaluation.
 const EPISODES: usize = 20;
 
-/// Returns the greedy return before the training and after every iteration.
+/// Returns the mean return of the sampling policy before the training and after every iteration.
 fn train(settings: &Settings, gamma: f64, lambda: f64, seed: u64) -> Result<Vec<f64>, Error> {
     let Settings { iterations, envs, rollout_steps, .. } = *settings;
     let changes = [

@@ -23,12 +23,14 @@ struct Settings {
     seeds: u64,
     steps: u64,
     environments: Vec<String>,
+    gamma: f64,
+    /// Settings of both agents, beside gamma.
+    changes: Vec<String>,
     draws: usize,
 }
 
 /// Looks at the values during the training.
 const LOOKS: u64 = 20;
-const GAMMA: f64 = 0.99;
 
 fn table_of(environment: &str) -> Result<Table, Error> {
     let lake = match environment {
@@ -53,17 +55,11 @@ fn values_of(trainer: &Trainer, table: &Table) -> Result<Vec<f64>, Error> {
 }
 
 /// Returns the largest action value of the start minus the true value of the greedy policy, at every look.
-fn train(environment: &str, is_double: bool, steps: u64, seed: u64) -> Result<Vec<f64>, Error> {
+fn train(environment: &str, is_double: bool, settings: &Settings, seed: u64) -> Result<Vec<f64>, Error> {
+    let Settings { steps, gamma, ref changes, .. } = *settings;
     let table = table_of(environment)?;
     let config = Config { steps, seed, ..Config::preset("dqn", environment, None)? };
-    let changes = [
-        format!("dqn.double={is_double}"),
-        format!("dqn.gamma={GAMMA}"),
-        "network.hidden=[64,64]".into(),
-        "dqn.learning_starts=500".into(),
-        "dqn.exploration_final_eps=0.1".into(),
-        "dqn.target_update_interval=250".into(),
-    ];
+    let config = config.with_setting(&format!("dqn.double={is_double}"))?.with_setting(&format!("dqn.gamma={gamma}"))?;
     let mut trainer = Trainer::new(changes.iter().try_fold(config, |config, change| config.with_setting(change))?)?;
     let mut found = Vec::new();
     for look in 1..=LOOKS {
@@ -77,7 +73,7 @@ fn train(environment: &str, is_double: bool, steps: u64, seed: u64) -> Result<Ve
             (0..actions).fold(0, |best, action| if row[action] > row[best] { action } else { best })
         };
         let chosen: Vec<usize> = (0..table.states()).map(best).collect();
-        let truth = policy_evaluation(&table, &deterministic(&chosen, actions), GAMMA, 1e-9, 20_000).values;
+        let truth = policy_evaluation(&table, &deterministic(&chosen, actions), gamma, 1e-9, 20_000).values;
         let start = table.starts().iter().position(|p| *p > 0.0).unwrap_or(0);
         found.push(values[start * actions + chosen[start]] - truth[start]);
     }
@@ -98,7 +94,8 @@ fn expected_maximum(m: usize) -> f64 {
 
 /// Figures 1 and 3.
 pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
-    let Settings { seeds, steps, ref environments, draws } = experiment.settings()?;
+    let settings: Settings = experiment.settings()?;
+    let Settings { seeds, steps, ref environments, draws, .. } = settings;
     // figure 1
     let sizes: Vec<usize> = (1..=10).map(|power| 1 << power).collect();
     let biases = each(&sizes, |m| {
@@ -117,7 +114,7 @@ pub(super) fn reproduce(experiment: &Experiment) -> Result<Findings, Error> {
         .flat_map(|environment| [false, true].map(|is_double| (environment, is_double)))
         .flat_map(|(environment, is_double)| (1..=seeds).map(move |seed| (environment.as_str(), is_double, seed)))
         .collect();
-    let trained = each(&jobs, |(environment, is_double, seed)| train(environment, *is_double, steps, *seed))?;
+    let trained = each(&jobs, |(environment, is_double, seed)| train(environment, *is_double, &settings, *seed))?;
     let of = |environment: &str, is_double: bool| -> Vec<Vec<f64>> {
         let those = jobs.iter().zip(&trained).filter(|((name, kind, _), _)| *name == environment && *kind == is_double);
         those.map(|(_, run)| run.clone()).collect()

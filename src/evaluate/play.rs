@@ -1,7 +1,7 @@
 //! Playing an episode to show it.
 
 use gradus_base::random::{Purpose, Stream};
-use gradus_envs::{EnvError, EnvSpec, Scene, Shape, SingleEnv, Space};
+use gradus_envs::{EnvError, EnvSpec, Scene, Shape, SingleEnv, Space, gym};
 use gradus_nets::Behaviour;
 use gradus_rollouts::{ActiveRows, Decisions, Environments, act};
 
@@ -137,8 +137,14 @@ impl Environments for Shown<'_> {
     }
 }
 
-/// Returns the steps per second at which an episode is shown: 4 in worlds with a transition table, where each step is a move, and otherwise 50, which is CartPole's real speed.
+/// Returns the steps per second at which an episode is shown: those that an environment of Gymnasium says (`render_fps`), 4 in worlds with a transition table, where each step is a move, and
+/// otherwise 50, which is CartPole's real speed.
 pub fn steps_per_second(world: &EnvSpec) -> u32 {
+    if gym::is_gym(&world.name)
+        && let Some(rate) = gym::describe(&world.name).ok().and_then(|known| known.render_fps)
+    {
+        return rate;
+    }
     let plain = gradus_envs::registry::find(&world.name).ok();
     if world.model().is_some() || plain.is_some_and(|plain| plain.model().is_some()) { 4 } else { 50 }
 }
@@ -160,10 +166,10 @@ pub fn write_played(played: &Played, world: &EnvSpec, path: impl AsRef<std::path
         let problem = format!("expected an environment with pictures, got {title}, which has none");
         return Err(crate::Error::folder(path.as_ref(), problem));
     }
-    // of fast ones every other frame, and always the last one
+    // at most 25 frames a second, and always the last one
     let (last, rate) = (played.frames.len().saturating_sub(1), steps_per_second(world));
-    let every = if rate > 25 { 2 } else { 1 };
-    let is_shown = |i: &usize| i.is_multiple_of(every) || *i == last;
+    let every = rate.div_ceil(25);
+    let is_shown = |i: &usize| i.is_multiple_of(every as usize) || *i == last;
     let frames: Vec<Frame> = (0..=last).filter(is_shown).map(|i| played.frames[i].clone()).collect();
-    write_gif(&Animation { title, chapters: &[], frames: &frames, frames_per_second: rate / every as u32 }, path.as_ref())
+    write_gif(&Animation { title, chapters: &[], frames: &frames, frames_per_second: rate / every }, path.as_ref())
 }

@@ -34,6 +34,9 @@ struct Record {
     start: Option<i64>,
     #[serde(default, skip_serializing_if = "is_false")]
     image: bool,
+    /// The parts of an observation whose numbers the policy reads, of a space of several parts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<String>,
     versions: BTreeMap<String, String>,
     /// Other versions with which the run was resumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -62,9 +65,11 @@ impl Record {
             Space::Box { low: lowest, high: highest } => (low, high) = (lowest, highest),
             Space::Discrete(_) | Space::Image(_) | Space::Text { .. } => {}
         }
+        let is_of_parts = matches!(known.kind.as_deref(), Some("Dict" | "Tuple"));
+        let parts = if is_of_parts { known.parts.into_iter().map(|(name, _)| name).collect() } else { Vec::new() };
         let (observations, start, image) = (known.kind, known.start, matches!(known.observation_space, Space::Image(_)));
         let (executable, versions) = (known.executable, known.versions.into_iter().collect());
-        Ok(Self { executable, choices, low, high, observations, start, image, versions, later: Vec::new() })
+        Ok(Self { executable, choices, low, high, observations, start, image, parts, versions, later: Vec::new() })
     }
 
     fn write(&self, dir: &Path) -> Result<(), Error> {
@@ -140,6 +145,7 @@ mod tests {
             observations: Some("Discrete".into()),
             start: Some(3),
             image: false,
+            parts: vec!["a".into(), "b.c".into()],
             versions: [("python".to_string(), "3.12".to_string())].into(),
             later: Vec::new(),
         };
@@ -150,6 +156,7 @@ mod tests {
         assert_eq!(is_whole(text.split(MARK).next().unwrap()), None);
         let read = Record::read(dir.path()).unwrap();
         assert_eq!((read.start, read.low, read.observations.as_deref()), (Some(3), vec![-1.0], Some("Discrete")));
+        assert_eq!(read.parts, ["a", "b.c"]);
         // those of earlier versions
         let old = "executable = \"python3\"\n[versions]\npython = \"3.12\"\n";
         assert!(toml::from_str::<Record>(old).is_ok_and(|old| old.start.is_none() && !old.image));

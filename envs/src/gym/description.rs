@@ -31,6 +31,8 @@ pub struct Description {
     pub max_episode_steps: Option<u32>,
     /// The mean return at which Gymnasium counts it as solved.
     pub reward_threshold: Option<f64>,
+    /// The steps per second at which an episode is shown, if the environment says it.
+    pub render_fps: Option<u32>,
     /// The interpreter.
     pub executable: String,
     /// The versions of Python, NumPy, Gymnasium and the environment's package.
@@ -110,6 +112,7 @@ impl Description {
             start: json["start"].as_i64(),
             max_episode_steps: json["max_episode_steps"].as_u64().and_then(|steps| u32::try_from(steps).ok()),
             reward_threshold: json["reward_threshold"].as_f64(),
+            render_fps: json["render_fps"].as_u64().and_then(|rate| u32::try_from(rate).ok()).filter(|rate| *rate > 0),
             executable: texts(&json["executable"]).unwrap_or_default(),
             versions: versions.iter().filter_map(|(name, version)| Some((name.clone(), texts(version)?))).collect(),
             is_byte,
@@ -163,7 +166,7 @@ mod tests {
         json!({
             "protocol": PROTOCOL, "class": "Env", "width": 3, "low": [-1.0, "-inf", 0], "high": [1.0], "is_byte": false, "shape": [3], "is_atari": false, "states": null,
             "actions": {"kind": "multi_discrete", "sizes": [3, 2]}, "parts": [["a", 3]], "left_out": ["b"], "versions": {"python": "3.12.0"},
-            "max_episode_steps": 20, "reward_threshold": 1.5, "executable": "python"
+            "max_episode_steps": 20, "reward_threshold": 1.5, "render_fps": 30, "executable": "python"
         })
     }
 

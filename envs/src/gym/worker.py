@@ -357,6 +357,12 @@ def limit(env):
     return -(-frames // skip) if isinstance(skip, int) and frames > 0 else None
 
 
+def rate(metadata):
+    """The pictures per second at which an environment is shown, or None."""
+    fps = metadata.get("render_fps") if isinstance(metadata, dict) else None
+    return round(fps) if isinstance(fps, (int, float)) and 1 <= fps <= 1000 else None
+
+
 class Atari:
     """A game of the Arcade Learning Environment as it is usually played. An observation is the last two grey screens, of which the program makes a picture."""
 
@@ -497,6 +503,7 @@ class Worker:
             "actions": self.describe_actions(env.action_space),
             "max_episode_steps": limit(env),
             "reward_threshold": spec.reward_threshold if spec else None,
+            "render_fps": rate(getattr(env.unwrapped, "metadata", None)),
         }
 
     def make_one(self, rendered):
@@ -717,6 +724,7 @@ class Worker:
                 self.final_masks[i] = self.masks[i]
                 self.reset_one(i)
         try:
+            sum(rewards)  # None would become NaN
             self.rewards[:] = rewards
         except (TypeError, ValueError):
             for i, reward in enumerate(rewards):

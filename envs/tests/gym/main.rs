@@ -199,7 +199,7 @@ fn observations_are_rows_of_numbers() {
         let name = of_tests(&format!("Counting-v0?kind={kind}"));
         let known = gym::describe(&name).unwrap();
         let names: Vec<&str> = known.parts.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names.join(" "), parts, "{kind}");
+        assert_eq!((names.join(" "), known.render_fps), (parts.to_string(), Some(4)), "{kind}");
         assert_eq!(known.left_out, if kind == "dict" { vec!["words"] } else { vec![] }, "{kind}");
         let mut env = find(&name).single(1).unwrap();
         assert_eq!(env.action_space(), Space::Discrete(3));
@@ -358,7 +358,6 @@ fn pictures_are_those_of_rgb_array() {
     assert_eq!((picture.width, picture.height, &picture.rgb[..]), (3, 2, &[1; 18][..]));
 }
 
-/// A name without a version is that of the newest one.
 /// The bytes that `tests/gym/atari.py` writes of a game with Gymnasium's own wrapper: for each observation a flag, whether an episode has ended with it, the reward
 /// and the picture.
 fn of_gymnasiums_wrapper(id: &str, seed: u64, steps: usize) -> Vec<u8> {
@@ -446,7 +445,7 @@ fn an_episode_of_atari_is_a_life_or_a_game() {
 
 #[test]
 #[ignore = "needs Python with gymnasium"]
-fn names_have_versions() {
+fn a_name_without_a_version_is_that_of_the_newest_one() {
     assert_eq!(find("gym:CartPole").name, "gym:CartPole-v1");
     assert_eq!(find("gym:CartPole?sutton_barto_reward=true").name, "gym:CartPole-v1?sutton_barto_reward=true");
     assert_eq!(find(&of_tests("Bad?how=nan")).name, of_tests("Bad-v0?how=nan"));
@@ -461,6 +460,7 @@ fn faults_are_named_in_one_line() {
         ("type", "observation: expected numbers of type float32, got complex64"),
         ("nan", "observation[1] of environment 1 is NaN, expected a finite number"),
         ("reward", "reward of environment 1 is inf, expected a finite number"),
+        ("nothing", "reward: expected a number, got None"),
         ("rewards", "reward: expected one number, got the shape (2,)"),
         ("text", "ValueError: could not convert string to float"),
         ("exit", "SystemExit: 3"),

@@ -75,6 +75,8 @@ class Bad(gym.Env):
                     observation[1] = np.nan
                 case "reward":
                     reward = float("inf")
+                case "nothing":
+                    reward = None
                 case "rewards":
                     reward = np.ones(2)
                 case "text":
@@ -108,7 +110,7 @@ class Bad(gym.Env):
 class Counting(gym.Env):
     """Observations in the space `kind`, whose numbers are those of the step; the reward is 1 if the action belongs to the space."""
 
-    metadata = {"render_modes": ["rgb_array"]}
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 4}
 
     def __init__(self, kind, actions="discrete", limit=7, render_mode=None):
         box = spaces.Box(-9, 9, (2, 2), np.int64)

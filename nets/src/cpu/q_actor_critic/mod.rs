@@ -20,8 +20,8 @@ use crate::policy::restore;
 use crate::q_actor_critic::ActorNoise;
 use crate::store::Numbers;
 use crate::{
-    ActionRows, ActionScale, Actor, ActorObjective, ActorState, Batch, Behaviour, Choice, Evaluated, NetworkConfig, NetworkError, QActor,
-    QActorHead, Store, Sums, UpdatedGroups, ValueObjective,
+    ActionRows, ActionScale, Actor, ActorObjective, ActorState, Batch, Behaviour, Choice, Evaluated, Inspection, NetworkConfig,
+    NetworkError, QActor, QActorHead, Store, Sums, UpdatedGroups, ValueObjective,
 };
 use gradus_base::simd::Level;
 use gradus_base::tensors::Tensors;
@@ -189,6 +189,17 @@ impl Behaviour for QActorCritic {
         let tile = Some(spare.unwrap_or_else(|| ActorTile::new(&self.layout)));
         let noise = ActorNoise::new(&self.config, self.layout.features(), self.layout.actions());
         Box::new(CpuActor { network: self, tile, noise })
+    }
+
+    /// The value is the smallest Q_k(s, a) for the action a = tanh mu(s).
+    fn inspect(&mut self, observations: &[f32]) -> Vec<Inspection> {
+        let n = observations.len() / self.layout.width();
+        let store = Store::new(self.layout.width(), observations.to_vec(), ActionRows::Discrete(vec![0; n]));
+        let (mut actions, mut values) = (Vec::new(), Vec::new());
+        crate::QActorCritic::actions(self, &store, 0..n, None, &mut actions, &mut Vec::new());
+        crate::QActorCritic::q_values(self, &store, 0..n, &actions, &mut values);
+        let least = |q: &[f32]| q.iter().copied().reduce(f32::min).map(f64::from);
+        values.chunks(self.layout.critics.len()).map(|q| Inspection { value: least(q), ..Inspection::default() }).collect()
     }
 
     behaviour_by_weights!();
