@@ -4,7 +4,8 @@
 #   scripts/gpu-check.sh build            builds into target/gpu-check, a folder that can be copied to another machine
 #   scripts/gpu-check.sh [run]            builds if cargo is installed, then checks `cuda` and writes results/gpu/DATE-DEVICE.md
 #
-# Environment variables: DEVICE selects another device, such as cuda:1 or torch-cpu, OUT another folder for the table, and QUICK=1 small sizes. PYTHON
+# Environment variables: DEVICE selects another device, such as cuda:1 or torch-cpu, OUT another folder for the table, QUICK=1 small sizes, and PARTS some of "tests train speed peers"
+# [default: all]. The table grows as DATE-DEVICE-unfinished.md until the end, so that nothing is lost if the run is killed. PYTHON
 # is an interpreter with PyTorch 2.11. The build uses the libtorch of this PyTorch. The run also uses it, even if the binary was built with another
 # libtorch. Plain PyTorch and, if installed, JAX are measured for comparison.
 set -euo pipefail
@@ -49,24 +50,22 @@ full=$device
 [[ $device != cuda ]] || full=cuda:0
 
 if [[ $device == cuda* ]]; then
-  name=$(nvidia-smi -i "${full#cuda:}" --query-gpu=name --format=csv,noheader)
-  driver=$(nvidia-smi -i "${full#cuda:}" --query-gpu=driver_version --format=csv,noheader)
+  # the numbers are those of the visible GPUs
+  name=$("$python" -c 'import sys, torch; print(torch.cuda.get_device_name(sys.argv[1]))' "$full")
+  driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1)
 else
   name=$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1) driver=none
 fi
 torch=$("$python" -c 'import torch; print(torch.__version__)')
 torch_device=${device/torch-cpu/cpu}
 table="$out/$(date +%F)-$(tr -cs 'A-Za-z0-9' '-' <<<"$name" | sed 's/-*$//').md"
-unfinished=$scratch/table.md
-failed=0 done=0
-# the table is kept, also if a command fails for which the script does not allow
-finish() {
-  [ "$done" = 1 ] || table=${table%.md}-unfinished.md
-  [ ! -e "$unfinished" ] || mv "$unfinished" "$table"
-  rm -rf "$scratch"
-}
-trap finish EXIT
+unfinished=${table%.md}-unfinished.md
+failed=0
+rm -f "$unfinished"
+trap 'rm -rf "$scratch"' EXIT
 
+# whether a part is wanted
+wanted() { [[ " ${PARTS:-tests train speed peers} " == *" $1 "* ]]; }
 say() { printf '%s\n' "$*" | tee -a "$unfinished"; }
 row() { say "| $1 | $2 | \`$3\` |"; }
 # the number in the last line of a command's output
@@ -78,9 +77,11 @@ say "Driver $driver, PyTorch $torch, $(nproc) processor cores, $(date +%F), \`sc
 say
 "$gradus" doctor --device "$device" >&2 || failed=1
 
-for test in "${tests[@]}"; do
+wanted tests || tests=()
+for test in ${tests[@]+"${tests[@]}"}; do
   echo "== $test on $device" >&2
-  GRADUS_TEST_DEVICE=$device "$built/$test" >"$scratch/$test.log" 2>&1 || { failed=1; tail -n 40 "$scratch/$test.log" >&2; }
+  # one after the other, because the precision of products is a setting of the whole process
+  RUST_TEST_THREADS=1 GRADUS_TEST_DEVICE=$device timeout 240 "$built/$test" >"$scratch/$test.log" 2>&1 || { failed=1; tail -n 40 "$scratch/$test.log" >&2; }
   say "- \`$test\` on $device: $(sed -nE 's/^test result: (.*); 0 ignored.*$/\1/p' "$scratch/$test.log" | tail -n 1)"
 done
 say
@@ -94,7 +95,7 @@ refused() { # what, the beginning of the error line, command...
   if [[ $code != 2 || $line != "$expected"* ]]; then failed=1; line="expected exit code 2 and \`$expected\`, got $code and \`$line\`"; fi
   say "- $what: $line"
 }
-if [[ $device == cuda* ]]; then
+if [[ $device == cuda* ]] && wanted tests; then
   refused "a GPU that is not there" "error: device cuda:99: expected cuda:0" "$gradus" train ppo cartpole --device cuda:99 --out "$scratch/none"
   refused "no GPU is visible" "error: device cuda:0: expected NVIDIA's driver to start, got CUDA error 100" \
     env CUDA_VISIBLE_DEVICES= "$gradus" train ppo cartpole --device cuda --out "$scratch/none"
@@ -102,8 +103,8 @@ if [[ $device == cuda* ]]; then
     "$gradus" bench device --device "$device" --envs 4000000 --steps 33 --minibatches 1 --epochs 1 --updates 1
   if [ -e "$scratch/none" ]; then failed=1; say "- a refused run has left a folder"; fi
 fi
-for run in 1 2; do
-  "$gradus" train ppo cartpole --device "$device" --quiet --set envs=4096 --set ppo.minibatch_size=32768 --set steps=2000000 --set torch.worlds=device \
+if wanted train; then for run in 1 2; do
+  timeout 120 "$gradus" train ppo cartpole --device "$device" --quiet --set envs=4096 --set ppo.minibatch_size=32768 --set steps=2000000 --set torch.worlds=device \
     --out "$scratch/same-$run" >&2 || failed=1
 done
 if cmp -s "$scratch"/same-{1,2}/metrics.csv && cmp -s "$scratch"/same-{1,2}/policy.safetensors; then
@@ -111,7 +112,7 @@ if cmp -s "$scratch"/same-{1,2}/metrics.csv && cmp -s "$scratch"/same-{1,2}/poli
 else
   failed=1
   say "- two runs with one seed on the device differ"
-fi
+fi; fi
 say
 
 say "| what | measured | command |"
@@ -123,7 +124,7 @@ measure() { # label, unit, command...
   said=${said/#"$gradus"/gradus}
   said=${said/#"$python"/python3}
   echo "== $*" >&2
-  if text=$("$@" 2>"$scratch/problem"); then
+  if text=$(timeout 150 "$@" 2>"$scratch/problem"); then
     row "$label" "$(last "$text") $unit" "$said"
   else
     row "$label" "failed: $(tail -n 1 "$scratch/problem")" "$said"
@@ -135,7 +136,7 @@ solve() { # label, agent, environment, settings...
   local label=$1 agent=$2 env=$3 text
   shift 3
   echo "== train $agent $env" >&2
-  if "$gradus" train "$agent" "$env" --device "$device" --quiet --out "$scratch/$env" "$@" 2>"$scratch/problem" &&
+  if timeout 150 "$gradus" train "$agent" "$env" --device "$device" --quiet --out "$scratch/$env" "$@" 2>"$scratch/problem" &&
     text=$("$gradus" eval "$scratch/$env" 2>"$scratch/problem"); then
     row "$label" "$(tail -n 1 <<<"$text")" "gradus train $agent $env --device $device${*:+ ${*/"$scratch"/runs}}"
   else
@@ -143,10 +144,12 @@ solve() { # label, agent, environment, settings...
     failed=1
   fi
 }
+if wanted train; then
 solve "CartPole, trained on the device, evaluated on the engine cpu" ppo cartpole
 solve "CartPole without velocities, a GRU, trained on the device, evaluated on the engine cpu" ppo cartpole-masked
 "$gradus" sft addition --until-exact 0.25 --evaluate-every 5 --out "$scratch/start" >/dev/null || failed=1
 solve "addition, trained on the device, evaluated on the engine cpu" grpo addition --set init="$scratch/start"
+fi
 
 if [ -n "${QUICK:-}" ]; then
   counts=(1024) texts=1024 sizes=("0.1 M:2:64:4:176") batch=(--prompts 8 --group 8 --prompt-tokens 6 --new-tokens 16 --updates 3) micro=0
@@ -154,6 +157,7 @@ else
   counts=(1024 16384 65536 262144) texts=65536 sizes=("10 M:8:320:5:864" "100 M:14:768:12:2048")
   batch=(--prompts 64 --group 16 --prompt-tokens 64 --new-tokens 192 --updates 5) micro=65536
 fi
+if wanted speed; then
 for envs in "${counts[@]}"; do
   measure "PPO, $envs CartPoles on the device" "steps/s" "$gradus" bench device --device "$device" --envs "$envs"
 done
@@ -163,14 +167,24 @@ for size in "${sizes[@]}"; do
   shape=(--layers "$layers" --width "$width" --heads "$heads" --feed-forward-width "$hidden" --micro-batch "$micro" "${batch[@]}")
   for precision in f32 bf16; do
     echo "== GRPO, $label, $precision" >&2
-    ours=$("$gradus" bench text --device "$device" --precision "$precision" "${shape[@]}") || { failed=1; continue; }
-    row "GRPO, $label parameters, $precision" "$(last "$ours") tokens/s; $(grep ^generating <<<"$ours"); $(grep "^ratio to" <<<"$ours")" \
-      "gradus bench text --device $device --precision $precision ${shape[*]}"
-    theirs=$("$python" benches/peers/grpo_pytorch.py --device "$torch_device" --precision "$precision" "${shape[@]}") || { failed=1; continue; }
-    row "GRPO, $label parameters, $precision, plain PyTorch" "$(last "$theirs") tokens/s; $(grep ^generating <<<"$theirs")" "python3 benches/peers/grpo_pytorch.py ..."
+    label_of="GRPO, $label parameters, $precision" said="gradus bench text --device $device --precision $precision ${shape[*]}"
+    if ours=$(timeout 150 "$gradus" bench text --device "$device" --precision "$precision" "${shape[@]}" 2>"$scratch/problem"); then
+      row "$label_of" "$(last "$ours") tokens/s; $(grep ^generating <<<"$ours"); $(grep "^ratio to" <<<"$ours")" "$said"
+    else
+      row "$label_of" "failed: $(tail -n 1 "$scratch/problem")" "$said"
+      failed=1
+    fi
+    if theirs=$(timeout 150 "$python" benches/peers/grpo_pytorch.py --device "$torch_device" --precision "$precision" "${shape[@]}" 2>"$scratch/problem"); then
+      row "$label_of, plain PyTorch" "$(last "$theirs") tokens/s; $(grep ^generating <<<"$theirs")" "python3 benches/peers/grpo_pytorch.py ..."
+    else
+      row "$label_of, plain PyTorch" "failed: $(tail -n 1 "$scratch/problem")" "python3 benches/peers/grpo_pytorch.py ..."
+      failed=1
+    fi
   done
 done
 measure "PPO, preset cleanrl, environments on the host" "steps/s" "$gradus" bench train ppo cartpole --preset cleanrl --set "device=$device" --set torch.worlds=host
+fi
+if wanted peers; then
 for envs in "${counts[@]}"; do
   for worlds in device host; do
     measure "PPO, $envs CartPoles, plain PyTorch, environments on the $worlds" "steps/s" \
@@ -178,6 +192,8 @@ for envs in "${counts[@]}"; do
   done
 done
 measure "PPO, CleanRL's settings, plain PyTorch" "steps/s" "$python" benches/peers/ppo_pytorch.py --device "$torch_device"
+# otherwise its products of f32 are those of tf32 on today's GPUs
+export JAX_DEFAULT_MATMUL_PRECISION=highest
 if "$python" -c 'import jax' 2>/dev/null; then
   measure "PPO, CleanRL's settings, compiled by JAX" "steps/s" "$python" benches/peers/ppo_jax.py --device "$torch_device"
   for envs in "${counts[@]}"; do
@@ -187,6 +203,7 @@ else
   say
   say "JAX is not installed: not measured."
 fi
-done=1
+fi
+mv "$unfinished" "$table"
 echo "$table"
 exit "$failed"

@@ -191,7 +191,8 @@ class Learner:
 
     def wait(self):
         if self.device.type != "cpu":
-            getattr(torch, self.device.type).synchronize()
+            # without an argument CUDA waits for cuda:0
+            torch.cuda.synchronize(self.device) if self.device.type == "cuda" else getattr(torch, self.device.type).synchronize()
 
 
 def arguments():

@@ -162,7 +162,7 @@ def main():
             learner.update(learner.rollout())
             steps += args.envs * args.steps
         if args.device != "cpu":
-            torch.cuda.synchronize()
+            torch.cuda.synchronize(args.device)
         rates.append(steps / (time.perf_counter() - began))
     print(f"pytorch: {statistics.median(rates[1:]):.0f} steps/s")
 

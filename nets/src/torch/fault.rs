@@ -54,14 +54,14 @@ pub(super) fn one_line(error: &TchError) -> String {
 fn message(text: &str) -> String {
     let text = text.strip_prefix("Internal torch error:").unwrap_or(text);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("an unknown error");
-    let is_memory = ["out of memory", "not enough memory", "allocate memory"].iter().any(|words| line.contains(words));
+    let is_memory = ["out of memory", "not enough memory", "allocate memory", "ALLOC_FAILED"].iter().any(|words| line.contains(words));
     if !is_memory {
         return line.into();
     }
     let wanted = ["Tried to allocate ", "tried to allocate "].iter().find_map(|words| line.split_once(words));
     let wanted = wanted.and_then(|(_, rest)| rest.split(". ").next()).unwrap_or("a batch");
     format!(
-        "out of memory: {} could not be allocated; set or lower torch.micro_batch, or lower envs or max_concurrent",
+        "out of memory: {} could not be allocated; lower envs, max_concurrent or torch.micro_batch, or on texts set torch.gradient_checkpointing",
         wanted.trim_end_matches('.')
     )
 }
@@ -73,12 +73,16 @@ mod tests {
         let table = [
             (
                 "Internal torch error: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.19 GiB of which\nframe #0",
-                "out of memory: 2.50 GiB could not be allocated; set or lower torch.micro_batch, or lower envs or max_concurrent",
+                "out of memory: 2.50 GiB could not be allocated; lower envs, max_concurrent or torch.micro_batch, or on texts set torch.gradient_checkpointing",
             ),
             (
                 "Internal torch error: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to \
                  allocate 9437184 bytes. Error code 12 (Cannot allocate memory)\nframe #0",
-                "out of memory: 9437184 bytes could not be allocated; set or lower torch.micro_batch, or lower envs or max_concurrent",
+                "out of memory: 9437184 bytes could not be allocated; lower envs, max_concurrent or torch.micro_batch, or on texts set torch.gradient_checkpointing",
+            ),
+            (
+                "Internal torch error: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\nframe",
+                "out of memory: a batch could not be allocated; lower envs, max_concurrent or torch.micro_batch, or on texts set torch.gradient_checkpointing",
             ),
             ("Internal torch error: mat1 and mat2 shapes cannot be multiplied\nframe", "mat1 and mat2 shapes cannot be multiplied"),
         ];

@@ -36,8 +36,7 @@ pub fn open(device: Device, precision: Precision) -> Result<tch::Device, String>
         format!("device {device}: {}{advice}", trouble.problem)
     })?;
     if on.is_cuda() {
-        // with bf16 that is for the logits, which are in f32
-        allow_tf32(precision != Precision::F32)?;
+        allow_tf32(precision == Precision::Tf32)?;
     }
     Ok(on)
 }

@@ -300,12 +300,16 @@ impl Parameters {
         *self.norm_on_host.get_or_init(|| self.gradient.as_ref().map_or(0.0, asked))
     }
 
-    /// Returns the gradient, clipped as by PyTorch's `clip_grad_norm_`. The norms are not copied to the host.
+    /// Returns the gradient, clipped as by PyTorch's `clip_grad_norm_`. No norm is copied to the host for this; one that was copied is used.
     fn clipped(&self, gradient: &Tensor, step: &OptimiserStep) -> Result<Tensor, TchError> {
         if !step.max_grad_norm.is_finite() {
             return Ok(gradient.shallow_clone());
         }
         let scale = |norm: Tensor| norm.f_add_scalar(1e-6)?.f_reciprocal()?.f_mul_scalar(f64::from(step.max_grad_norm))?.f_clamp_max(1.0);
+        if let (false, Some(norm)) = (step.clip_per_group, self.norm_on_host.get().filter(|norm| norm.is_finite())) {
+            let scale = (norm + 1e-6).recip() * step.max_grad_norm;
+            return if scale < 1.0 { gradient.f_mul_scalar(f64::from(scale)) } else { Ok(gradient.shallow_clone()) };
+        }
         if !step.clip_per_group {
             return gradient.f_mul(&scale(gradient.f_norm()?)?);
         }

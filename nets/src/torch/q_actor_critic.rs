@@ -257,8 +257,7 @@ impl crate::QActorCritic for QActorCritic {
         (*actions, *log_probs) = self.fault.guard(|| {
             no_grad(|| {
                 let (views, noise) = (self.parameters.views(Kind::Float)?, self.noise(&epsilon, rows.len())?);
-                let (actions, log_probs) = self.choose(&views, &self.range(store, &rows)?, &noise)?;
-                Ok((to_host(&actions)?, to_host(&log_probs)?))
+                pair_to_host(&self.choose(&views, &self.range(store, &rows)?, &noise)?)
             })
         });
         actions.resize(rows.len() * self.scale.width(), f32::NAN);
@@ -304,6 +303,13 @@ impl crate::QActorCritic for QActorCritic {
     }
 }
 
+/// Copies actions and their log-probabilities to the host, at once.
+fn pair_to_host((actions, log_probs): &(Tensor, Tensor)) -> Result<(Vec<f32>, Vec<f32>), TchError> {
+    let mut numbers = to_host(&Tensor::f_cat(&[actions.f_flatten(0, -1)?, log_probs.f_flatten(0, -1)?], 0)?)?;
+    let log_probs = numbers.split_off(actions.numel());
+    Ok((numbers, log_probs))
+}
+
 /// The actor of a [`QActorCritic`].
 struct TorchActor<'a> {
     network: &'a QActorCritic,
@@ -322,9 +328,9 @@ impl TorchActor<'_> {
             };
             let there = to_device(observations, parameters.device())?.f_view([-1, *width as i64])?;
             let noise = self.network.noise(if is_sampled { self.noise.of(0..rows) } else { &[] }, rows)?;
-            let (actions, log_probs) = self.network.choose(&views, &there, &noise)?;
+            let chosen = self.network.choose(&views, &there, &noise)?;
             self.views = Some(views);
-            Ok((to_host(&actions)?, to_host(&log_probs)?))
+            pair_to_host(&chosen)
         })
     }
 }

@@ -108,8 +108,51 @@ struct Stream {
 #[repr(C)]
 struct Pool(u64, u64);
 
-/// Launches of kernels that were recorded once and can be repeated at once, with the same tensors: a CUDA graph. `tch` does not expose
-/// libtorch's C++ class for this.
+/// Functions of libtorch 2.11 for CUDA graphs, which `tch` does not expose.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy)]
+struct Functions {
+    construct: unsafe extern "C-unwind" fn(*mut u64, bool),
+    destroy: unsafe extern "C-unwind" fn(*mut u64),
+    begin: unsafe extern "C-unwind" fn(*mut u64, Pool, c_int),
+    end: unsafe extern "C-unwind" fn(*mut u64),
+    replay: unsafe extern "C-unwind" fn(*mut u64),
+    pool: unsafe extern "C-unwind" fn(*const u64) -> Pool,
+    stream_from_pool: unsafe extern "C-unwind" fn(bool, i8) -> Stream,
+    current_stream: unsafe extern "C-unwind" fn(i8) -> Stream,
+    set_stream: unsafe extern "C-unwind" fn(Stream),
+    wait: unsafe extern "C-unwind" fn(*const Stream),
+    current_device: unsafe extern "C-unwind" fn() -> i8,
+    /// Leaves a GPU that this process has not used untouched.
+    set_device: unsafe extern "C-unwind" fn(i8) -> c_int,
+}
+
+#[cfg(target_os = "linux")]
+impl Functions {
+    fn load() -> Result<Self, libloading::Error> {
+        let library = libloading::os::unix::Library::this();
+        // SAFETY: the symbols are functions of libtorch 2.11, whose version has been checked, with these signatures: a reference and `this` are
+        // pointers, and both structures are passed as their two words
+        unsafe {
+            Ok(Self {
+                construct: *library.get(b"_ZN2at4cuda9CUDAGraphC1Eb\0")?,
+                destroy: *library.get(b"_ZN2at4cuda9CUDAGraphD1Ev\0")?,
+                begin: *library.get(b"_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode\0")?,
+                end: *library.get(b"_ZN2at4cuda9CUDAGraph11capture_endEv\0")?,
+                replay: *library.get(b"_ZN2at4cuda9CUDAGraph6replayEv\0")?,
+                pool: *library.get(b"_ZN2at4cuda9CUDAGraph4poolEv\0")?,
+                stream_from_pool: *library.get(b"_ZN3c104cuda17getStreamFromPoolEba\0")?,
+                current_stream: *library.get(b"_ZN3c104cuda20getCurrentCUDAStreamEa\0")?,
+                set_stream: *library.get(b"_ZN3c104cuda20setCurrentCUDAStreamENS0_10CUDAStreamE\0")?,
+                wait: *library.get(b"_ZNK3c104cuda10CUDAStream11synchronizeEv\0")?,
+                current_device: *library.get(b"_ZN3c104cuda14current_deviceEv\0")?,
+                set_device: *library.get(b"_ZN3c104cuda14MaybeSetDeviceEa\0")?,
+            })
+        }
+    }
+}
+
+/// Launches of kernels that were recorded once and can be repeated at once, with the same tensors: a CUDA graph.
 #[cfg(target_os = "linux")]
 pub(super) struct Graph {
     /// The C++ object, which has 104 bytes in libtorch 2.11.
@@ -117,77 +160,45 @@ pub(super) struct Graph {
     /// The stream on which it is launched, and that on which it was recorded.
     stream: Stream,
     recorded_on: Stream,
-    pool: unsafe extern "C-unwind" fn(*const u64) -> Pool,
-    replay: unsafe extern "C-unwind" fn(*mut u64),
-    destroy: unsafe extern "C-unwind" fn(*mut u64),
-    wait: unsafe extern "C-unwind" fn(*const Stream),
+    functions: Functions,
 }
 
 #[cfg(target_os = "linux")]
 impl Graph {
-    /// Whether this libtorch has the class.
+    /// Whether this libtorch has all that is needed; otherwise launches are not recorded.
     pub fn is_supported() -> bool {
-        let library = libloading::os::unix::Library::this();
-        // SAFETY: the symbol is only looked for
-        unsafe {
-            library.get::<unsafe extern "C-unwind" fn()>(b"_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode\0")
-        }
-        .is_ok()
+        Functions::load().is_ok()
     }
 
     /// Records what `work` launches on GPU number `gpu`, without running it. `work` must not wait for the device. The tensors that it creates keep
     /// their memory as long as the graph; every replay overwrites them. With `last`, an earlier graph on the same GPU that is not replayed any more, they use its memory again: libtorch
     /// gives the memory of a graph that is gone to no other. An error is one line.
     pub fn record<T>(gpu: usize, last: Option<&Self>, work: impl FnOnce() -> Result<T, tch::TchError>) -> Result<(Self, T), tch::TchError> {
-        let missing = |error: libloading::Error| tch::TchError::Torch(one_line(error));
-        let library = libloading::os::unix::Library::this();
+        let functions = Functions::load().map_err(|error| tch::TchError::Torch(one_line(error)))?;
         let gpu = gpu as i8;
-        // SAFETY: the symbols are functions of libtorch 2.11, whose version has been checked, with these signatures: a reference and `this` are
-        // pointers, and both structures are passed as their two words. The object is constructed in memory that is large enough and does
-        // not move, and is destroyed once. The stream is the caller's again before anything else is launched.
+        // SAFETY: the object is constructed in memory that is large enough and does not move, and is destroyed once. The stream is the
+        // caller's again before anything else is launched.
         unsafe {
-            type OfObject = unsafe extern "C-unwind" fn(*mut u64);
-            let construct = library.get::<unsafe extern "C-unwind" fn(*mut u64, bool)>(b"_ZN2at4cuda9CUDAGraphC1Eb\0").map_err(missing)?;
-            let destroy = *library.get::<OfObject>(b"_ZN2at4cuda9CUDAGraphD1Ev\0").map_err(missing)?;
-            let replay = *library.get::<OfObject>(b"_ZN2at4cuda9CUDAGraph6replayEv\0").map_err(missing)?;
-            let end = library.get::<OfObject>(b"_ZN2at4cuda9CUDAGraph11capture_endEv\0").map_err(missing)?;
-            let begin = library
-                .get::<unsafe extern "C-unwind" fn(*mut u64, Pool, c_int)>(
-                    b"_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode\0",
-                )
-                .map_err(missing)?;
-            let fresh = library.get::<unsafe extern "C-unwind" fn(bool, i8) -> Stream>(b"_ZN3c104cuda17getStreamFromPoolEba\0");
-            let current = library.get::<unsafe extern "C-unwind" fn(i8) -> Stream>(b"_ZN3c104cuda20getCurrentCUDAStreamEa\0");
-            let set = library.get::<unsafe extern "C-unwind" fn(Stream)>(b"_ZN3c104cuda20setCurrentCUDAStreamENS0_10CUDAStreamE\0");
-            let (fresh, current, set) = (fresh.map_err(missing)?, current.map_err(missing)?, set.map_err(missing)?);
-
-            let wait = *library
-                .get::<unsafe extern "C-unwind" fn(*const Stream)>(b"_ZNK3c104cuda10CUDAStream11synchronizeEv\0")
-                .map_err(missing)?;
-            let pool =
-                *library.get::<unsafe extern "C-unwind" fn(*const u64) -> Pool>(b"_ZN2at4cuda9CUDAGraph4poolEv\0").map_err(missing)?;
-            let device = library.get::<unsafe extern "C-unwind" fn() -> i8>(b"_ZN3c104cuda14current_deviceEv\0").map_err(missing)?;
-            let set_device = library.get::<unsafe extern "C-unwind" fn(i8, bool)>(b"_ZN3c104cuda10set_deviceEab\0").map_err(missing)?;
-
+            let f = functions;
             // a recording begins on the current stream of the current device
-            let (other, before) = (device(), current(gpu));
+            let (other, before) = ((f.current_device)(), (f.current_stream)(gpu));
             let mut object = Box::new([0; 64]);
-            set_device(gpu, false);
-            construct(object.as_mut_ptr(), false);
+            (f.set_device)(gpu);
+            (f.construct)(object.as_mut_ptr(), false);
             // libtorch finds free memory of a pool by the stream, too
-            let recorded_on = last.map_or_else(|| fresh(false, gpu), |last| last.recorded_on);
-            set(recorded_on);
-            let from = last.map_or(Pool(0, 0), |last| (last.pool)(last.object.as_ptr()));
+            let recorded_on = last.map_or_else(|| (f.stream_from_pool)(false, gpu), |last| last.recorded_on);
+            (f.set_stream)(recorded_on);
+            let from = last.map_or(Pool(0, 0), |last| (f.pool)(last.object.as_ptr()));
             // mode 1: only this thread must not wait for the device
-            begin(object.as_mut_ptr(), from, 1);
+            (f.begin)(object.as_mut_ptr(), from, 1);
             let made = work();
             if made.is_ok() {
-                end(object.as_mut_ptr());
+                (f.end)(object.as_mut_ptr());
             }
-            set(before);
-            set_device(other, false);
+            (f.set_stream)(before);
+            (f.set_device)(other);
             match made {
-                Ok(made) => Ok((Self { object, stream: before, recorded_on, pool, replay, destroy, wait }, made)),
+                Ok(made) => Ok((Self { object, stream: before, recorded_on, functions }, made)),
                 Err(error) => {
                     // the end of a recording that failed raises a C++ exception; the run ends with the error of `work`
                     std::mem::forget(object);
@@ -200,7 +211,7 @@ impl Graph {
     /// Launches everything again.
     pub fn replay(&mut self) {
         // SAFETY: the object was constructed, and its recording has ended
-        unsafe { (self.replay)(self.object.as_mut_ptr()) }
+        unsafe { (self.functions.replay)(self.object.as_mut_ptr()) }
     }
 }
 
@@ -210,8 +221,8 @@ impl Drop for Graph {
         // SAFETY: the object was constructed and is not used again; the stream's launches, which may use its memory, are waited for. A device cannot
         // be waited for instead while another thread records
         unsafe {
-            (self.wait)(&self.stream);
-            (self.destroy)(self.object.as_mut_ptr());
+            (self.functions.wait)(&self.stream);
+            (self.functions.destroy)(self.object.as_mut_ptr());
         }
     }
 }

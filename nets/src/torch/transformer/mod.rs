@@ -10,7 +10,7 @@ mod trunk;
 mod write;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use gradus_envs::Space;
 use tch::{Kind, TchError, Tensor, no_grad};
@@ -27,7 +27,7 @@ use super::fault::{Fault, one_line};
 use super::forward_backward::{Said, Slices, assert_batch, forward_backward, forward_backward_parts, rows_of};
 use super::library::{open, use_threads};
 use super::parameters::{Parameters, to_device, to_host};
-use super::raw::Shared;
+use super::raw::{Graph, Shared};
 use crate::texts::Asked;
 use crate::{
     ActionRows, Actor, Batch, Behaviour, Critic, Device, NetworkError, Objective, Observations, Policy, Store, Sums, TorchConfig,
@@ -49,6 +49,8 @@ pub struct Transformer {
     rotary: Option<(Shared, Shared)>,
     /// The most decisions whose logits are held at once.
     chunk: usize,
+    /// The recorded launches of the last generation, whose memory those of the next one use again.
+    repeated: Mutex<Option<Graph>>,
     fault: Fault,
 }
 
@@ -92,7 +94,18 @@ impl Transformer {
         let frozen = model.map(|model| Frozen::new(&model, on, torch.precision).map(Arc::new)).transpose().map_err(failed)?;
         let rotary = trunk::rotary(config, context, on).map_err(failed)?;
         let chunk = (if on.is_cuda() { LOGITS_ON_GPU } else { LOGITS } / vocabulary).max(1);
-        Ok(Self { config: config.clone(), torch: torch.clone(), vocabulary, context, parameters, frozen, rotary, chunk, fault })
+        Ok(Self {
+            config: config.clone(),
+            torch: torch.clone(),
+            vocabulary,
+            context,
+            parameters,
+            frozen,
+            rotary,
+            chunk,
+            repeated: Mutex::default(),
+            fault,
+        })
     }
 
     /// Holds the logits of at most this many decisions at once. The outputs stay the same, and the gradient up to rounding.
@@ -474,6 +487,7 @@ impl Policy for Transformer {
             parameters,
             frozen: self.frozen.clone(),
             rotary,
+            repeated: Mutex::default(),
             fault,
             ..*self
         })

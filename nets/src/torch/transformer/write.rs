@@ -3,6 +3,8 @@
 //! An actor copies the log-probabilities for each token to the host and samples there. Here the uniform numbers are computed on the device
 //! in advance, and are the same as those of the host's streams. The next pass reads a sampled token without a copy to the host.
 
+use std::sync::PoisonError;
+
 use gradus_base::random::Purpose;
 use tch::{Device, Kind, TchError, Tensor, no_grad};
 
@@ -166,7 +168,7 @@ impl Transformer {
         let mut going = Going { logits, lengths, uniforms, remaining, is_over, memories };
 
         let (mut length, mut window) = (0, LOOK_EVERY);
-        let mut last: Option<Graph> = None;
+        let mut last = self.repeated.lock().unwrap_or_else(PoisonError::into_inner).take();
         while length < most {
             let count = window.min(most - length);
             let reach = (longest + length + count).min(self.context) as i64;
@@ -189,6 +191,7 @@ impl Transformer {
             }
             window = if going.remaining.numel() == before { (2 * window).min(LONGEST_WINDOW) } else { LOOK_EVERY };
         }
+        *self.repeated.lock().unwrap_or_else(PoisonError::into_inner) = last;
         Ok(Drawn { length: length as i64, tokens, log_probs })
     }
 

@@ -110,8 +110,8 @@ pub struct Worlds {
     position: u64,
     /// The number of the random block of the next word, on the device.
     block: Tensor,
-    /// The launches of a rollout, if they were recorded.
-    recorded: Option<rollout::Recorded>,
+    /// The launches of a rollout for each place of its first word in a random block, if they were recorded.
+    recorded: [Option<rollout::Recorded>; 4],
     /// The key of the last rollout.
     last: Option<rollout::Key>,
     /// The policy's record of the device's first error.
@@ -165,7 +165,21 @@ impl Worlds {
             let state = program.starts(&episode_seeds(seed, &ids, &zeros)?, kind)?.f_select(0, 0)?;
             let (elapsed, episodes) = (Tensor::f_zeros([envs as i64], whole)?, Tensor::f_ones([envs as i64], whole)?);
             let (block, fault) = (Tensor::f_zeros([1], whole)?, policy.fault().clone());
-            Ok(Self { program, device, kind, seed, ids, state, elapsed, episodes, position: 0, block, recorded: None, last: None, fault })
+            Ok(Self {
+                program,
+                device,
+                kind,
+                seed,
+                ids,
+                state,
+                elapsed,
+                episodes,
+                position: 0,
+                block,
+                recorded: Default::default(),
+                last: None,
+                fault,
+            })
         };
         make().map_err(|error: TchError| one_line(&error))
     }
@@ -238,7 +252,7 @@ impl Worlds {
         self.state = place().map_err(|error| one_line(&error))?;
         self.elapsed = up(|env| u64::from(env.length))?;
         self.episodes = up(|env| env.episodes)?;
-        (self.recorded, self.last) = (None, None);
+        (self.recorded, self.last) = (Default::default(), None);
         self.position = position;
         Ok(())
     }

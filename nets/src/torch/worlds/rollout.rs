@@ -52,8 +52,8 @@ struct Steps {
     observations: Tensor,
     /// Steps x environments.
     actions: Tensor,
-    /// Rewards, log pi and endings: each environments x steps.
-    scalars: [Tensor; 3],
+    /// Rewards, log pi and endings: 3 x environments x steps.
+    scalars: Tensor,
     /// The observations after truncated steps (environments x `finals`), then the current observations of all environments.
     after: Tensor,
     finals: usize,
@@ -62,18 +62,18 @@ struct Steps {
 impl Steps {
     /// Returns the same tensors.
     fn views(&self) -> Self {
-        let [observations, actions, after] = [&self.observations, &self.actions, &self.after].map(Tensor::shallow_clone);
-        Self { observations, actions, scalars: self.scalars.each_ref().map(Tensor::shallow_clone), after, finals: self.finals }
+        let [observations, actions, scalars, after] =
+            [&self.observations, &self.actions, &self.scalars, &self.after].map(Tensor::shallow_clone);
+        Self { observations, actions, scalars, after, finals: self.finals }
     }
 }
 
-/// Everything that the launches of a rollout depend on, apart from the contents of tensors: the address of the policy's parameters, the number
-/// of steps, and the place of the first word in its random block.
-pub(super) type Key = (usize, usize, u64);
+/// Everything that the launches of a rollout depend on, apart from the contents of tensors and from the place of the first word in its random block: the address of the policy's
+/// parameters, and the number of steps.
+pub(super) type Key = (usize, usize);
 
 /// The launches of a rollout, recorded.
 pub(super) struct Recorded {
-    key: Key,
     graph: Graph,
     steps: Steps,
 }
@@ -109,13 +109,13 @@ impl Worlds {
     pub fn roll(&mut self, policy: &ActorCritic, steps: usize) -> Result<Record, String> {
         let roll = || {
             let taken = self.take(policy, steps)?;
-            let [rewards, log_probs, codes] = &taken.scalars;
-            let (rewards, log_probs, codes) = (to_host(rewards)?, to_host(log_probs)?, to_host(codes)?);
+            let scalars = to_host(&taken.scalars)?;
+            let [rewards, log_probs, codes] = [0, 1, 2].map(|part| &scalars[part * scalars.len() / 3..(part + 1) * scalars.len() / 3]);
             let endings = codes.iter().map(|code| Ending::new(*code as u8 & 1 != 0, *code as u8 & 2 != 0)).collect();
             let Steps { observations, actions, after, finals, .. } = taken;
             Ok(Record {
-                rewards,
-                log_probs,
+                rewards: rewards.to_vec(),
+                log_probs: log_probs.to_vec(),
                 endings,
                 observations: observations.into(),
                 actions: actions.into(),
@@ -126,24 +126,25 @@ impl Worlds {
         no_grad(roll).map_err(|error| policy.failed(&error))
     }
 
-    /// Takes `steps` steps. A rollout has thousands of launches, which take the host longer than the GPU, so a GPU repeats the launches of the
-    /// first rollout.
+    /// Takes `steps` steps. A rollout has thousands of launches, which take the host longer than the GPU, so a GPU repeats the launches of an
+    /// earlier rollout, which began at the same place of a random block.
     fn take(&mut self, policy: &ActorCritic, steps: usize) -> Result<Steps, TchError> {
         let _ = self.block.f_fill_((self.position / 4) as i64)?;
-        let key = (policy.parameters.leaf().data_ptr() as usize, steps, self.position % 4);
-        let taken = match (self.device, self.recorded.take()) {
-            (_, Some(mut recorded)) if recorded.key == key => {
+        let (key, place) = ((policy.parameters.leaf().data_ptr() as usize, steps), (self.position % 4) as usize);
+        if self.last != Some(key) {
+            self.recorded = Default::default();
+        }
+        let taken = match (self.device, &mut self.recorded[place]) {
+            (_, Some(recorded)) => {
                 recorded.graph.replay();
-                let taken = recorded.steps.views();
-                self.recorded = Some(recorded);
-                taken
+                recorded.steps.views()
             }
             // the first rollout prepares libtorch's libraries, which a recording cannot
             (Device::Cuda(gpu), _) if self.last == Some(key) && Graph::is_supported() => {
                 let (mut graph, recorded) = Graph::record(gpu, None, || self.launch(policy, steps))?;
                 graph.replay();
                 let taken = recorded.views();
-                self.recorded = Some(Recorded { key, graph, steps: recorded });
+                self.recorded[place] = Some(Recorded { graph, steps: recorded });
                 taken
             }
             _ => self.launch(policy, steps)?,
@@ -215,8 +216,7 @@ impl Worlds {
         keep(&self.elapsed, &elapsed)?;
         keep(&self.episodes, &episodes.f_add(&rng.begun)?)?;
 
-        let by_env = |steps: Tensor| steps.f_transpose(0, 1)?.f_contiguous();
-        let scalars = [by_env(rewards)?, by_env(log_probs)?, by_env(endings)?];
+        let scalars = scalars.f_transpose(1, 2)?.f_contiguous()?;
         let after = Tensor::f_cat(&[after.f_flatten(0, 1)?, observed], 0)?;
         Ok(Steps { observations, actions: taken, scalars, after, finals })
     }
