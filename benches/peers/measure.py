@@ -1,6 +1,7 @@
 """Measures Gradus and its peers in turn, each in its own process, and prints one table of medians and ratios."""
 
 import argparse
+import csv
 import datetime
 import os
 import platform
@@ -8,6 +9,7 @@ import re
 import statistics
 import sys
 import tempfile
+from pathlib import Path
 from typing import NamedTuple
 
 from install import Missing, gradus, output, processor, python, version
@@ -84,23 +86,39 @@ def spread(speeds: list[float]) -> str:
     return middle if len(speeds) == 1 else f"{middle} ({low} to {high})"
 
 
+COLUMNS = ["kind", "what", "unit", "peer", "variant", "date", "peer_speed", "gradus_speed", "ratio"]
+
+
 class Pair:
     """The two sides of a row, each with its fastest variant, and their measurements."""
 
-    def __init__(self, row: Row, quick: bool):
-        self.row, self.quick, self.title = row, quick, row.title()
+    def __init__(self, row: Row, quick: bool, known: list[dict]):
+        self.row, self.quick, self.title, self.sides = row, quick, row.title(), None
+        mine = [line for line in known if (line["what"], line["peer"]) == (row.what, self.title)]
+        self.variant = mine[-1]["variant"] if mine else ""
+        self.speeds = [float(line["peer_speed"]) for line in mine], [float(line["gradus_speed"]) for line in mine]
+
+    def prepare(self):
+        """Chooses the fastest variants."""
+        row = self.row
         print(f"{row.what}: {self.title}", file=sys.stderr)
         sides = Side([python(row.peer), "-W", "ignore", *row.theirs], row.pattern, row.variants, row.quick), row.ours
-        self.sides = [(side, best(side, row.cores, quick)) for side in sides]
-        self.speeds = [], []
+        self.sides = [(side, best(side, row.cores, self.quick)) for side in sides]
+        side, variant = self.sides[0]
+        self.variant = " ".join(map(str, variant)) if len(side.variants) > 1 else ""
 
-    def measure(self, repetition: int):
+    def measure(self, repetition: int, to: Path | None):
         # the order alternates, so that a machine that speeds up or slows down favours neither side
         for i in (0, 1) if repetition % 2 == 0 else (1, 0):
             side, variant = self.sides[i]
             self.speeds[i].append(side.run(variant, self.row.cores, self.quick))
         theirs, ours = (figure(speeds[-1]) for speeds in self.speeds)
         print(f"{self.row.what}: {self.title}: {theirs}, gradus {ours} {self.row.unit}", file=sys.stderr)
+        if to is not None:
+            a, b = (float(f"{speeds[-1]:.3g}") for speeds in self.speeds)
+            with to.open("a", newline="") as file:
+                today = datetime.date.today()
+                csv.writer(file).writerow([self.row.kind, self.row.what, self.row.unit, self.title, self.variant, today, f"{a:g}", f"{b:g}", f"{b / a:.3g}"])
 
     def cells(self) -> list[str]:
         theirs, ours = self.speeds
@@ -109,12 +127,13 @@ class Pair:
         if len(ratios) > 1:
             pairs = f" ({figure(min(ratios))} to {figure(max(ratios))})"
         what = f"{self.row.what}, {self.row.unit}"
-        side, variant = self.sides[0]
-        settings = " ".join(map(str, variant)) if len(side.variants) > 1 else ""
-        return [what, self.title + (f" `{settings}`" if settings else ""), spread(theirs), spread(ours), f"{figure(ratio)}{pairs}"]
+        return [what, self.title + (f" `{self.variant}`" if self.variant else ""), spread(theirs), spread(ours), f"{figure(ratio)}{pairs}"]
 
 
-def table(rows: list[Row], repetitions: int, quick: bool):
+def table(rows: list[Row], repetitions: int, quick: bool, to: Path | None):
+    if to is not None and not to.exists():
+        to.write_text(",".join(COLUMNS) + "\n")
+    known = [] if to is None else list(csv.DictReader(to.open(newline="")))
     pairs, missing = [], {}
 
     def attempt(row: Row, action):
@@ -126,10 +145,11 @@ def table(rows: list[Row], repetitions: int, quick: bool):
             print(f"left out: {row.of}: {why}", file=sys.stderr)
 
     for row in rows:
-        attempt(row, lambda: pairs.append(Pair(row, quick)))
+        attempt(row, lambda: pairs.append(Pair(row, quick, known)))
     for repetition in range(repetitions):
         for pair in pairs:
-            attempt(pair.row, lambda: pair.measure(repetition))
+            if len(pair.speeds[1]) == repetition:
+                attempt(pair.row, lambda: (pair.sides or pair.prepare(), pair.measure(repetition, to)))
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     print(f"{processor()}, {cores} cores, {platform.platform()}; {output([gradus(), '--version']).strip()}; {datetime.date.today()}\n")
@@ -149,10 +169,11 @@ def main(description: str, rows: list[Row]):
     parser.add_argument("--repetitions", type=int, default=5, help="measurements of the peer and of Gradus, in turn")
     kinds = ", ".join(sorted({row.kind for row in rows}))
     parser.add_argument("--only", nargs="+", metavar="NAME", help=f"peers, or kinds of rows: {kinds}")
+    parser.add_argument("--to", type=Path, help="a CSV file for every measurement, with three digits; those that it has are not made again, so the script can be stopped and continued")
     parser.add_argument("--quick", action="store_true", help="one short run of each, to check that everything works; the speeds mean nothing")
     args = parser.parse_args()
     names = {name for row in rows for name in (row.kind, row.peer, row.of)}
     if unknown := set(args.only or []) - names:
         parser.error(f"--only: expected {', '.join(sorted(names))}, got {', '.join(sorted(unknown))}")
     asked = [row for row in rows if args.only is None or {row.kind, row.peer, row.of} & set(args.only)]
-    table(asked, 1 if args.quick else args.repetitions, args.quick)
+    table(asked, 1 if args.quick else args.repetitions, args.quick, args.to)
