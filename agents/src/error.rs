@@ -52,37 +52,37 @@ pub enum AgentError {
     #[error("{0}")]
     Config(ConfigError),
     /// An advantage is NaN or infinite. The usual cause is a NaN or infinite reward or value.
-    #[error("the advantage of decision {decision} is {got} in update {iteration} of the run with seed {seed}: expected a finite number")]
+    #[error("the advantage of decision {decision} is {got} in iteration {} of the run with seed {seed}: expected a finite number", iteration + 1)]
     Advantage {
         /// The advantage.
         got: f64,
         /// Index of the decision in the rollout.
         decision: usize,
-        /// Number of the update, counted from 0.
+        /// Number of the iteration, counted from 0; the message counts from 1, as metrics.csv does.
         iteration: u64,
         /// Seed of the run.
         seed: u64,
     },
     /// A loss, the norm of a gradient, a parameter or the length of TRPO's step is NaN or infinite.
-    #[error("the {what} is {got} in update {iteration}, epoch {epoch} of the run with seed {seed}: expected a finite number")]
+    #[error("the {what} is {got} in iteration {}, epoch {} of the run with seed {seed}: expected a finite number", iteration + 1, epoch + 1)]
     NotFinite {
         /// `loss`, `gradient norm`, `parameter` or `length of the step`.
         what: &'static str,
         /// The value.
         got: f64,
-        /// Number of the update, counted from 0.
+        /// Number of the iteration, counted from 0; the message counts from 1, as metrics.csv does.
         iteration: u64,
-        /// Epoch within the update, counted from 0.
+        /// Epoch within the update, counted from 0; the message counts from 1.
         epoch: usize,
         /// Seed of the run.
         seed: u64,
     },
     /// The code of an agent panicked.
-    #[error("{agent}: panicked in update {iteration} of the run with seed {seed}: {message}")]
+    #[error("{agent}: panicked in iteration {} of the run with seed {seed}: {message}", iteration + 1)]
     Panicked {
         /// Name of the agent.
         agent: String,
-        /// Number of the update, counted from 0.
+        /// Number of the iteration, counted from 0; the message counts from 1, as metrics.csv does.
         iteration: u64,
         /// Seed of the run.
         seed: u64,

@@ -367,9 +367,18 @@ impl Policy {
         observations: PyReadonlyArray2<'py, f32>,
         deterministic: bool,
         masks: Option<PyReadonlyArray2<'py, bool>>,
-        memory: Option<Bound<'py, PyArray2<f32>>>,
+        memory: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut policy = locked(py, &self.inner);
+        let expected = (observations.shape()[0], policy.memory().len());
+        let own = |memory: Bound<'py, PyAny>| {
+            let array = memory.cast::<PyArray2<f32>>().ok().filter(|array| (array.shape()[0], array.shape()[1]) == expected).cloned();
+            array.ok_or_else(|| {
+                let said = |name: &str| memory.getattr(name).map_or_else(|_| "no array".into(), |value| value.to_string());
+                failed(format!("memory: expected float32 of shape {expected:?}, got {} of shape {}", said("dtype"), said("shape")))
+            })
+        };
+        let memory = memory.map(own).transpose()?;
         let mode = if deterministic { Mode::Greedy } else { Mode::Sampled };
         let masks = masks.as_ref().map(in_rows).transpose()?;
         let shape = observations.shape();

@@ -172,6 +172,10 @@ impl Config {
         ConfigError::unless(!learns_from_single, "network.cell", &expected, network.cell)?;
         let own = format!("{}.rollout_steps", self.agent);
         let is_whole = matches!(built, AgentKind::ActorCritic(agent) if matches!(agent.collection(), Collection::Episodes { .. }));
+        // it would continue with the memory of the policy that acted
+        let begins_anew = is_whole && network.sequence_length == 0;
+        let expected = "none with a reference policy, unless rollouts are whole episodes and network.sequence_length is 0";
+        ConfigError::unless(begins_anew || !self.reference.is_needed(), "network.cell", expected, network.cell)?;
         match self.number(&own).filter(|_| !is_whole) {
             Some(steps) if (network.sequence_length as f64) > steps => {
                 let expected = format!("0 to {steps}, the steps of a rollout ({own})");

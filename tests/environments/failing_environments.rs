@@ -248,7 +248,7 @@ fn an_agent_that_panics_is_named_with_its_update() {
         world(Fault::None, 0, 0),
     )
     .unwrap_err();
-    assert_eq!(error.to_string(), "division: panicked in update 2 of the run with seed 5: no advantage");
+    assert_eq!(error.to_string(), "division: panicked in iteration 3 of the run with seed 5: no advantage");
 }
 
 settings! {

@@ -133,7 +133,7 @@ impl Minibatches {
         minibatches
     }
 
-    /// Returns `parts` minibatches of nearly equal numbers of decisions, or on texts of segments; fewer if there are not so many, because none is empty.
+    /// Returns `parts` minibatches of nearly equal numbers of decisions, of sequences with a cell, or on texts of segments; fewer if there are not so many, because none is empty.
     pub fn parts(&self, parts: usize) -> Vec<Minibatch> {
         let n = self.order.len();
         let parts = parts.min(n).max(1);

@@ -60,9 +60,9 @@ settings! {
         pub estimator: Estimator = Estimator::K3,
         /// Target of the divergence; after each update beta changes so that the divergence approaches the target; `inf`: beta is constant.
         pub adaptive_target: f32 = f32::INFINITY => above(0.0).or_inf(),
-        /// Divergence compared with the target: token (mean over decisions) or sequence (mean over episodes of the sum over decisions).
+        /// Divergence compared with the target: token (mean over decisions) or sequence (mean over episodes, or their pieces, of the sum over decisions).
         pub unit: KlUnit = KlUnit::Sequence,
-        /// Number of episodes over which beta changes by about 20 % at most.
+        /// Number of episodes, or their pieces, over which beta changes by about 20 % at most.
         pub horizon: f32 = 10_000.0 => above(0.0),
         /// Number n: after every n-th update the current policy becomes the reference; 0: never.
         pub refresh_every: u64 = 0,
@@ -89,12 +89,19 @@ impl ReferenceConfig {
 
     /// Checks that no setting needs a reference policy. Agents that have no reference policy call this.
     pub fn check_unused(&self, agent: &str) -> Result<(), ConfigError> {
-        let expected = format!("0 ({agent} has no reference policy)");
-        ConfigError::unless(!self.is_needed(), "reference.coefficient", &expected, self.coefficient)
+        let (plain, why) = (Self::default(), format!("({agent} has no reference policy)"));
+        ConfigError::unless(self.coefficient == 0.0, "reference.coefficient", &format!("0 {why}"), self.coefficient)?;
+        ConfigError::unless(!self.measure, "reference.measure", &format!("false {why}"), self.measure)?;
+        for (key, own, plain) in
+            [("stop_kl", self.stop_kl, plain.stop_kl), ("adaptive_target", self.adaptive_target, plain.adaptive_target)]
+        {
+            ConfigError::unless(own == plain, &format!("reference.{key}"), &format!("{plain} {why}"), own)?;
+        }
+        Ok(())
     }
 }
 
-/// Returns beta (1 + clip(KL / target - 1, -0.2, 0.2) n / horizon), the next beta after n episodes (Ziegler et al., section 2.2).
+/// Returns beta (1 + clip(KL / target - 1, -0.2, 0.2) n / horizon), the next beta after n episodes (Ziegler et al., section 2.2), or after n pieces of episodes where rollouts cut them.
 ///
 /// ```
 /// use gradus_agents::reference::next_coefficient;

@@ -5,7 +5,7 @@
 //! > maximise mean_t rho_t A_t   subject to   mean_t KL(pi_old(.|s_t) || pi(.|s_t)) <= delta       (equation 14)
 //!
 //! Let g be the gradient of the surrogate and F the Fisher information matrix. To second order the divergence of a step v is v^T F v / 2.
-//! The direction of the step is therefore x = F^-1 g. Conjugate gradients find x from products F v alone. The longest allowed step is
+//! The direction of the step is therefore x = F^-1 g. Conjugate gradients find x from products F v alone; a damping xi is added to the diagonal of F in all of this. The longest allowed step is
 //! x sqrt(2 delta / x^T F x) (appendix C). The formula for the divergence is an approximation, so a line search shortens the step until the
 //! surrogate has improved and the divergence is at most delta. The critic is trained separately, on minibatches. PPO's clip approximates
 //! this method with first derivatives only.
@@ -33,10 +33,10 @@ use crate::rollout::Rollout;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PolicyStep {
-    /// Along F^-1 g, as far as the trust region allows and the line search finds an improvement.
+    /// Along (F + xi I)^-1 g, as far as the trust region allows and the line search finds an improvement.
     #[default]
     TrustRegion,
-    /// By `step_size` x F^-1 g, the natural gradient (Kakade, 2002), however large the divergence is.
+    /// By `step_size` x (F + xi I)^-1 g, the natural gradient (Kakade, 2001) with the damping xi, however large the divergence is.
     Natural,
     /// By `step_size` x g.
     Vanilla,
@@ -56,7 +56,7 @@ settings! {
         pub truncated: Truncated = Truncated::Bootstraps,
         /// Whether the advantages of each rollout are normalised (mean 0, sample standard deviation 1).
         pub normalise_advantages: bool = true,
-        /// Rule of the policy's step: trust-region, or for comparisons natural (a fixed multiple of the natural gradient) or vanilla (of the gradient).
+        /// Rule of the policy's step: trust-region, or for comparisons natural (a fixed multiple of the damped natural gradient) or vanilla (of the gradient).
         pub step: PolicyStep = PolicyStep::TrustRegion,
         /// Multiple of the gradient for the rules natural and vanilla.
         pub step_size: f32 = 0.1 => above(0.0),

@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use clap::Args;
 use gradus::config::effect::predicts;
 use gradus::envs::text::Split;
-use gradus::envs::{EnvError, EnvSpec};
+use gradus::envs::{EnvError, EnvSpec, Space};
 use gradus::evaluate::levels::Levels;
 use gradus::evaluate::play::play;
 use gradus::evaluate::{Evaluation, evaluate};
-use gradus::nets::{Behaviour, Inspection};
+use gradus::nets::{ActionRows, Behaviour, Choice, Inspection};
 use gradus::saved::load_behaviour;
 use gradus::{Error, Mode, program_name};
 
@@ -28,11 +28,20 @@ pub(crate) struct Explain {
 }
 
 /// Returns how much a policy's decisions in an episode differ from those that it would make without remembering what came before: the mean
-/// distance of the probabilities of its actions (the share of a random action that would be another one) or, if it has none, the mean
-/// difference of its values, as a share of their range. `None` if it cannot be looked into, and without a second step.
+/// distance of the probabilities of its actions (the share of a random action that would be another one), or else the mean difference of its
+/// continuous actions or of its action values, as a share of their range. `None` if it cannot be looked into, and without a second step.
 fn use_of_memory(policy: &mut dyn Behaviour, world: &EnvSpec) -> Option<f64> {
     let played = play(policy, world, SEED).ok()?;
     let seen = played.observations.concat();
+    if let space @ Space::Box { .. } = world.env().action_space() {
+        let (with, without) = (greedy(policy, &space, &seen, true), greedy(policy, &space, &seen, false));
+        let (low, high) =
+            with.iter().chain(&without).fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), x| (low.min(*x), high.max(*x)));
+        let first = space.width(); // before the first step there is nothing to remember
+        let pairs = || with.iter().zip(&without).skip(first);
+        let mean = pairs().map(|(a, b)| f64::from((a - b).abs())).sum::<f64>() / pairs().count().max(1) as f64;
+        return (with.len() > first && high > low).then(|| mean / f64::from(high - low));
+    }
     let (with, without) = (policy.inspect_episode(&seen), policy.inspect(&seen));
     // before the first step there is nothing to remember
     let pairs = || with.iter().zip(&without).skip(1);
@@ -45,6 +54,22 @@ fn use_of_memory(policy: &mut dyn Behaviour, world: &EnvSpec) -> Option<f64> {
     let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(*x), high.max(*x)));
     let difference = pairs().filter_map(|(a, b)| Some((a.best_value()? - b.best_value()?).abs())).sum::<f64>() / n;
     (high > low).then(|| difference / (high - low))
+}
+
+/// Returns the greedy continuous actions for observations in order; without `remembers`, each as if it were the first of an episode.
+fn greedy(policy: &dyn Behaviour, space: &Space, seen: &[f32], remembers: bool) -> Vec<f32> {
+    let (mut actor, mut all) = (policy.actor(), Vec::new());
+    for observation in seen.chunks_exact(policy.observation_width()) {
+        if !remembers {
+            actor.memory().into_iter().for_each(Vec::clear);
+        }
+        let mut actions = ActionRows::empty(space);
+        actor.act(observation, None, Choice::Greedy, &mut actions, &mut [0.0]);
+        if let ActionRows::Continuous { rows, .. } = actions {
+            all.extend(rows);
+        }
+    }
+    all
 }
 
 pub(crate) fn run(arguments: &Explain) -> Result<u8, Error> {

@@ -95,7 +95,7 @@ impl Record {
         let (column, row) = self.infinite.as_ref()?;
         Some(Symptom {
             name: "not-finite",
-            seen: format!("{column} is infinite in update {row}"),
+            seen: format!("{column} is infinite in iteration {}", row + 1),
             advice: format!(
                 "Numbers are too large for 32 bits: {}lower the learning rate (optimiser.learning_rate is {}), or clip gradients (optimiser.max_grad_norm).",
                 "normalise or scale rewards (wrappers.normalise_rewards, wrappers.reward_scale), ", self.config.optimiser.learning_rate

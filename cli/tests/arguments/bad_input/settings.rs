@@ -83,6 +83,14 @@ fn unknown_names_and_values_out_of_range_are_refused() {
             &["dqn", "cartpole", "--set", "reference.coefficient=0.1"],
             "reference.coefficient: expected 0 (dqn has no reference policy), got 0.1",
         ),
+        (
+            &["a2c", "cartpole", "--set", "reference.measure=true"],
+            "reference.measure: expected false (a2c has no reference policy), got true",
+        ),
+        (
+            &["trpo", "cartpole", "--set", "reference.stop_kl=0.1"],
+            "reference.stop_kl: expected inf (trpo has no reference policy), got 0.1",
+        ),
         (&["ppo", "cartpole", "--set", "agent=alphazero"], "unknown agent `alphazero`; expected one of "),
         (&["ppo", "cartpole", "--set", "environment=cartpol"], "unknown environment `cartpol`; did you mean `cartpole`?"),
         (
