@@ -93,8 +93,8 @@ impl Scaling {
 /// What a text task says of a completion besides its reward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Whether the answer is fully correct: the score `exact` is 1.
-    pub is_correct: bool,
+    /// Whether the answer is fully correct: the score `exact` is 1. `None` if the task has no such score.
+    pub is_correct: Option<bool>,
     /// Whether the completion was truncated at the maximum length, without EOS.
     pub is_truncated: bool,
 }
@@ -103,7 +103,7 @@ impl Completion {
     /// Finds both among the scores of an episode; `None` if they are not those of a text task.
     pub fn of_scores(names: &[String], scores: &[f64]) -> Option<Self> {
         let score = |wanted: &str| names.iter().position(|name| name == wanted).and_then(|place| scores.get(place));
-        Some(Self { is_correct: *score("exact")? == 1.0, is_truncated: *score("finish/length")? == 1.0 })
+        Some(Self { is_correct: score("exact").map(|exact| *exact == 1.0), is_truncated: *score("finish/length")? == 1.0 })
     }
 }
 

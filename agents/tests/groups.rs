@@ -140,7 +140,7 @@ fn an_empty_completion_counts_in_its_group_without_loss() {
 
 /// With dynamic sampling, groups without spread are dropped. If all groups are dropped, no parameter changes.
 #[test]
-fn a_batch_without_spread_has_loss_0_and_moves_no_parameter() {
+fn a_batch_without_spread_moves_no_parameter() {
     let mut same = completions();
     same.iter_mut().for_each(|(_, tokens, rewards)| {
         rewards.fill(0.0);
@@ -153,7 +153,10 @@ fn a_batch_without_spread_has_loss_0_and_moves_no_parameter() {
         let mut agent = grpo(GrpoConfig { sampling_rounds, ..GrpoConfig::default() }, ReferenceConfig::default());
         assert_eq!(agent.wants_more(&rollout), sampling_rounds > 1);
         let report = agent.update(&mut policy, &rollout, context(0)).unwrap();
-        assert_eq!((metric(&report, "train/loss"), metric(&report, "train/frac_zero_std")), (0.0, 1.0));
+        // with dynamic sampling there is no minibatch, and so no loss
+        let loss = metric(&report, "train/loss");
+        assert!(if sampling_rounds > 1 { loss.is_nan() } else { loss == 0.0 }, "{loss}");
+        assert_eq!(metric(&report, "train/frac_zero_std"), 1.0);
         assert_eq!(policy.parameters(), before);
     }
 }
@@ -188,7 +191,7 @@ fn dynamic_sampling_collects_until_one_rounds_number_of_groups_has_spread() {
 
 /// The six completions of [`completions`] with these marks of correctness, in the order of the list.
 fn marked(policy: &mut dyn Policy, correct: [bool; 6], truncated: [bool; 6]) -> Rollout {
-    let mark = |(is_correct, is_truncated)| Completion { is_correct, is_truncated };
+    let mark = |(is_correct, is_truncated)| Completion { is_correct: Some(is_correct), is_truncated };
     Rollout { completions: correct.into_iter().zip(truncated).map(mark).collect(), ..rollout(policy, &completions()) }
 }
 
@@ -250,7 +253,7 @@ fn truncated_completions_can_be_masked() {
     let mean = (3.0 * (1.0 - 1.75 / 3.0) + 2.0 * -0.2 + 0.4) / 6.0;
     near(&[metric(&report, "train/policy_gradient_loss")], &[-mean], "at ratio 1");
     assert_eq!(metric(&report, "train/frac_masked"), 0.5);
-    let all = Rollout { completions: vec![Completion { is_correct: true, is_truncated: true }; 6], ..rollout };
+    let all = Rollout { completions: vec![Completion { is_correct: Some(true), is_truncated: true }; 6], ..rollout };
     let before = policy.parameters().to_vec();
     let masked = GrpoConfig { mask_truncated_completions: true, ..GrpoConfig::default() };
     grpo(masked, ReferenceConfig::default()).update(&mut policy, &all, context(0)).unwrap();

@@ -127,10 +127,10 @@ fn the_gradient_of_preferences_matches_central_differences_of_their_loss() {
 
 #[test]
 fn old_preferences_are_replayed() {
-    let (old, new) = (preferences(1, 60, 2), preferences(2, 60, 2));
+    let (old, new) = (preferences(1, 240, 2), preferences(2, 60, 2));
     let mut stream = Stream::new(1, Purpose::Shuffle, 0);
     let both = new.with_replay(&old, 0.1, &mut stream);
-    let added = (0.1 * new.rankings.len() as f64).round() as usize;
+    let added = (0.1 * old.rankings.len() as f64).round() as usize;
     assert_eq!(both.rankings.len(), new.rankings.len() + added);
     assert_eq!(both.rankings[..new.rankings.len()], new.rankings[..]);
     let text = |of: &Preferences, row: u32| of.store.texts().prefix(row as usize).to_vec();

@@ -93,6 +93,11 @@ pub fn warm_start(
         for problem in &problems {
             text.check_prompt(&problem.prompt)?;
             text.task.vocabulary().check(&problem.answer)?;
+            let (most, length) = (text.max_new_tokens(), problem.answer.len());
+            let expected = || format!("at least {length}, the length of an answer of {}", world.name);
+            if length > most {
+                return Err(Error::Parse { what: "text.max_new_tokens".into(), expected: expected(), got: most.to_string() });
+            }
         }
         if problems.iter().any(|problem| problem.answer.is_empty()) {
             let what = format!("answers of {}", world.name);
@@ -156,8 +161,7 @@ fn answers(text: &TextWorld, problems: &[Problem]) -> (Store, Vec<Range<usize>>)
     let (mut tokens, mut ranges) = (Vec::new(), Vec::new());
     for Problem { prompt, answer } in problems {
         let first = tokens.len();
-        // an answer longer than the context is cut off
-        for (i, token) in answer.iter().enumerate().take(space.width() - prompt.len()) {
+        for (i, token) in answer.iter().enumerate() {
             text::write(&[&prompt[..], &answer[..i]].concat(), &mut row);
             observations.push(&row);
             tokens.push(*token);

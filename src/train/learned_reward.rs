@@ -141,6 +141,12 @@ impl LearnedReward {
             let mut verifier = Verifier::new(&self.world);
             let how = How::of(self.labelling.as_ref(), &mut verifier);
             let new = Examples::draw(policy, &self.world, Split::Train, questions(pairs), how, seed)?;
+            // a model that begins untrained would stay so
+            let is_hopeless = self.config.folder.is_empty() && retrain_every == 0;
+            if let Some(expected) = new.lack().filter(|_| is_hopeless) {
+                let what = format!("the first {pairs} problems of reward_model.pairs, of {}", self.own_world.name);
+                return Err(Error::Parse { what, expected: expected.into(), got: new.describe() });
+            }
             let by_verifier = self.labelling.as_ref().map(|_| Labelling::by_verifier());
             let (held_out, how) = (questions(pairs.div_ceil(MEASURED)), How::of(by_verifier.as_ref(), &mut verifier));
             let validation = Examples::draw(policy, &self.world, Split::Validation, held_out, how, seed ^ 1)?;

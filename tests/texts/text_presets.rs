@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use gradus::Config;
 use gradus::envs::registry;
+use gradus::{Config, Trainer};
 
 /// An agent, the name of a preset, and every setting in which it differs from the agent's preset `default`.
 type Variant = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
@@ -66,7 +66,23 @@ fn a_variant_differs_from_the_default_in_its_features_only() {
     assert_eq!([&default["grpo.clip"], &default["grpo.aggregation"], &default["reference.coefficient"]], ["0.2", "\"token-mean\"", "0.0"]);
 }
 
-/// Every variant can be built for every text task, and the constant of Dr. GRPO is the length of the task's longest completion.
+/// The constant of Dr. GRPO is the length of the task's longest completion.
+#[test]
+fn the_constant_length_is_that_of_the_longest_completion() {
+    for (task, length) in [("addition", 4), ("addition-3", 5)] {
+        let trained = |length: usize| {
+            let config = Config::preset("grpo", task, Some("dr-grpo")).unwrap();
+            let config = config.with_setting(&format!("grpo.constant_length={length}")).unwrap();
+            let mut trainer = Trainer::new(Config { envs: 64, ..config }).unwrap();
+            trainer.iterate().unwrap();
+            trainer.export()
+        };
+        assert!(trained(0) == trained(length), "{task}");
+        assert!(trained(0) != trained(length + 1), "{task}");
+    }
+}
+
+/// Every variant can be built for every text task.
 #[test]
 fn variants_fit_every_task() {
     let tasks = registry::all().into_iter().filter(|world| world.text.is_some());

@@ -166,7 +166,7 @@ pub enum GroupFilter {
 pub fn has_both(rollout: &Rollout) -> Vec<bool> {
     let mut kept = vec![false; rollout.segments.len()];
     for group in by_id(&rollout.segments) {
-        let correct = group.iter().filter(|i| rollout.completions[**i].is_correct).count();
+        let correct = group.iter().filter(|i| rollout.completions[**i].is_correct == Some(true)).count();
         group.iter().for_each(|i| kept[*i] = 0 < correct && correct < group.len());
     }
     kept

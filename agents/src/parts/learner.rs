@@ -156,14 +156,14 @@ impl<'a> Learner<'a> {
         self.last.diagnostics[self.position(metric)]
     }
 
-    /// Returns the mean of the diagnostic called `metric` over all minibatches so far.
+    /// Returns the mean of the diagnostic called `metric` over all minibatches so far; NaN without one.
     pub fn mean(&self, metric: &str) -> f64 {
-        self.totals.diagnostics[self.position(metric)] / self.gradients.max(1.0)
+        self.totals.diagnostics[self.position(metric)] / self.gradients
     }
 
-    /// Returns the mean gradient norm over all minibatches so far.
+    /// Returns the mean gradient norm over all minibatches so far; NaN without one.
     pub fn grad_norm(&self) -> f64 {
-        self.norms / self.gradients.max(1.0)
+        self.norms / self.gradients
     }
 
     /// Returns the learning rate of the update.
@@ -182,7 +182,7 @@ impl<'a> Learner<'a> {
         own.map(|metric| (*metric, self.mean(metric))).collect()
     }
 
-    /// Returns the update's report, in this order: the loss and the objective's diagnostics, as means over all minibatches; `of_rollout`;
+    /// Returns the update's report; what is a mean over minibatches is NaN if there was none. It has, in this order: the loss and the objective's diagnostics, as means over all minibatches; `of_rollout`;
     /// the gradient norm and the learning rate; `of_update`; on texts, the comparison with the recorded log-probabilities; the metrics of
     /// the KL penalty.
     ///
@@ -192,7 +192,7 @@ impl<'a> Learner<'a> {
         of_rollout: impl IntoIterator<Item = (&'static str, f64)>,
         of_update: impl IntoIterator<Item = (&'static str, f64)>,
     ) -> Report {
-        let mut report = vec![("train/loss", self.totals.loss / self.gradients.max(1.0))];
+        let mut report = vec![("train/loss", self.totals.loss / self.gradients)];
         report.extend(self.metrics());
         report.extend(of_rollout);
         report.extend([("train/grad_norm", self.grad_norm()), ("train/learning_rate", self.learning_rate())]);

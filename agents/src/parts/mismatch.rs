@@ -75,9 +75,9 @@ impl Mismatch {
 
     /// Returns the comparison's part of the update's report.
     pub fn report(&self) -> [(&'static str, f64); 3] {
-        let [mean, largest] = self.first.unwrap_or_default();
+        let [mean, largest] = self.first.unwrap_or([f64::NAN; 2]);
         [
-            ("train/old_approx_kl", self.k1 / self.minibatches.max(1.0)),
+            ("train/old_approx_kl", self.k1 / self.minibatches),
             ("sampling/sampling_logp_difference/mean", mean),
             ("sampling/sampling_logp_difference/max", largest),
         ]

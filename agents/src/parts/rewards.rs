@@ -7,11 +7,12 @@
 //! | the environment returns the reward | `Env::step`; `TextEnv::reward` in `envs/src/text/env.rs` |
 //! | the reward is converted from f64 to f32 | `envs/src/batch.rs` and the batches of the classic tasks |
 //! | the reward is added to the trajectory of its environment | `rollouts/src/collect/recording.rs` |
-//! | the reward is clipped, then divided by the standard deviation of returns | `Normaliser::learn` and `scale_rewards` in `rollouts/src/normaliser.rs` |
+//! | the reward is multiplied by `wrappers.reward_scale`, clipped, then divided by the standard deviation of returns | `Normaliser::learn` and `scale_rewards` in `rollouts/src/normaliser.rs` |
 //! | a learned reward replaces the environment's reward | `LearnedReward::replace` in `src/train/learned_reward.rs` |
 //!
 //! The result is [`Rollout::rewards`]. On texts, the environment's rewards of all tokens sum to the reward that `Task::verify` returns for
-//! the text, minus the penalties for length and for a missing EOS. A text that could not be verified ends the run.
+//! the text, minus the penalties for length, for tokens beyond the longest text without one, and for a missing EOS. A text that could not be verified ends the run, or has the reward 0
+//! (`text.reward_errors = "zero"`).
 //!
 //! In the update:
 //!

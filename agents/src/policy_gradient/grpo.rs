@@ -307,7 +307,8 @@ impl Grpo {
         let has_steps = self.config.supervision == Supervision::Outcome || !rollout.step_ends.is_empty();
         ConfigError::unless(has_steps, "grpo.supervision", "outcome (this environment does not mark where steps end)", "process")?;
         let says = rollout.completions.len() == rollout.segments.len();
-        let filters = says || self.config.group_filter == GroupFilter::Spread || self.config.sampling_rounds == 1;
+        let knows = says && rollout.completions.iter().all(|completion| completion.is_correct.is_some());
+        let filters = knows || self.config.group_filter == GroupFilter::Spread || self.config.sampling_rounds == 1;
         ConfigError::unless(filters, "grpo.group_filter", "spread (the rollout does not say which answers are correct)", "correct")?;
         let masks = says || !self.config.mask_truncated_completions;
         ConfigError::unless(masks, "grpo.mask_truncated_completions", "false (the rollout does not say what is truncated)", "true")?;

@@ -127,7 +127,8 @@ pub fn train(
         }
     }
     context.check_parameters(policy, config.epochs - 1)?;
-    let count = (steps.steps() * config.epochs).max(1) as f64;
+    // NaN without steps
+    let count = (steps.steps() * config.epochs) as f64;
     Ok(vec![
         ("reward_model/loss", loss / count),
         ("reward_model/accuracy", agreeing / count),

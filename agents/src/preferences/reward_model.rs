@@ -274,7 +274,8 @@ pub fn train(
         }
     }
     context.check_parameters(policy, config.epochs - 1)?;
-    let count = (rankings.len() * config.epochs).max(1) as f64;
+    // NaN without rankings
+    let count = (rankings.len() * config.epochs) as f64;
     Ok(vec![
         ("reward_model/loss", loss / count),
         ("reward_model/accuracy", agreement.accuracy()),

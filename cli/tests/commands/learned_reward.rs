@@ -26,6 +26,15 @@ fn gradus(dir: &Path, arguments: &[&str]) -> String {
 const PROCESS: &str = "grpo.supervision: expected outcome with a reward model that scores whole texts \
      (reward_model.supervision = outcome), got process";
 
+/// A model that is to be trained once, on completions that all have the same reward, would never be trained.
+#[test]
+fn a_reward_model_without_examples_ends_the_run() {
+    let dir = gradus_testing::tempdir().unwrap();
+    let run = run(dir.path(), &["train", "grpo", "program-3", "--steps", "200", "--set", "reward_model.pairs=5", "--out", "run"]);
+    let expected = "the first 5 problems of reward_model.pairs, of program-3: expected different rewards for at least one training and one test problem, got 0 rankings";
+    assert_eq!(error_of(&run), expected);
+}
+
 /// With a reward model that scores whole texts, process supervision would be the same as outcome supervision.
 #[test]
 fn process_supervision_with_a_model_of_whole_texts_is_refused() {
@@ -56,7 +65,10 @@ fn inspect_shows_process_supervision_only_for_the_environments_own_steps() {
     let dir = gradus_testing::tempdir().unwrap();
     let train = ["train", "grpo", "chain-sum", "--steps", "100", "--set", "envs=16", "--quiet"];
     gradus(dir.path(), &[&train[..], &["--out", "own"]].concat());
-    gradus(dir.path(), &[&train[..], &["--set", "reward_model.pairs=20", "--out", "learned"]].concat());
+    gradus(
+        dir.path(),
+        &[&train[..], &["--set", "reward_model.pairs=20", "--set", "reward_model.retrain_every=1", "--out", "learned"]].concat(),
+    );
     let shown = |run: &str| gradus(dir.path(), &["inspect", run, "--groups", "4", "--group-size", "3"]);
     let (own, learned) = (shown("own"), shown("learned"));
     assert!(own.contains("grpo, process") && own.contains("rloo"), "{own}");

@@ -120,7 +120,7 @@ impl OnDevice for Texts {
                 let group = GroupId((self.starts.group_of(env) * self.per_env + i) as u32);
                 segments.push(Segment { range: rewards.len()..rewards.len() + length, end, group });
                 let ending = Ending::new(!truncated, truncated);
-                completions.push(Completion { is_correct: is_exact[env], is_truncated: is_cut });
+                completions.push(Completion { is_correct: Some(is_exact[env]), is_truncated: is_cut });
                 let scores = self.text.scores(vec![f64::from(u8::from(is_exact[env]))], is_cut, length);
                 let episode = Episode { step: 0, env, seed, episode_return: f64::from(reward), length: length as u32, ending, scores };
 
