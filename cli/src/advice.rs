@@ -16,8 +16,11 @@ const OPTIONS: [(&[&str], &str); 12] = [
     (&["render", "render-mode", "gif", "video", "capture-video", "record"], "the command `play`, which shows the policy of a run"),
     (&["log-dir", "logdir", "log-folder", "log-path", "output", "save", "save-path", "dir"], "--out {}"),
     (&["tensorboard-log", "tensorboard", "tb-log"], "not needed: TensorBoard's files are always in the run folder"),
-    (&["track", "wandb", "wandb-project-name"], "not an option: after the training, scripts/to_wandb.py sends a run to Weights and Biases"),
-    (&["hidden", "hidden-size"], "--set network.hidden=[{}, {}]"),
+    (
+        &["track", "wandb", "wandb-project-name"],
+        "not an option: after the training, scripts/to_wandb.py writes a run in the form of Weights and Biases, to be sent with `wandb sync`",
+    ),
+    (&["hidden", "hidden-size"], "--set network.hidden=[{},{}]"),
     (&["cuda", "gpu"], "--device cuda, in a program with the feature `tch`"),
     (&["eval-freq", "eval-every", "evaluate-every"], "--set evaluate_every={}"),
     (&["verbose"], "not needed: the progress is shown unless --quiet is given"),
@@ -66,6 +69,13 @@ pub(crate) fn advice(error: &Error, words: &[String]) -> Option<String> {
             (_, true) => Some(format!("type {program} train {} {name}", if is_agent(second) { second } else { "ppo" })),
             _ => known,
         };
+    }
+    if error.kind() == ErrorKind::MissingRequiredArgument
+        && first == "train"
+        && is_world(second)
+        && words.get(2).is_none_or(|word| word.starts_with('-'))
+    {
+        return Some(format!("{second} is an environment: type {} train ppo {second}", program_name()));
     }
     let invalid = text(ContextKind::InvalidArg)?;
     if error.kind() != ErrorKind::UnknownArgument {

@@ -40,9 +40,10 @@ pub(crate) fn report(run: &Run) -> Result<(), Error> {
     if let Some(Reached { level, reached, seeds, measure, .. }) = of_preset(config) {
         say_sentence(&format!("of {seeds} seeds with these settings {reached} end with a {measure} of {} or more", short(level)));
     }
-    if let Some(starts) = config.starts_after_the_end() {
-        let expected = config.steps;
-        say_sentence(&format!("no update was made: updates begin after step {starts}, and the run has {expected} steps"));
+    let taken = trainer.steps();
+    // whole rollouts may take more steps than planned
+    if let Some(starts) = config.starts_after_the_end().filter(|starts| *starts >= taken) {
+        say_sentence(&format!("no update was made: updates begin after step {starts}, and the run has {taken} steps"));
     }
     let path = run.dir().join("best_policy.safetensors");
     if config.evaluate_every > 0 && path.exists() {

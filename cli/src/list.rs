@@ -32,8 +32,13 @@ pub(crate) fn run(what: Option<&str>) -> Result<u8, Error> {
                 // such as a package that Python lacks
                 (_, Err(error)) if gym::is_gym(name) => Err(error.into()),
                 _ => {
+                    let worlds = registry::all();
+                    let known: Vec<&str> =
+                        agents::all().iter().map(|agent| agent.name).chain(worlds.iter().map(|world| world.name.as_str())).collect();
+                    let hint = names::hint(name, &known);
+                    let near = if hint.starts_with("did you mean") { format!("; {hint}") } else { String::new() };
                     let expected = "agents, environments, presets, settings, or the name of an agent or an environment".into();
-                    Err(Error::Parse { what: "list".into(), expected, got: name.into() })
+                    Err(Error::Parse { what: "list".into(), expected, got: format!("{name}{near}") })
                 }
             };
         }

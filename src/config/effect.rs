@@ -61,7 +61,20 @@ impl Config {
         let is = |key: &str, value: &str| self.text(&own(key)).is_some_and(|text| text == value);
         let is_not = |key: &str, value: &str| self.text(&own(key)).is_some_and(|text| text != value);
         let penalises = reference.coefficient != 0.0 || reference.adaptive_target.is_finite();
-        let rules: [(bool, &[&str], &str); 24] = [
+        let has_epochs = self.number(&own("epochs")).is_some_and(|epochs| epochs > 1.0);
+        let rules: [(bool, &[&str], &str); 32] = [
+            (self.agent == "ppo" && !is_zero("ppo.episodes_per_env"), &["ppo.rollout_steps"], "episodes_per_env is set"),
+            (self.number(&own("clip")) == Some(f64::INFINITY), &[&own("clip_schedule")], "clip is inf"),
+            (self.agent == "ppo" && !has_epochs, &["ppo.recompute_advantages"], "there is one epoch"),
+            (self.number(&own("sampling_rounds")) == Some(1.0), &[&own("group_filter")], "sampling_rounds is 1"),
+            (has_gsde, &[&own("log_std_bounds")], "network.gsde is true"),
+            (is_zero(&own("target_policy_noise")), &[&own("target_noise_clip")], "target_policy_noise is 0"),
+            (self.number(&own("workers")) == Some(1.0), &[&own("spread")], "there is one worker"),
+            (
+                is_zero(&own("value_coefficient")),
+                &[&own("clip_value"), &own("huber"), "optimiser.critic_learning_rate_ratio"],
+                "value_coefficient is 0",
+            ),
             (is("step", "trust-region"), &[&own("step_size")], "step is trust-region"),
             (is("step", "vanilla"), &[&own("cg_iterations"), &own("cg_damping"), &own("fisher_stride")], "step is vanilla"),
             (

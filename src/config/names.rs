@@ -114,10 +114,12 @@ const FOREIGN: [(&str, &[&str]); 103] = [
 ];
 
 /// What a foreign name means in another unit or kind: its name, ours, and the difference.
-const OTHERWISE: [(&str, &str, &str); 9] = [
+const OTHERWISE: [(&str, &str, &str); 11] = [
     ("batch_size", "minibatches", "a number of minibatches"),
     ("clip_vloss", "clip_value", "a range, such as 0.2; inf for none"),
+    ("eps_decay", "epsilon_fraction", "the share of the steps over which epsilon falls"),
     ("eps_decay", "exploration_fraction", "the share of the steps over which epsilon falls"),
+    ("epsilon_decay", "epsilon_fraction", "the share of the steps over which epsilon falls"),
     ("epsilon_decay", "exploration_fraction", "the share of the steps over which epsilon falls"),
     ("episodes", "steps", "a run has a number of environment steps"),
     ("gradient_steps", "updates_per_step", "for each environment step: gradient_steps / (train_freq x envs)"),

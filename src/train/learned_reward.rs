@@ -142,7 +142,7 @@ impl LearnedReward {
             let how = How::of(self.labelling.as_ref(), &mut verifier);
             let new = Examples::draw(policy, &self.world, Split::Train, questions(pairs), how, seed)?;
             // a model that begins untrained would stay so
-            let is_hopeless = self.config.folder.is_empty() && retrain_every == 0;
+            let is_hopeless = self.config.folder.is_empty() && retrain_every == 0 && matches!(new, Examples::Rankings(_));
             if let Some(expected) = new.lack().filter(|_| is_hopeless) {
                 let what = format!("the first {pairs} problems of reward_model.pairs, of {}", self.own_world.name);
                 return Err(Error::Parse { what, expected: expected.into(), got: new.describe() });

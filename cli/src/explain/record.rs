@@ -17,6 +17,8 @@ pub(super) struct Record {
     pub(super) columns: BTreeMap<String, Vec<f64>>,
     /// The return of each episode.
     pub(super) returns: Vec<f64>,
+    /// The steps that were taken, if they are fewer than those of the run.
+    pub(super) stopped_at: Option<u64>,
     /// The number of steps of each episode.
     pub(super) lengths: Vec<f64>,
     /// Whether each episode ended by a time limit.
@@ -121,7 +123,10 @@ impl Record {
             .find_map(|(place, name)| cells(place).position(|cell| cell.is_some_and(f64::is_infinite)).map(|row| (name.clone(), row)));
         let columns = header.iter().enumerate().map(|(i, name)| (name.clone(), column(i))).collect();
         let path = dir.join("episodes.csv");
-        let is_finished = steps_at_end(&metrics) >= config.steps;
+        let done = steps_at_end(&metrics);
+        let is_finished = done >= config.steps;
+        // `stop_at` ends a run that has its return
+        let stopped_at = Some(done).filter(|_| !is_finished && (done == 0 || config.stop_at == f64::INFINITY));
         let episodes = table(&path, "return")?;
         if is_finished && !episodes.is_empty() && !read_to_string(&path)?.ends_with('\n') {
             let (what, expected) =
@@ -145,13 +150,15 @@ impl Record {
         let sees_states = !matches!(world.env().observation_space(), Space::Discrete(1));
         let limit = world.max_episode_steps.unwrap_or(u32::MAX);
         // in some worlds all episodes end with the last step that they may have
+        let needs_no_limit = |levels: &Levels| levels.optimum.is_some_and(|optimum| optimum > -f64::from(limit)) && world.model().is_some();
         let is_endless = evaluated.greedy.as_ref().is_some_and(|last| last.lengths.iter().all(|length| *length >= limit))
-            && lengths.iter().any(|length| *length < f64::from(limit));
+            && (lengths.iter().any(|length| *length < f64::from(limit)) || evaluated.levels.as_ref().is_some_and(needs_no_limit));
         let levels = evaluated.levels;
         Ok(Self {
             config,
             columns,
             returns,
+            stopped_at,
             lengths,
             truncated,
             actions,

@@ -25,8 +25,25 @@ pub(super) struct Symptom {
 }
 
 impl Record {
-    /// Returns everything that looks sick, the clearest first.
+    /// Returns everything that looks sick, the clearest first. Of a run that stopped early, this comes first.
     pub(super) fn symptoms(&self) -> Vec<Symptom> {
+        let Some(done) = self.stopped_at else { return self.sickness() };
+        let unfinished = Symptom {
+            name: "unfinished",
+            seen: format!("the run has {done} of its {} steps", self.config.steps),
+            advice: format!(
+                "What follows is about the policy so far. If the run does not go on just now, `{} train --resume DIR` continues it, or says again what ended it.",
+                gradus::program_name()
+            ),
+            page: "reliability",
+        };
+        // what more steps may change is no symptom yet
+        const EARLY: [&str; 6] = ["no-update", "few-updates", "no-episode", "still-random", "not-learned", "worse-than-random"];
+        let others = if done == 0 { Vec::new() } else { self.sickness() };
+        [unfinished].into_iter().chain(others.into_iter().filter(|other| !EARLY.contains(&other.name))).collect()
+    }
+
+    fn sickness(&self) -> Vec<Symptom> {
         // each of these explains everything else
         let alone: [fn(&Self) -> Option<Symptom>; 7] = [
             Self::no_update,
@@ -158,10 +175,15 @@ impl Record {
         let (middle, most) = (median(last(kl, 2)), kl.iter().copied().fold(0.0, f64::max));
         (kl.len() >= 5 && (middle > 0.15 || most > 20.0)).then(|| Symptom {
             name: "kl-exploded",
-            seen: format!("the policy moves far in one update: KL divergence {} in the second half, at most {}", short(middle), short(most)),
+            seen: format!(
+                "the policy moves far in one update: KL divergence {} in the second half, at most {}",
+                short(middle),
+                short(most)
+            ),
             advice: format!(
-                "Lower the learning rate ({}), take fewer epochs, or stop an update early (target_kl): the data of a rollout are only valid near the policy that collected them.",
-                self.config.optimiser.learning_rate
+                "Lower the learning rate ({}){}: the data of a rollout are only valid near the policy that collected them.",
+                self.config.optimiser.learning_rate,
+                if self.has("target_kl") { ", take fewer epochs, or stop an update early (target_kl)" } else { ", or take fewer epochs" }
             ),
             page: "metrics#the-step-divergence-from-the-old-policy",
         })
@@ -307,10 +329,11 @@ impl Record {
         let middle = median(last(norms, 2));
         (norms.len() >= 10 && most > 0.0 && middle > 200.0 * most && !self.is_learning()).then(|| Symptom {
             name: "gradients-cut",
-            seen: format!("the gradient's norm is {}, and is cut to {}", short(middle), short(most)),
+            seen: format!("the gradient's norm is {}, and is cut to {most}", short(middle)),
             advice: match most < 0.01 {
                 true => format!("optimiser.max_grad_norm is {most:e}; 0.5 to 10 is usual."),
-                false => "Every gradient is cut to a small share, often because the value loss dominates. Normalise rewards, lower the value coefficient, or raise optimiser.max_grad_norm.".into(),
+                false if self.has("value_coefficient") => "Every gradient is cut to a small share, often because the value loss dominates. Normalise rewards, lower the value coefficient, or raise optimiser.max_grad_norm.".into(),
+                false => "Every gradient is cut to a small share. Normalise or scale rewards, or raise optimiser.max_grad_norm.".into(),
             },
             page: "metrics#gradient-and-optimiser",
         })
@@ -385,9 +408,11 @@ impl Record {
                 false => format!("no episode of the greedy policy ends before the time limit; it returns {}, and the training returned {} at the end", short(greedy), short(end)),
             },
             advice: match self.is_table || goes_in_circles {
-                true => "Where values are not final yet, a greedy policy can walk in circles that random actions leave. Train for more steps; a table's values settle only with a step size that falls (alpha_decay). Where states look alike, the best policy is \
-                         random: evaluate it with --sampled."
-                    .into(),
+                true => format!(
+                    "Where values are not final yet, a greedy policy can walk in circles that random actions leave. Train for more steps{}. Where states look alike, the best policy is random: evaluate it with --sampled.",
+                    // sweeps and averages have no step size
+                    if ["value-iteration", "policy-iteration", "off-policy-monte-carlo", "monte-carlo"].contains(&self.config.agent.as_str()) { "" } else { "; a table's values settle only with a step size that falls (alpha_decay)" }
+                ),
                 false => format!(
                     "The final parameters are worse than those of the steps before, as happens to value-based agents{}. \
                      {}, or keep the best policy by evaluations{}.",
@@ -399,6 +424,11 @@ impl Record {
             },
             page: "troubleshooting#what-healthy-and-sick-curves-look-like",
         })
+    }
+
+    /// Whether the agent has a setting of this name.
+    fn has(&self, name: &str) -> bool {
+        self.setting(&format!("{}.{name}", self.config.agent)).is_some()
     }
 
     /// How to make evaluations, if there are none.
