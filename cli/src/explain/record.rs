@@ -32,7 +32,7 @@ pub(super) struct Record {
     pub(super) is_text: bool,
     /// Whether observations tell states apart.
     pub(super) sees_states: bool,
-    /// Whether no episode of the greedy policy ended before the time limit, and some of the training did.
+    /// Whether no episode of the greedy policy ended before the time limit, and some of the training did, or the best policy's do.
     pub(super) is_endless: bool,
     /// The first infinite number: the column, and the row from 0.
     pub(super) infinite: Option<(String, usize)>,

@@ -398,8 +398,8 @@ impl Record {
         }
         let noise = (error * error + spread(last(&self.returns, 10)).powi(2) / last(&self.returns, 10).len() as f64).sqrt();
         let (gained, lost) = (end - random, end - greedy);
-        // episodes of the training end, those of the greedy policy do not
-        let goes_in_circles = self.is_endless && self.truncated.contains(&false);
+        // episodes of the training end, or could, those of the greedy policy do not
+        let goes_in_circles = self.is_endless;
         let fails = self.returns.len() >= 20 && self.is_improved() && gained > 0.0 && lost > 0.4 * gained && lost > 6.0 * noise;
         (fails || goes_in_circles).then(|| Symptom {
             name: "greedy-fails",
