@@ -35,6 +35,14 @@ fn updates(csv: &str) -> Result<Updates, Box<dyn Error>> {
     Ok(updates)
 }
 
+/// The name of an agent as people write it.
+fn shown(agent: &str) -> String {
+    match agent {
+        "grpo-all" => "GRPO, all parameters".into(),
+        agent => agent.to_uppercase(),
+    }
+}
+
 /// The means of the updates of each point.
 fn means(points: &BTreeMap<u64, Vec<Update>>) -> Vec<Update> {
     let mean = |updates: &Vec<Update>, i: usize| updates.iter().map(|update| update[i]).sum::<f64>() / updates.len() as f64;
@@ -49,9 +57,9 @@ fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
         let names = [("tokens", "reward", 0, 1), ("KL divergence per token", "reward", 2, 1), ("tokens", "tokens of a completion", 0, 3)];
         for (x_label, y_label, x, y) in names {
             let of = |points: &BTreeMap<u64, Vec<Update>>| means(points).into_iter().map(|mean| (mean[x], mean[y])).collect::<Vec<_>>();
-            let series = agents.iter().map(|(agent, points)| Series::new(agent, of(points))).collect();
+            let series = agents.iter().map(|(agent, points)| Series::new(&shown(agent), of(points))).collect();
             let lines = Lines { x_label: x_label.into(), y_label: y_label.into(), series, ..Lines::default() };
-            panels.push(Panel { title: task.clone(), chart: Chart::Lines(lines) });
+            panels.push(Panel { title: task.replace('-', " "), chart: Chart::Lines(lines) });
         }
     }
     let (title, note) = ("Agents train SmolLM2-135M".into(), "Means of the updates of 2000 tokens, over all seeds".into());
