@@ -58,16 +58,18 @@ else
 fi
 torch=$("$python" -c 'import torch; print(torch.__version__)')
 torch_device=${device/torch-cpu/cpu}
-table="$out/$(date +%F)-$(tr -cs 'A-Za-z0-9' '-' <<<"$name" | sed 's/-*$//').md"
+table="$out/$(date +%F)-$(tr -cs 'A-Za-z0-9' '-' <<<"$name" | sed 's/-*$//')${PARTS:+-${PARTS// /-}}.md"
 unfinished=${table%.md}-unfinished.md
 failed=0
-rm -f "$unfinished"
+[ ! -e "$unfinished" ] || mv "$unfinished" "${unfinished%.md}-before-$(date +%H%M%S).md"
 trap 'rm -rf "$scratch"' EXIT
 
 # whether a part is wanted
 wanted() { [[ " ${PARTS:-tests train speed peers} " == *" $1 "* ]]; }
 say() { printf '%s\n' "$*" | tee -a "$unfinished"; }
 row() { say "| $1 | $2 | \`$3\` |"; }
+# why a command has failed, by its exit code
+reason() { if [ "$1" = 124 ]; then echo "no result after its time"; else tail -n 1 "$scratch/problem"; fi; }
 # the number in the last line of a command's output
 last() { tail -n 1 <<<"$1" | sed -nE 's/^[^:]*: ([0-9.]+).*$/\1/p'; }
 
@@ -127,7 +129,7 @@ measure() { # label, unit, command...
   if text=$(timeout 150 "$@" 2>"$scratch/problem"); then
     row "$label" "$(last "$text") $unit" "$said"
   else
-    row "$label" "failed: $(tail -n 1 "$scratch/problem")" "$said"
+    row "$label" "failed: $(reason $?)" "$said"
     failed=1
   fi
 }
@@ -140,7 +142,7 @@ solve() { # label, agent, environment, settings...
     text=$("$gradus" eval "$scratch/$env" 2>"$scratch/problem"); then
     row "$label" "$(tail -n 1 <<<"$text")" "gradus train $agent $env --device $device${*:+ ${*/"$scratch"/runs}}"
   else
-    row "$label" "failed: $(tail -n 1 "$scratch/problem")" "gradus train $agent $env --device $device"
+    row "$label" "failed: $(reason $?)" "gradus train $agent $env --device $device"
     failed=1
   fi
 }
@@ -171,13 +173,13 @@ for size in "${sizes[@]}"; do
     if ours=$(timeout 150 "$gradus" bench text --device "$device" --precision "$precision" "${shape[@]}" 2>"$scratch/problem"); then
       row "$label_of" "$(last "$ours") tokens/s; $(grep ^generating <<<"$ours"); $(grep "^ratio to" <<<"$ours")" "$said"
     else
-      row "$label_of" "failed: $(tail -n 1 "$scratch/problem")" "$said"
+      row "$label_of" "failed: $(reason $?)" "$said"
       failed=1
     fi
     if theirs=$(timeout 150 "$python" benches/peers/grpo_pytorch.py --device "$torch_device" --precision "$precision" "${shape[@]}" 2>"$scratch/problem"); then
       row "$label_of, plain PyTorch" "$(last "$theirs") tokens/s; $(grep ^generating <<<"$theirs")" "python3 benches/peers/grpo_pytorch.py ..."
     else
-      row "$label_of, plain PyTorch" "failed: $(tail -n 1 "$scratch/problem")" "python3 benches/peers/grpo_pytorch.py ..."
+      row "$label_of, plain PyTorch" "failed: $(reason $?)" "python3 benches/peers/grpo_pytorch.py ..."
       failed=1
     fi
   done

@@ -62,7 +62,7 @@ impl Config {
         let is_not = |key: &str, value: &str| self.text(&own(key)).is_some_and(|text| text != value);
         let penalises = reference.coefficient != 0.0 || reference.adaptive_target.is_finite();
         let has_epochs = self.number(&own("epochs")).is_some_and(|epochs| epochs > 1.0);
-        let rules: [(bool, &[&str], &str); 32] = [
+        let rules: [(bool, &[&str], &str); 33] = [
             (self.agent == "ppo" && !is_zero("ppo.episodes_per_env"), &["ppo.rollout_steps"], "episodes_per_env is set"),
             (self.number(&own("clip")) == Some(f64::INFINITY), &[&own("clip_schedule")], "clip is inf"),
             (self.agent == "ppo" && !has_epochs, &["ppo.recompute_advantages"], "there is one epoch"),
@@ -70,9 +70,10 @@ impl Config {
             (has_gsde, &[&own("log_std_bounds")], "network.gsde is true"),
             (is_zero(&own("target_policy_noise")), &[&own("target_noise_clip")], "target_policy_noise is 0"),
             (self.number(&own("workers")) == Some(1.0), &[&own("spread")], "there is one worker"),
+            (is_zero(&own("value_coefficient")), &[&own("clip_value"), &own("huber")], "value_coefficient is 0"),
             (
-                is_zero(&own("value_coefficient")),
-                &[&own("clip_value"), &own("huber"), "optimiser.critic_learning_rate_ratio"],
+                is_zero(&own("value_coefficient")) && is_zero("optimiser.weight_decay"),
+                &["optimiser.critic_learning_rate_ratio"],
                 "value_coefficient is 0",
             ),
             (is("step", "trust-region"), &[&own("step_size")], "step is trust-region"),
@@ -147,7 +148,7 @@ impl Config {
         let mut lines = Vec::new();
         if let Some(starts) = self.starts_after_the_end() {
             lines.push(format!(
-                "{}: no update is made, because all {} steps come before the {starts} that it asks for",
+                "{}: no update is made within {} steps, because it asks for {starts} before the first one",
                 own("learning_starts"),
                 self.steps
             ));

@@ -94,9 +94,9 @@ pub fn warm_start(
             text.check_prompt(&problem.prompt)?;
             text.task.vocabulary().check(&problem.answer)?;
             let (most, length) = (text.max_new_tokens(), problem.answer.len());
-            let expected = || format!("at least {length}, the length of an answer of {}", world.name);
             if length > most {
-                return Err(Error::Parse { what: "text.max_new_tokens".into(), expected: expected(), got: most.to_string() });
+                let expected = format!("at least {length}, the length of an answer of {}", world.name);
+                return Err(Error::Parse { what: "text.max_new_tokens + text.overlong_buffer".into(), expected, got: most.to_string() });
             }
         }
         if problems.iter().any(|problem| problem.answer.is_empty()) {

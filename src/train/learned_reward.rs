@@ -141,10 +141,13 @@ impl LearnedReward {
             let mut verifier = Verifier::new(&self.world);
             let how = How::of(self.labelling.as_ref(), &mut verifier);
             let new = Examples::draw(policy, &self.world, Split::Train, questions(pairs), how, seed)?;
+            let expected = match &new {
+                Examples::Rankings(rankings) => Some("different rewards for at least one").filter(|_| rankings.is_empty()),
+                Examples::Steps(texts) => Some("a step in at least one").filter(|_| texts.iter().all(|text| text.steps.is_empty())),
+            };
             // a model that begins untrained would stay so
-            let is_hopeless = self.config.folder.is_empty() && retrain_every == 0 && matches!(new, Examples::Rankings(_));
-            if let Some(expected) = new.lack().filter(|_| is_hopeless) {
-                let what = format!("the first {pairs} problems of reward_model.pairs, of {}", self.own_world.name);
+            if let Some(expected) = expected.filter(|_| self.config.folder.is_empty() && retrain_every == 0) {
+                let what = format!("the {pairs} problems of reward_model.pairs, of {}", self.own_world.name);
                 return Err(Error::Parse { what, expected: expected.into(), got: new.describe() });
             }
             let by_verifier = self.labelling.as_ref().map(|_| Labelling::by_verifier());

@@ -125,8 +125,10 @@ impl Record {
         let path = dir.join("episodes.csv");
         let done = steps_at_end(&metrics);
         let is_finished = done >= config.steps;
-        // `stop_at` ends a run that has its return
-        let stopped_at = Some(done).filter(|_| !is_finished && (done == 0 || config.stop_at == f64::INFINITY));
+        let evaluations =
+            header.iter().position(|name| name == "eval/mean_reward").map(|place| cells(place).flatten().collect::<Vec<f64>>());
+        let has_reached = evaluations.and_then(|all| all.last().copied()).is_some_and(|last| last >= config.stop_at);
+        let stopped_at = Some(done).filter(|_| !is_finished && !has_reached);
         let episodes = table(&path, "return")?;
         if is_finished && !episodes.is_empty() && !read_to_string(&path)?.ends_with('\n') {
             let (what, expected) =
@@ -150,7 +152,8 @@ impl Record {
         let sees_states = !matches!(world.env().observation_space(), Space::Discrete(1));
         let limit = world.max_episode_steps.unwrap_or(u32::MAX);
         // in some worlds all episodes end with the last step that they may have
-        let needs_no_limit = |levels: &Levels| levels.optimum.is_some_and(|optimum| optimum > -f64::from(limit)) && world.model().is_some();
+        // where each step costs something, the best policy ends an episode
+        let needs_no_limit = |levels: &Levels| levels.random.0 < 0.0 && levels.optimum.is_some_and(|optimum| optimum > -f64::from(limit));
         let is_endless = evaluated.greedy.as_ref().is_some_and(|last| last.lengths.iter().all(|length| *length >= limit))
             && (lengths.iter().any(|length| *length < f64::from(limit)) || evaluated.levels.as_ref().is_some_and(needs_no_limit));
         let levels = evaluated.levels;

@@ -31,7 +31,7 @@ const PROCESS: &str = "grpo.supervision: expected outcome with a reward model th
 fn a_reward_model_without_examples_ends_the_run() {
     let dir = gradus_testing::tempdir().unwrap();
     let run = run(dir.path(), &["train", "grpo", "program-3", "--steps", "200", "--set", "reward_model.pairs=5", "--out", "run"]);
-    let expected = "the first 5 problems of reward_model.pairs, of program-3: expected different rewards for at least one training and one test problem, got 0 rankings";
+    let expected = "the 5 problems of reward_model.pairs, of program-3: expected different rewards for at least one, got 0 rankings";
     assert_eq!(error_of(&run), expected);
 }
 

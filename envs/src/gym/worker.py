@@ -724,7 +724,8 @@ class Worker:
                 self.final_masks[i] = self.masks[i]
                 self.reset_one(i)
         try:
-            sum(rewards)  # None would become NaN
+            if any(reward is None for reward in rewards):
+                raise TypeError  # it would become NaN
             self.rewards[:] = rewards
         except (TypeError, ValueError):
             for i, reward in enumerate(rewards):
