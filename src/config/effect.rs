@@ -349,7 +349,7 @@ mod tests {
                 "td3",
                 "pendulum",
                 &["steps=3000"][..],
-                "td3.learning_starts: no update is made, because all 3000 steps come before the 10000 that it asks for",
+                "td3.learning_starts: no update is made within 3000 steps, because it asks for 10000 before the first one",
             ),
             (
                 "ppo",

@@ -57,7 +57,10 @@ fn settings_and_steps_without_an_effect_are_named() {
     let folder = gradus_testing::tempdir().unwrap();
     let dir = folder.path();
     let text = said(dir, "train td3 pendulum --steps 3000 --out a");
-    assert!(text.contains("warning: td3.learning_starts: no update is made, because all 3000 steps come before the 10000"), "{text}");
+    assert!(
+        text.contains("warning: td3.learning_starts: no update is made within 3000 steps, because it asks for 10000 before the first one"),
+        "{text}"
+    );
     assert!(text.contains("no update was made: updates begin after step 10000, and the run has 3000 steps\n"), "{text}");
     assert!(said(dir, "explain a").starts_with("no-update: "));
     let text = said(dir, "train q-learning taxi --steps 2000 --set network.hidden=[3] --out b");
