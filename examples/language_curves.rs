@@ -57,7 +57,7 @@ fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
         let names = [("tokens", "reward", 0, 1), ("KL divergence per token", "reward", 2, 1), ("tokens", "tokens of a completion", 0, 3)];
         for (x_label, y_label, x, y) in names {
             let of = |points: &BTreeMap<u64, Vec<Update>>| means(points).into_iter().map(|mean| (mean[x], mean[y])).collect::<Vec<_>>();
-            let series = agents.iter().map(|(agent, points)| Series::new(&shown(agent), of(points))).collect();
+            let series = agents.iter().map(|(agent, points)| Series::new(shown(agent), of(points))).collect();
             let lines = Lines { x_label: x_label.into(), y_label: y_label.into(), series, ..Lines::default() };
             panels.push(Panel { title: task.replace('-', " "), chart: Chart::Lines(lines) });
         }
