@@ -1,7 +1,7 @@
 //! Draws what `scripts/language/agents.sh` records: `cargo run --example language_curves -- results/language`.
 //!
 //! Reads `curves.csv` in the folder, whose rows are the tokens so far, the mean reward, the KL divergence from the beginning per token and the mean length of the completions of an update, and
-//! writes `curves.svg` and `curves.png` beside it. The updates of 2000 tokens, of all seeds, are one point: their means. For each task there are three panels: the reward over the tokens,
+//! writes `curves.svg` and `curves.png` beside it. The updates of 2000 tokens, of all seeds, are one point: their medians, because the estimate of the divergence has outliers. For each task there are three panels: the reward over the tokens,
 //! the reward over the KL divergence, and the length over the tokens.
 
 use std::collections::BTreeMap;
@@ -43,10 +43,14 @@ fn shown(agent: &str) -> String {
     }
 }
 
-/// The means of the updates of each point.
-fn means(points: &BTreeMap<u64, Vec<Update>>) -> Vec<Update> {
-    let mean = |updates: &Vec<Update>, i: usize| updates.iter().map(|update| update[i]).sum::<f64>() / updates.len() as f64;
-    points.values().map(|updates| std::array::from_fn(|i| mean(updates, i))).collect()
+/// The medians of the updates of each point.
+fn medians(points: &BTreeMap<u64, Vec<Update>>) -> Vec<Update> {
+    let median = |updates: &Vec<Update>, i: usize| {
+        let mut all: Vec<f64> = updates.iter().map(|update| update[i]).collect();
+        all.sort_by(f64::total_cmp);
+        (all[(all.len() - 1) / 2] + all[all.len() / 2]) / 2.0
+    };
+    points.values().map(|updates| std::array::from_fn(|i| median(updates, i))).collect()
 }
 
 fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
@@ -56,13 +60,14 @@ fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     for (task, agents) in updates(&text)? {
         let names = [("tokens", "reward", 0, 1), ("KL divergence per token", "reward", 2, 1), ("tokens", "tokens of a completion", 0, 3)];
         for (x_label, y_label, x, y) in names {
-            let of = |points: &BTreeMap<u64, Vec<Update>>| means(points).into_iter().map(|mean| (mean[x], mean[y])).collect::<Vec<_>>();
+            let of =
+                |points: &BTreeMap<u64, Vec<Update>>| medians(points).into_iter().map(|median| (median[x], median[y])).collect::<Vec<_>>();
             let series = agents.iter().map(|(agent, points)| Series::new(shown(agent), of(points))).collect();
             let lines = Lines { x_label: x_label.into(), y_label: y_label.into(), series, ..Lines::default() };
             panels.push(Panel { title: task.replace('-', " "), chart: Chart::Lines(lines) });
         }
     }
-    let (title, note) = ("Agents train SmolLM2-135M".into(), "Means of the updates of 2000 tokens, over all seeds".into());
+    let (title, note) = ("Agents train SmolLM2-135M".into(), "Medians of the updates of 2000 tokens, over all seeds".into());
     let figure = Figure { title, note, columns: 3, panels };
     for ending in ["svg", "png"] {
         write(&figure, &folder.join("curves").with_extension(ending))?;
