@@ -197,3 +197,18 @@ def test_planes_of_bytes_are_not_divided():
     assert gradus_rl.spaces.of_gymnasium(space, "observation space") == ("image", 1, 10, 10, 4, 1)
     space = gymnasium.spaces.Box(0, 255, (10, 10, 4), np.uint8)
     assert gradus_rl.spaces.of_gymnasium(space, "observation space")[-1] == 255
+
+
+def test_a_memory_of_another_kind_is_named(tmp_path):
+    import subprocess
+    import sys
+
+    run = tmp_path / "run"
+    command = ["train", "ppo", "cartpole-masked", "--steps", "2000", "--quiet", "--out", str(run)]
+    subprocess.run([sys.executable, "-c", "from gradus_rl.command import main; main()", *command], check=True, capture_output=True)
+    policy = gradus_rl._core.Policy.open(run)
+    width, observations = policy.memory_width, np.zeros((3, 4), np.float32)
+    policy.predict(observations, True, None, np.zeros((3, width), np.float32))
+    for wrong, got in ((np.zeros((3, width)), "float64"), (np.zeros((1, 3 * width), np.float32), r"\(1, ")):
+        with pytest.raises(ValueError, match=rf"memory: expected float32 of shape \(3, {width}\), got .*{got}"):
+            policy.predict(observations, True, None, wrong)
