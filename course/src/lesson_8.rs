@@ -329,10 +329,12 @@ fn by_hand() -> [Decision; 4] {
     [open(0.5, 0.0), open(0.0, 0.1), unequal, Decision { logits: vec![1000.0; 2], ..open(0.0, 0.1) }]
 }
 
-/// The logarithms of softmax without the subtraction of the largest logit.
-fn overflowing(logits: &[f64]) -> Vec<f64> {
+/// The logarithms of softmax without the subtraction of the largest logit, and the entropy.
+fn overflowing(logits: &[f64]) -> (Vec<f64>, f64) {
     let sum: f64 = logits.iter().map(|z| z.exp()).sum();
-    logits.iter().map(|z| (z.exp() / sum).ln()).collect()
+    let log_p: Vec<f64> = logits.iter().map(|z| (z.exp() / sum).ln()).collect();
+    let entropy = -log_p.iter().map(|log_p| log_p.exp() * log_p).sum::<f64>();
+    (log_p, entropy)
 }
 
 fn whole_loss(d: (&[f64], usize, f64, f64, f64), c_v: f64, c_e: f64) -> f64 {
@@ -413,8 +415,7 @@ static LOSS: Exercise<Loss> = Exercise {
             says: "e to the logit overflows because the largest logit is not subtracted first (exercise 6.1)",
             section: "the-loss",
             function: |logits, action, advantage, value, target, c_v, c_e| {
-                let log_p = overflowing(logits);
-                let entropy = -log_p.iter().map(|log_p| log_p.exp() * log_p).sum::<f64>();
+                let (log_p, entropy) = overflowing(logits);
                 -advantage * log_p[action] + c_v * (value - target).powi(2) / 2.0 - c_e * entropy
             },
         },
@@ -513,8 +514,7 @@ static LOSS_SLOPES: Exercise<LossSlopes> = Exercise {
             says: "e to the logit overflows because the largest logit is not subtracted first (exercise 6.1)",
             section: "the-loss",
             function: |logits, action, advantage, value, target, c_v, c_e| {
-                let log_p = overflowing(logits);
-                let entropy = -log_p.iter().map(|log_p| log_p.exp() * log_p).sum::<f64>();
+                let (log_p, entropy) = overflowing(logits);
                 let of_logit = |b: usize| {
                     let (p, taken) = (log_p[b].exp(), f64::from(u8::from(b == action)));
                     -advantage * (taken - p) + c_e * p * (log_p[b] + entropy)
