@@ -98,7 +98,7 @@ fn unsupported_trainings_on_the_device_are_refused() {
         assert_eq!(refused(settings), format!("torch.worlds: expected auto or host, because {reason}, got device"));
     }
     // trainings that read texts on the host, or have a fixed prompt, still write texts on the device
-    for setting in ["grpo.sampling_rounds=3", "reward_model.pairs=4"] {
+    for setting in ["grpo.sampling_rounds=3", "reward_model.pairs=64"] {
         let settings = ["environment=target-sum", "agent=grpo", "envs=16", "grpo.group_size=4", setting];
         let mut trainer = Trainer::new(on_device(&settings).unwrap()).unwrap();
         trainer.iterate().unwrap();
