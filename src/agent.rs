@@ -229,11 +229,16 @@ impl Agent {
         Ok(())
     }
 
+    /// Whether the steps or episodes for an update are complete, from which [`update`](Agent::update) learns.
+    pub fn is_complete(&self) -> bool {
+        !self.has_acted && self.observer.is_complete()
+    }
+
     /// Learns, if the steps or episodes for an update are complete, and returns the metrics of the update, most with the names of
     /// Stable-Baselines3. Call it after every [`observe`](Agent::observe). A large rollout is learned from on all cores, unless the loop runs
     /// within [`threads::with`]; the number of threads does not change the results. An agent that [is finished](Agent::is_finished) goes on with its schedules at their ends.
     pub fn update(&mut self) -> Result<Option<Report>, Error> {
-        if self.has_acted || !self.observer.is_complete() {
+        if !self.is_complete() {
             return Ok(None);
         }
         let Self { updater, observer, .. } = self;
@@ -332,12 +337,10 @@ impl Agent {
 
     /// Forgets the steps since the last update, and ends the episodes that are going on, as if they had been truncated: all environments begin new ones. For
     /// owners of environments who reset them before an episode is over, or who load a saved agent without its environments. A table (Q-learning and
-    /// others) goes on where it was: end the episodes in the last outcome, with [`Ending::Truncated`](gradus_envs::Ending::Truncated).
+    /// others) learns nothing from the steps of these episodes that wait for a later one.
     pub fn interrupt(&mut self) {
         self.observer.interrupt();
-        if let Some(replay) = self.updater.algorithm.replay_mut() {
-            replay.interrupt();
-        }
+        self.updater.algorithm.interrupt();
         (self.begun, self.has_acted) = (None, false);
         self.episodes.clear();
     }

@@ -236,6 +236,9 @@ impl Policy {
     fn choose(&mut self, rows: &[f32], width: usize, masks: Option<&[bool]>, memory: &mut [f32], mode: Mode) -> Result<Actions<'_>, Error> {
         let rows = self.inputs.rows(rows, width)?;
         let count = rows.len() / self.behaviour.observation_width();
+        if self.world().text.is_some() && rows.chunks_exact(self.behaviour.observation_width()).any(|row| row[0] == 0.0) {
+            return Err(InputError::new("observation", "a text of at least 1 token", "none").into());
+        }
         let remembered = count * self.behaviour.memory_width();
         if memory.len() != remembered {
             return Err(InputError::new(

@@ -267,7 +267,11 @@ pub(crate) fn examples_file(path: &Path) -> Result<Option<(PathBuf, Tensors)>, E
 
 /// Checks that the reward model at `path` is of this kind.
 pub(crate) fn check_reward_model(path: &Path, supervision: Supervision) -> Result<(), Error> {
-    let (path, _, note) = policy_file(path)?;
+    let folder = path;
+    let (path, _, note) = policy_file(folder)?;
+    if folder.join(CONFIG).is_file() {
+        check_note(&path, &note, &read_config(folder)?)?;
+    }
     let theirs = match Config::from_toml(&note) {
         Ok(config) if !note.is_empty() => config.reward_model.unwrap_or_default().supervision,
         _ => return Ok(()),
@@ -383,7 +387,7 @@ pub(crate) fn first_policy(config: &Config, world: &EnvSpec) -> Result<Box<dyn P
 }
 
 /// Settings of networks of which the meaning of parameters depends. Their shapes tell most of the others.
-const MEANINGS: [(&str, &str); 8] = [
+const MEANINGS: [(&str, &str); 11] = [
     ("network", "activation"),
     ("network", "cell"),
     ("network", "layer_norm"),
@@ -392,6 +396,9 @@ const MEANINGS: [(&str, &str); 8] = [
     ("transformer", "feed_forward"),
     ("transformer", "positions"),
     ("transformer", "lora_alpha"),
+    ("transformer", "rotary_base"),
+    ("transformer", "rotary_scaling"),
+    ("transformer", "norm_epsilon"),
 ];
 
 /// Returns an error if a setting that both have differs between the settings of the policy at `path`, `theirs`, and `ours`.

@@ -86,6 +86,14 @@ pub trait Algorithm: Send {
         None
     }
 
+    /// Called when all environments begin new episodes before those that are going on have ended. What is kept of these must not be joined to what follows: in a replay buffer
+    /// they end as if they had been truncated.
+    fn interrupt(&mut self) {
+        if let Some(replay) = self.replay_mut() {
+            replay.interrupt();
+        }
+    }
+
     /// Returns the state that persists between updates, except the behaviour's parameters and the pages of the replay buffer. A checkpoint
     /// stores this state.
     fn save(&self) -> Tensors {

@@ -191,6 +191,8 @@ pub struct Setup<'a> {
     pub scores_whole_texts: bool,
     /// The factor between the environment's rewards and those that the agent learns from; `None` if there is no constant one, because rewards are clipped or normalised.
     pub reward_scale: Option<f64>,
+    /// Whether observations are normalised before the agent sees them.
+    pub normalises_observations: bool,
     /// The pairs of completions in the file that the agent's setting names; empty if it names none.
     pub pairs: &'a [Pair],
 }

@@ -75,6 +75,7 @@ fn with_setup<T>(optimiser: &OptimiserConfig, build: impl FnOnce(&Setup<'_>) -> 
         perceptron: None,
         scores_whole_texts: false,
         reward_scale: Some(1.0),
+        normalises_observations: false,
         pairs: &[],
     })
 }

@@ -197,7 +197,7 @@ impl Stream {
         unit_f64(low, high)
     }
 
-    /// Draws a uniform number in [low, high).
+    /// Draws a uniform number in [low, high); rounding can give `high`.
     #[inline]
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit_f64()

@@ -11,16 +11,16 @@
 
 mod worker_limit;
 
-use std::any::Any;
 use std::cell::{RefCell, UnsafeCell};
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use worker_limit::WorkerLimit;
+
+use crate::panics::{self, Panic};
 
 /// How long a worker spins before it sleeps.
 const AWAKE: Duration = Duration::from_micros(200);
@@ -92,7 +92,7 @@ struct Shared {
     worker_limit: Apart<WorkerLimit>,
     stop: AtomicBool,
     has_panicked: AtomicBool,
-    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    panic: Mutex<Option<Panic>>,
     awake: Duration,
 }
 
@@ -136,7 +136,7 @@ impl Shared {
         (1..n).for_each(|other| self.shares[(own + other) % n].0.work(job));
     }
 
-    fn take_panic(&self) -> Option<Box<dyn Any + Send>> {
+    fn take_panic(&self) -> Option<Panic> {
         if !self.has_panicked.load(Ordering::Relaxed) {
             return None;
         }
@@ -169,7 +169,7 @@ impl Shared {
                         self.help(worker, job);
                     }
                 };
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job.map_or((), work))) {
+                if let Err(panic) = panics::catch(|| job.map_or((), work)) {
                     lock(&self.panic).get_or_insert(panic);
                     self.has_panicked.store(true, Ordering::Relaxed);
                 }
@@ -227,7 +227,7 @@ impl Shared {
         self.help(0, job);
         drop(withdraw);
         if let Some(panic) = self.take_panic() {
-            resume_unwind(panic);
+            panic.resume();
         }
     }
 }
@@ -374,6 +374,8 @@ pub fn map<T: Send, R: Send>(items: &mut [T], f: impl Fn(usize, &mut T) -> R + S
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
 
     #[test]

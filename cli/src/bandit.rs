@@ -62,6 +62,12 @@ enum Kind {
     Contextual,
 }
 
+impl Kind {
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
 /// Pulls of a contextual experiment, at most: half a gigabyte.
 const MOST_CONTEXTS: usize = 20_000_000;
 
@@ -105,8 +111,12 @@ fn parse(text: &str, known: &[(&'static str, &str)]) -> Result<(&'static str, f6
                 "optimistic" => (-1e6, 1e6),
                 _ => (0.0, 1e6),
             };
-            let expected = format!("a number from {least} to {most}");
-            text.parse().ok().filter(|x| (least..=most).contains(x)).map(|x| (*name, x)).ok_or_else(|| wrong(&expected, text))
+            // with a step of 0 a rule would not learn
+            let is_step = matches!(*name, "constant-step" | "exp3" | "gradient");
+            let expected =
+                if is_step { format!("a number above {least}, at most {most}") } else { format!("a number from {least} to {most}") };
+            let fits = |x: &f64| (least..=most).contains(x) && !(is_step && *x == 0.0);
+            text.parse().ok().filter(fits).map(|x| (*name, x)).ok_or_else(|| wrong(&expected, text))
         }
     }
 }
@@ -128,7 +138,7 @@ fn rule(text: &str, kind: Kind) -> Result<Rule, Error> {
         _ if is_bernoulli => Rule::Exp3 { gamma: x },
         _ => {
             let (what, expected) = ("bandit rule exp3".into(), "--problems bernoulli, because its rewards must be between 0 and 1".into());
-            return Err(Error::Parse { what, expected, got: "other problems".into() });
+            return Err(Error::Parse { what, expected, got: kind.name() });
         }
     })
 }
@@ -226,7 +236,7 @@ pub(crate) fn run(arguments: &Bandit) -> Result<u8, Error> {
     fs::create_dir_all(out).map_err(|source| Error::Io { action: "create", path: out.clone(), source })?;
     let rows: Vec<Row> = makes.iter().map(|make| make()).collect();
     let bound = bound(*kind, &values);
-    let kind_name = kind.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+    let kind_name = kind.name();
     say(format!("{problems} {kind_name} problems, {arms} arms, {steps} steps; means with 95 % intervals"));
     say(format!("{:<24}  {:>17}  {:>19}  {:>18}", "rule", "reward at the end", "best arm at the end", "regret"));
     let mut has_agreed = false;
@@ -248,8 +258,14 @@ pub(crate) fn run(arguments: &Bandit) -> Result<u8, Error> {
         let numbers = [reward, best, regret].map(|Average { mean, error }| format!("{mean},{error}"));
         writeln!(summary, "{},{}", row.rule, numbers.join(",")).expect("a string");
     }
-    say("at the end: over the last tenth of the steps; the intervals are those of one step, and wider than those of the mean over them");
-    if has_agreed {
+    if steps > 10 {
+        say(
+            "at the end: over the last tenth of the steps; the intervals are those of one step, and wider than those of the mean over them",
+        );
+    }
+    // where all arms are equally good, every problem agrees
+    let are_alike = !values.is_empty() && values.iter().all(|value| *value == values[0]);
+    if has_agreed && !are_alike {
         say(format!("where all problems agree (no error at all), up to {:.1} % of others may not", (300.0 / problems as f64).min(100.0)));
     }
     if let Some(constant) = bound {
@@ -284,7 +300,7 @@ fn value(text: &str, kind: Kind) -> Result<f64, Error> {
         Kind::Bernoulli => 0.0..=1.0,
         Kind::Drifting | Kind::Contextual => {
             let (what, expected) = ("--values".into(), "--problems gaussian or bernoulli".into());
-            return Err(Error::Parse { what, expected, got: "other problems".into() });
+            return Err(Error::Parse { what, expected, got: kind.name() });
         }
     };
     let expected = format!("a number from {} to {}", range.start(), range.end());

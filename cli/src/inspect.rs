@@ -35,7 +35,7 @@ pub(crate) struct Inspect {
     #[arg(long, value_name = "DIR")]
     reward_model: Option<PathBuf>,
     /// Instead, make one update from the run's policy and show what it does to some decisions: ratio, clip, advantage [default: 10 of them]
-    #[arg(long, value_name = "DECISIONS", num_args = 0..=1, default_missing_value = "10", allow_hyphen_values = true, conflicts_with_all = ["groups", "group_size", "seed", "show", "reward_model"])]
+    #[arg(long, value_name = "DECISIONS", num_args = 0..=1, default_missing_value = "10", allow_negative_numbers = true, conflicts_with_all = ["groups", "group_size", "seed", "show", "reward_model"])]
     minibatch: Option<String>,
 }
 

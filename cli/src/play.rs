@@ -55,7 +55,7 @@ fn notes(policy: &mut dyn Behaviour, played: &Played) -> Result<Vec<String>, Err
     let looks = policy.inspect_episode(&played.observations.concat());
     if looks.is_empty() {
         let (what, expected) = ("--values".into(), "a policy whose values or probabilities can be shown".into());
-        return Err(Error::Parse { what, expected, got: "another policy".into() });
+        return Err(Error::Parse { what, expected, got: "one of texts, or one without them".into() });
     }
     let list = |numbers: &[f64]| {
         let shown = numbers.iter().take(MOST_ACTIONS).map(|x| format!("{x:.2}")).collect::<Vec<_>>().join(" ");
@@ -79,6 +79,13 @@ fn notes(policy: &mut dyn Behaviour, played: &Played) -> Result<Vec<String>, Err
 const MOST_ACTIONS: usize = 8;
 
 pub(crate) fn run(arguments: &Play) -> Result<u8, Error> {
+    // a record takes the place of what is there, which must not be a file of a run
+    if let Some(path) = arguments.record.as_ref().filter(|path| path.is_file() || !path.exists()) {
+        let is_json = path.extension().is_some_and(|ending| ending == "json" || ending == "jsonl");
+        let expected = "a file name that ends in .json or .jsonl".into();
+        let wrong = || Error::Parse { what: "--record".into(), expected, got: path.display().to_string() };
+        is_json.then_some(()).ok_or_else(wrong)?;
+    }
     expect_policy(&arguments.dir)?;
     let (config, world, mut policy) = load_behaviour(&arguments.dir)?;
     let is_plain = arguments.record.is_none() || config.wrappers.atari == Atari::Off;
@@ -111,11 +118,12 @@ pub(crate) fn run(arguments: &Play) -> Result<u8, Error> {
         // records the unwrapped environment; the policy acts in the wrapped one
         write_episode(&config.plain_world()?.on_split(Split::Test), seed, &played.actions, path)?;
     }
+    // shown step by step, and not in an animation
+    let notes = if arguments.values && arguments.gif.is_none() { notes(policy.as_mut(), &played)? } else { Vec::new() };
     if arguments.gif.is_none() {
         // each text extends the one before it, so the last one is enough
         let shown = |text: &String| text.lines().map(plain).collect::<Vec<_>>().join("\n");
         played.texts.last().map(shown).into_iter().for_each(say);
-        let notes = if arguments.values { notes(policy.as_mut(), &played)? } else { Vec::new() };
         if !std::io::stdout().is_terminal() {
             notes.iter().enumerate().for_each(|(step, note)| say(format!("step {step}: {note}")));
         }

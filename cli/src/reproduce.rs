@@ -14,6 +14,13 @@ use crate::signals::Signals;
 use crate::study::{Sharing, on_cluster};
 
 #[derive(Args)]
+#[command(
+    mut_arg("merge", |merge| merge.hide(true)),
+    mut_arg("list", |list| list.help("With `all`: instead, print a table of all figures with their numbers, and whether they are made")),
+    mut_arg("task", |task| task.help("With `all`: make only these figures, by their numbers in the list, such as 7 or 1-5,9")),
+    mut_arg("shard", |shard| shard.help("With `all`: make only part I of N of the figures, from 1")),
+    mut_arg("emit", |emit| emit.help("With `all`: instead, print a script that makes the figures on a cluster")),
+)]
 pub(crate) struct Reproduce {
     /// Figure to redraw; `list` lists all, `all` redraws all, and `gallery` writes a page of all that are in the folder --out.
     name: String,

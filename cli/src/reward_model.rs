@@ -64,7 +64,7 @@ pub(crate) struct RewardModel {
     /// Number of threads; does not affect the results [default: all cores]
     #[arg(long, allow_hyphen_values = true)]
     threads: Option<String>,
-    /// One setting of [transformer], [optimiser] or [text], or a training setting of [reward_model]; may be repeated.
+    /// One setting of [transformer], [optimiser], [text] or [torch], device, or a training setting of [reward_model]; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// Output folder [default: the first free runs/reward-model-TASK-N]
@@ -79,7 +79,8 @@ pub(crate) fn run(arguments: &RewardModel) -> Result<u8, Error> {
     let config = gradus::run::sft::defaults(Config::preset("ppo", &arguments.task, None)?);
     let init = arguments.init.as_ref().map_or_else(String::new, |dir| dir.display().to_string());
     let config = Config { seed: number("--seed", &arguments.seed, 0)?, init, ..config };
-    let config = arguments.settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
+    let sections = ["transformer", "optimiser", "text", "reward_model", "torch", "device"];
+    let config = crate::train::within_sections(config, &arguments.settings, &sections)?;
     let world = registry::find(&arguments.task)?;
     crate::train::unchanged("environment", &world.name, &config.environment)?;
     let learned = config.reward_model.clone().unwrap_or_default();

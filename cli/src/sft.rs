@@ -34,7 +34,7 @@ pub(crate) struct Sft {
     /// Number of threads; does not affect the results [default: all cores]
     #[arg(long, allow_hyphen_values = true)]
     threads: Option<String>,
-    /// One setting of [transformer], [optimiser] or [text]; may be repeated.
+    /// One setting of [transformer], [optimiser], [text] or [torch], device, or init; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// Output folder [default: the first free runs/sft-TASK-N]
@@ -47,7 +47,8 @@ pub(crate) struct Sft {
 
 pub(crate) fn run(arguments: &Sft) -> Result<u8, Error> {
     let config = Config { seed: number("--seed", &arguments.seed, 0)?, ..defaults(Config::preset("ppo", &arguments.task, None)?) };
-    let config = arguments.settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
+    let sections = ["transformer", "optimiser", "text", "torch", "device", "init"];
+    let config = crate::train::within_sections(config, &arguments.settings, &sections)?;
     let world = registry::find(&arguments.task)?;
     crate::train::unchanged("environment", &world.name, &config.environment)?;
     let until_exact = arguments.until_exact.as_ref().map_or(Ok(f64::INFINITY), |text| {

@@ -91,7 +91,7 @@ impl Signals {
             while !waiting.stop.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            complain("stopped before the end; nothing was written");
+            complain("stopped before the end; no result was written");
             gradus::envs::end_processes();
             std::process::exit(waiting.exit_code().into());
         });

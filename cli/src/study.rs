@@ -185,6 +185,7 @@ impl Sharing {
             return Ok(Some(0));
         }
         if let Some(cluster) = self.emit {
+            making.expect_no_jobs()?;
             let command = on_cluster(&format!("{name} {}", quoted(&file.display().to_string())), &dir);
             let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let runs = study.runs(file)?;
@@ -207,6 +208,12 @@ impl Sharing {
 }
 
 impl Making {
+    /// Returns an error if a number of simultaneous runs is given, which has no effect on a script.
+    fn expect_no_jobs(&self) -> Result<(), Error> {
+        let expected = "none beside --emit, because each task of the script makes one run at a time";
+        Ok(ConfigError::unless(self.jobs.is_none(), "--jobs", expected, self.jobs.as_deref().unwrap_or_default())?)
+    }
+
     /// The results folder.
     fn dir(&self, file: &Path) -> PathBuf {
         self.out.clone().unwrap_or_else(|| Path::new("runs").join(file.file_stem().unwrap_or_default()))
@@ -276,6 +283,7 @@ pub(crate) fn run_tuning(Tune { file, making, emit, tasks }: &Tune) -> Result<u8
     making.jobs()?;
     let study = Tuning::read(file)?;
     if let Some(cluster) = *emit {
+        making.expect_no_jobs()?;
         let (tasks, dir) = (number_within("--tasks", tasks, 1, 1000)? as usize, making.dir(file));
         let command = on_cluster(&format!("tune {}", quoted(&file.display().to_string())), &dir);
         let script = Script { name: study.name(), command: &command, options: ONE, finish: &command, runs: tasks, is_shared: true };

@@ -304,6 +304,27 @@ pub(crate) fn unchanged(key: &str, named: &str, got: &str) -> Result<(), ConfigE
     ConfigError::unless(named == got, key, &format!("{named}, as on the command line"), got)
 }
 
+/// Changes settings, which must be of these sections, or have these names.
+pub(crate) fn within_sections(config: Config, settings: &[String], sections: &[&str]) -> Result<Config, Error> {
+    settings.iter().try_fold(config, |config, setting| {
+        let changed = config.clone().with_setting(setting)?;
+        let key = config.setting_name(setting.split_once('=').map_or(setting.as_str(), |(key, _)| key).trim());
+        let section = key.split_once('.').map_or(key.as_str(), |(section, _)| section);
+        let expected = format!("a setting of {}, which this command reads", sections.join(", "));
+        ConfigError::unless(sections.contains(&section), "--set", &expected, &key)?;
+        Ok(changed)
+    })
+}
+
+/// Changes settings other than the agent and the environment.
+pub(crate) fn with_settings(config: Config, settings: &[String]) -> Result<Config, Error> {
+    let (agent, environment) = (config.agent.clone(), config.environment.clone());
+    let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
+    unchanged("agent", &agent, &config.agent)?;
+    unchanged("environment", &environment, &config.environment)?;
+    Ok(config)
+}
+
 /// Returns the agent and the environment that a file of settings names.
 fn named_in(path: &Path, text: &str) -> Result<(String, String), Error> {
     let table: toml::Table = match text.parse() {
@@ -327,7 +348,16 @@ fn configure(arguments: &Train, file: Option<&(&Path, String)>, agent: &str, env
     if let Some((path, text)) = file {
         config = config.with_text_of(path, text)?;
     }
+    let options = [
+        ("seed", arguments.seed.is_some()),
+        ("device", arguments.device.is_some()),
+        ("envs", arguments.envs.is_some()),
+        ("steps", arguments.steps.is_some()),
+    ];
     for setting in &arguments.settings {
+        let key = setting.split_once('=').map_or("", |(key, _)| key.trim());
+        let is_twice = options.contains(&(key, true));
+        ConfigError::unless(!is_twice, &format!("--{key}"), "no --set of the same name beside it", setting)?;
         config = config.with_setting(setting)?;
     }
     // the preset belongs to this agent and environment, so neither may change

@@ -299,11 +299,8 @@ impl<'a> Analysis<'a> {
         let lists: Vec<Vec<(usize, usize)>> =
             environments.clone().filter(|_| for_tables).map(|at| pairs_in(at).into_iter().filter(have_same_seeds).collect()).collect();
         let paired_by_seed = lists.concat();
-        // problems are known only of the last evaluation
-        let is_last = |(x, y): &(usize, usize)| {
-            [*x, *y].into_iter().all(|place| runs(place)[0].points.len() - 1 == table.equal(played[place].1, played[place].0))
-        };
-        let problems = |pair: &(usize, usize)| by_problem(runs(pair.0), runs(pair.1)).filter(|_| is_last(pair));
+        // problems are known only of the last evaluation, which is not that of equal steps where agents have different numbers of them
+        let problems = |pair: &(usize, usize)| by_problem(runs(pair.0), runs(pair.1)).filter(|_| !table.has_budgets(played[pair.0].0));
         let without_problems: Vec<(usize, usize)> = paired_by_seed.iter().copied().filter(|pair| problems(pair).is_none()).collect();
         let mut over_runs = bootstrap.paired_differences(&final_returns, &without_problems).into_iter();
         let estimate = |pair: &(usize, usize)| match problems(pair) {

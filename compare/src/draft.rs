@@ -9,9 +9,10 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::file::{Comparison, Statistic, environments, played, seeds};
-use gradus::Error;
 use gradus::config::inputs;
+use gradus::envs::registry;
 use gradus::files::{format, read_named_to_string};
+use gradus::{Config, Error};
 
 /// Reads the file of a study: `parse` gets its text, its name without the ending, and its folder. Errors name the file.
 pub(super) fn read_with<T>(path: &Path, usual: &str, parse: impl FnOnce(&str, (&str, &Path)) -> Result<T, String>) -> Result<T, Error> {
@@ -97,6 +98,26 @@ pub(super) struct Entry {
     /// Settings of one point of a study, applied last.
     #[serde(skip)]
     pub(super) varied: Table,
+}
+
+impl Entry {
+    /// Returns what the agent has only in the environment of this name, however the file spells it.
+    pub(super) fn over(&self, environment: &str) -> Option<&Override> {
+        let is_meant = |key: &str| registry::find(key).is_ok_and(|world| world.name == environment);
+        self.environments.iter().find(|(key, _)| is_meant(key)).map(|(_, over)| over)
+    }
+}
+
+/// Returns settings of a file with one key for each, `section.name`.
+pub(super) fn named_settings(config: &Config, settings: &Table) -> Table {
+    let mut named = Table::new();
+    for (key, value) in settings {
+        match value {
+            Value::Table(section) => named.extend(section.iter().map(|(name, value)| (format!("{key}.{name}"), value.clone()))),
+            value => _ = named.insert(config.setting_name(key), value.clone()),
+        }
+    }
+    named
 }
 
 /// What an agent has in one environment only.
@@ -219,6 +240,7 @@ fn toml_problem(text: &str, error: &toml::de::Error) -> String {
             let (got, expected) = types.split_once(", expected ").unwrap_or(("", types));
             let in_toml = |name: &str| {
                 name.replace("struct Entry", "tables [[agents]], such as one with `agent = \"ppo\"`")
+                    .replace("struct Step", "tables, such as { steps = 0.5, seeds = 2 }")
                     .replace("a boolean", "true or false")
                     .replace("a sequence", "a list")
                     .replace("a map", "a table")

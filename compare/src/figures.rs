@@ -98,7 +98,13 @@ impl Analysis<'_> {
 
     fn note(&self) -> String {
         let (runs, several) = (self.runs(), self.table.environments.len() > 1);
-        format!("{} of {runs}{}, 95 % stratified bootstrap interval", self.statistic_name(), if several { " each" } else { "" })
+        format!("{} of {runs}{}{}", self.statistic_name(), if several { " each" } else { "" }, self.bars("stratified bootstrap interval"))
+    }
+
+    /// Names the intervals of a figure; nothing if every agent has one run.
+    fn bars(&self, what: &str) -> String {
+        let has_several = (0..self.table.agents.len()).any(|agent| self.table.count(agent) > 1);
+        if has_several { format!(", 95 % {what}") } else { String::new() }
     }
 
     /// Returns all figures for which there is data.
@@ -187,8 +193,12 @@ impl Analysis<'_> {
         let seconds = Panel { title: String::new(), chart: Chart::Lines(self.lines(curves, true, label())) };
         let panels = if self.table.has_seconds() { vec![steps, seconds] } else { vec![steps] };
         let environments = self.table.environments.len();
-        let note =
-            format!("{} over {environments} environments x {}, 95 % stratified bootstrap interval", self.statistic_name(), self.runs());
+        let note = format!(
+            "{} over {environments} environments x {}{}",
+            self.statistic_name(),
+            self.runs(),
+            self.bars("stratified bootstrap interval")
+        );
         let title = "Normalised score over all environments".into();
         let caption = "One curve per agent over all environments: returns are normalised to the ranges in the file and aggregated. Steps \
                        and seconds are means over the environments.";
@@ -270,13 +280,14 @@ impl Analysis<'_> {
             }
         };
         let where_from = if single { format!(" on {}", title(&self.table.environments[0])) } else { String::new() };
-        let note = if single { format!("{}, 95 % stratified bootstrap intervals", self.runs()) } else { self.note() };
+        let note = if single { self.runs() + &self.bars("stratified bootstrap intervals") } else { self.note() };
         let columns = if single { panels.len() } else { columns(panels.len()) };
         let when = if single { self.moment(0) } else { self.moments().into() };
         let figure = Figure { title: format!("Return {when}{where_from}"), note, columns, panels };
         let caption = format!(
-            "Greedy evaluations {}; no best checkpoint was selected. Every axis spans at least a fifth of the range of returns during training.",
-            self.moments()
+            "Greedy evaluations {}; no best checkpoint was selected. Every axis spans at least a fifth of the range of returns during training.{}",
+            self.moments(),
+            if single { self.elsewhere(0) } else { String::new() }
         );
         Named { name: "final_scores".into(), caption, figure }
     }
@@ -311,7 +322,7 @@ impl Analysis<'_> {
             panels.remove(0); // the median of two means is their mean
         }
         let when = self.short_moments();
-        let note = format!("{when}, {environments} environments x {}, 95 % stratified bootstrap intervals", self.runs());
+        let note = format!("{when}, {environments} environments x {}{}", self.runs(), self.bars("stratified bootstrap intervals"));
         let columns = columns(panels.len());
         let figure = Figure { title: "Normalised scores over all environments".into(), note, columns, panels };
         let caption = "The statistics of Agarwal et al. (2021). Median: median of the environments' mean scores. Optimality gap: mean \
@@ -352,7 +363,7 @@ impl Analysis<'_> {
         };
         let environments = if self.table.environments.len() == 1 { title(&self.table.environments[0]) } else { "all environments".into() };
         let of_what = if columns > 1 { format!("{y_label}; grey: the other agents; ") } else { String::new() };
-        let note = format!("{of_what}{environments}, {}, 95 % stratified bootstrap intervals", self.runs());
+        let note = format!("{of_what}{environments}, {}{}", self.runs(), self.bars("stratified bootstrap intervals"));
         let figure = Figure { title: "Performance profile".into(), note, columns, panels };
         let caption = "Higher is better at every τ. If one curve lies above another everywhere, its agent is stochastically dominant in these runs; where bands overlap, other runs may differ.";
         Some(Named { name: "performance_profile".into(), caption: caption.into(), figure })
@@ -396,8 +407,10 @@ impl Analysis<'_> {
         };
         let (runs, when) = (self.runs(), self.short_moments());
         let note = match is_list {
-            true => format!("how likely a run of X returns more than one of Y; {when}, {runs}, 95 % stratified bootstrap intervals"),
-            false => format!("{when}, {runs}, 95 % bootstrap intervals; white: tied or undecided"),
+            true => {
+                format!("how likely a run of X returns more than one of Y; {when}, {runs}{}", self.bars("stratified bootstrap intervals"))
+            }
+            false => format!("{when}, {runs}{}; white: tied or undecided", self.bars("bootstrap intervals")),
         };
         let figure = Figure { title: "Probability of improvement".into(), note, ..Figure::of(chart) };
         let caption = "Mann and Whitney's U divided by the number of pairs of runs, with ties counted as one half, averaged over the environments. If \

@@ -235,6 +235,7 @@ impl Comparison {
             let what = format!("agent \"{name}\": environments");
             let key = environment_key(&what, key, &self.environments)?;
             unless(is_played(&key), &what, "environments of `only`", &key)?;
+            unless(!overrides.contains_key(&key), &what, "each environment once", format!("{key} twice"))?;
             overrides.insert(key, value.clone());
         }
         let resolve = |environment: &String, steps: u64| {

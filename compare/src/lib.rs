@@ -137,7 +137,15 @@ pub struct Execution<'a> {
 /// If a run fails, the other runs are still made and kept, and the first error is returned.
 pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: impl Fn(&str) + Sync) -> Result<Vec<PathBuf>, Error> {
     let (files, failure) = compare_what_runs(comparison, dir, execution, say)?;
-    failure.map_or(Ok(files), |failure| Err(Error::folder(&dir.join("runs"), failure)))
+    failure.map_or(Ok(files), |failure| Err(Error::folder(&dir.join("runs"), failure.text)))
+}
+
+/// What failed in a comparison.
+pub(crate) struct Failure {
+    /// What failed, and whose results are left out.
+    pub(crate) text: String,
+    /// Whether it says nothing about a run's settings, as a full disk.
+    pub(crate) is_fault: bool,
 }
 
 /// As [`compare`], but a run that fails is no error: also returns what failed, and whose results are left out.
@@ -146,10 +154,10 @@ pub(crate) fn compare_what_runs(
     dir: &Path,
     execution: Execution,
     say: impl Fn(&str) + Sync,
-) -> Result<(Vec<PathBuf>, Option<String>), Error> {
+) -> Result<(Vec<PathBuf>, Option<Failure>), Error> {
     let Execution { jobs, command, show, .. } = execution;
     let runs = dir.join("runs");
-    let Made { jobs: all, outcomes, failure, _lock, .. } = make_runs(&COMPARISONS, comparison, dir, &execution, Lines::Each, &say)?;
+    let Made { jobs: all, outcomes, failure, fault, _lock } = make_runs(&COMPARISONS, comparison, dir, &execution, Lines::Each, &say)?;
     // an agent with a run that failed has no results, the others have theirs
     let is_whole = |agent: &str| all.iter().zip(&outcomes).all(|(job, outcome)| job.agent != agent || outcome.is_some());
     let (whole, failed): (Vec<Contender>, Vec<Contender>) = comparison.agents.iter().cloned().partition(|agent| is_whole(&agent.name));
@@ -202,7 +210,9 @@ pub(crate) fn compare_what_runs(
     write(&dir.join(folder::SUMS), &folder::sums(&COMPARISONS, dir)?)?;
     let tables = [RESULTS, TIMING, "summary.csv", "summary.md", "summary.tex"].map(|name| dir.join(name));
     let files = tables.into_iter().chain(files).chain([dir.join("report.html")]).collect();
-    Ok((files, failure.map(|failure| format!("{failure}; the tables and figures leave out {}", left_out.join(", ")))))
+    let text = |failure: String| format!("{failure}; the tables and figures leave out {}", left_out.join(", "));
+    let failure = fault.clone().or(failure).map(|failure| Failure { text: text(failure), is_fault: fault.is_some() });
+    Ok((files, failure))
 }
 
 /// The runs of a study, and the lock of its folder.
@@ -278,7 +288,8 @@ pub fn plot_results(path: &Path, out: &Path, statistic: Option<Statistic>, forma
     let plot = |begin: &dyn Fn(&str)| {
         begin("reading the results");
         let table = read_table(path)?;
-        let beside = Comparison::read_as(&path.with_file_name(COMPARISON), false).ok();
+        let file = path.with_file_name(COMPARISON);
+        let beside = if exists(&file)? { Some(Comparison::read_as(&file, false)?) } else { None };
         let wanted = beside.as_ref().map_or_else(Wanted::default, Wanted::of);
         let wanted = Wanted { statistic: statistic.unwrap_or(wanted.statistic), parts: Parts::Figures, ..wanted };
         let analysis = Analysis::new(&table, &wanted, begin).map_err(|error| Error::folder(path, error.to_string()))?;

@@ -1,5 +1,6 @@
 //! Figures of run folders: returns or other metrics, over steps or seconds, with a line per run or a band per group of seeds.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use gradus::agents::ConfigError;
@@ -53,6 +54,14 @@ pub struct Plot {
     pub seeds: Seeds,
 }
 
+impl Plot {
+    /// Returns what the panels draw, `None` for the return.
+    fn drawn(&self) -> impl Iterator<Item = Option<&str>> {
+        let of_return = self.metrics.is_empty().then_some(None);
+        of_return.into_iter().chain(self.metrics.iter().map(|metric| Some(metric.as_str())))
+    }
+}
+
 /// A run with its settings and its metrics.
 struct Logged {
     name: String,
@@ -68,8 +77,8 @@ struct Logged {
 /// cannot be drawn, because it is infinite or too large, the line has a gap. Returns a line for each metric that a run does not have, and for each run whose end
 /// ends the line of its group.
 pub fn plot_runs<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], plot: &Plot, files: &[F]) -> Result<Vec<String>, Error> {
-    let runs = read(dirs, plot)?;
-    let groups = groups(&runs);
+    let mut runs = read(dirs, plot)?;
+    let mut groups = groups(&runs);
     let count = groups.iter().max().map_or(0, |last| last + 1);
     let one_environment = runs.iter().all(|run| run.config.environment == runs[0].config.environment);
     if *plot == Plot::default() && count == runs.len() && one_environment {
@@ -77,6 +86,19 @@ pub fn plot_runs<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], plot: &Plot, files:
     }
     if plot.seeds != Seeds::Each {
         check_seeds(dirs, &runs, &groups)?;
+    }
+    let is_banded = plot.seeds != Seeds::Each;
+    let mut empty = Vec::new();
+    if is_banded {
+        // a run without a point does not count among the seeds of its group
+        let has_points = |run: &Logged| plot.drawn().any(|metric| !run.steps(metric).is_empty());
+        let drawn: BTreeSet<usize> = runs.iter().zip(&groups).filter(|(run, _)| has_points(run)).map(|(_, group)| *group).collect();
+        let (kept, without): (Vec<_>, Vec<_>) =
+            runs.into_iter().zip(groups).partition(|(run, group)| has_points(run) || !drawn.contains(group));
+        let what =
+            if plot.metrics.is_empty() { "no episode ended".into() } else { format!("it has no value of {}", plot.metrics.join(", ")) };
+        empty.extend(without.iter().map(|(run, _)| format!("{} is not drawn, because {what}", run.name)));
+        (runs, groups) = kept.into_iter().unzip();
     }
     let mut labels = labels(&runs, &groups, count);
     if !plot.labels.is_empty() {
@@ -91,13 +113,16 @@ pub fn plot_runs<D: AsRef<Path>, F: AsRef<Path>>(dirs: &[D], plot: &Plot, files:
         let metrics: Vec<&str> = plot.metrics.iter().filter(|metric| lacks(run, metric)).map(String::as_str).collect();
         (!metrics.is_empty()).then(|| format!("{} has no {}", run.name, metrics.join(" and no ")))
     };
-    let cut = (0..count).filter(|_| plot.seeds != Seeds::Each).filter_map(|group| cut_short(&runs, &groups, group));
-    Ok(runs.iter().filter_map(missing).chain(cut).collect())
+    let of_metric = |metric: Option<&str>| (0..count).filter_map(|group| cut_short(&runs, &groups, group, metric)).collect::<Vec<_>>();
+    let mut cut: Vec<String> = plot.drawn().filter(|_| is_banded).flat_map(of_metric).collect();
+    cut.dedup();
+    Ok(runs.iter().filter_map(missing).chain(empty).chain(cut).collect())
 }
 
-/// Names the run that ended long before another of its group did: beyond its end the group has no line.
-fn cut_short(runs: &[Logged], groups: &[usize], group: usize) -> Option<String> {
-    let ends = || runs.iter().zip(groups).filter(|(_, of)| **of == group).map(|(run, _)| (run.end(), &run.name));
+/// Names the run whose line of a metric, or of the return, ends long before that of another of its group: beyond its end the group has no line.
+fn cut_short(runs: &[Logged], groups: &[usize], group: usize, metric: Option<&str>) -> Option<String> {
+    let of = |run: &Logged| run.steps(metric).last().copied();
+    let ends = || runs.iter().zip(groups).filter(|(_, of)| **of == group).filter_map(|(run, _)| Some((of(run)?, &run.name)));
     let most = ends().map(|(end, _)| end).fold(0.0, f64::max);
     let (least, name) = ends().min_by(|a, b| a.0.total_cmp(&b.0))?;
     (least < 0.9 * most).then(|| {
@@ -132,8 +157,16 @@ fn read<D: AsRef<Path>>(dirs: &[D], plot: &Plot) -> Result<Vec<Logged>, Error> {
     }
     match plot.metrics.iter().find(|metric| !columns.contains(&metric.as_str())) {
         Some(unknown) => {
-            let near = nearest_key(unknown, columns.iter().copied(), '/');
-            let hint = near.map_or("the first line of metrics.csv names all".into(), |near| format!("did you mean `{near}`?"));
+            // first names that have the whole word, as `train/approx_kl` has `kl`
+            let has_word = |column: &&str| column.split(['/', '_']).any(|word| word == unknown);
+            let mut meant: Vec<&str> = columns.iter().copied().filter(has_word).collect();
+            if meant.is_empty() {
+                meant.extend(nearest_key(unknown, columns.iter().copied(), '/'));
+            }
+            let hint = match meant.len() {
+                1..=5 => format!("did you mean `{}`?", meant.join("` or `")),
+                _ => "the first line of metrics.csv names all".into(),
+            };
             Err(Error::Unknown { what: "metric", name: unknown.clone(), hint })
         }
         None => Ok(runs),
@@ -179,10 +212,7 @@ fn figure(runs: &[Logged], groups: &[usize], labels: &[String], plot: &Plot) -> 
         |environment: &str| gradus::envs::registry::find(environment).map_or_else(|_| environment.to_owned(), |world| world.title());
     let updates = runs.iter().filter_map(|run| run.table.as_ref()).map(|table| table.rows.len()).max().unwrap_or(0);
     let window = plot.window.unwrap_or(if plot.metrics.is_empty() { figure::WINDOW } else { (updates / WINDOW).max(1) });
-    let metrics: Vec<Option<&str>> = match &plot.metrics[..] {
-        [] => vec![None],
-        metrics => metrics.iter().map(|metric| Some(metric.as_str())).collect(),
-    };
+    let metrics: Vec<Option<&str>> = plot.drawn().collect();
     let mut panels = Vec::new();
     for metric in &metrics {
         for environment in &environments {
@@ -233,7 +263,8 @@ fn figure(runs: &[Logged], groups: &[usize], labels: &[String], plot: &Plot) -> 
     let what = if plot.metrics.is_empty() { "episodes" } else { "updates" };
     let smoothed = (window > 1).then(|| format!("mean of the last {window} {what}"));
     let has_groups = labels.len() < runs.len();
-    let is_cut = plot.over_seconds || (0..labels.len()).any(|group| cut_short(runs, groups, group).is_some());
+    let is_cut =
+        plot.over_seconds || metrics.iter().any(|metric| (0..labels.len()).any(|group| cut_short(runs, groups, group, *metric).is_some()));
     let end = if is_cut { " up to the end of the first run" } else { "" };
     let grouped = has_groups.then(|| match plot.seeds {
         Seeds::Iqm => format!("interquartile mean over {} with 95 % bootstrap intervals{end}", seeds(groups)),
@@ -262,12 +293,12 @@ fn seeds(groups: &[usize]) -> String {
 }
 
 impl Logged {
-    /// Returns the steps at the last row of the metrics, or at the end of the last episode.
-    fn end(&self) -> f64 {
-        let last = |points: &[(f64, f64)]| points.last().map_or(0.0, |(x, _)| *x);
-        match &self.table {
-            Some(table) => table.metrics().next().map_or(0.0, |any| last(&table.column(any))),
-            None => last(&self.episodes),
+    /// Returns the steps at which a metric has a value, or an episode ended.
+    fn steps(&self, metric: Option<&str>) -> Vec<f64> {
+        let of = |points: &[(f64, f64)]| points.iter().map(|(x, _)| *x).collect();
+        match (metric, &self.table) {
+            (Some(metric), Some(table)) => of(&table.column(metric)),
+            _ => of(&self.episodes),
         }
     }
 

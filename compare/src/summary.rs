@@ -263,21 +263,24 @@ impl Analysis<'_> {
         };
         let rows = self.table.agents_in(at).into_iter().map(row).collect();
         let heading = format!("{}: return {}", title(environment), self.moment(at));
-        Sheet { heading, note: self.leaders(at) + &self.earlier(at) + &self.caveats[at], columns, rows }
+        Sheet { heading, note: self.leaders(at) + &self.elsewhere(at) + &self.caveats[at], columns, rows }
     }
 
-    /// Names the agents whose long rollouts were evaluated last before the steps of the others.
-    fn earlier(&self, at: usize) -> String {
+    /// Names the agents whose long rollouts were not evaluated at the steps of the others, but before their next update or after it.
+    pub(super) fn elsewhere(&self, at: usize) -> String {
         let table = self.table;
+        let steps = table.mean_step(table.shortest(at), at, table.common(at) - 1);
         let sentence = |agent: usize| {
-            let name = &table.agents[agent];
-            format!(
-                " {name}: after {:.0} {}, before its next update.",
-                table.mean_step(agent, at, table.equal(agent, at)),
-                self.steps_name()
-            )
+            let (number, name) = (table.equal(agent, at), &table.agents[agent]);
+            let own = table.mean_step(agent, at, number);
+            let why = match number + 1 < table.common(at) {
+                true => "before its next update",
+                false if table.has_budgets(at) && own > 1.05 * steps => "the first evaluation after that",
+                false => return String::new(),
+            };
+            format!(" {name}: after {own:.0} {}, {why}.", self.steps_name())
         };
-        table.agents_in(at).into_iter().filter(|agent| table.equal(*agent, at) + 1 < table.common(at)).map(sentence).collect()
+        table.agents_in(at).into_iter().map(sentence).collect()
     }
 
     /// The returns after each agent's own steps, if agents have different numbers of steps.
@@ -390,6 +393,9 @@ impl Analysis<'_> {
     /// Says what the brackets of all tables are.
     pub(super) fn brackets(&self) -> String {
         let runs = (0..self.table.agents.len()).map(|agent| self.table.count(agent)).filter(|runs| *runs > 1).min();
+        if runs.is_none() {
+            return "Every agent has one run, and no interval.".into();
+        }
         let few = runs.filter(|runs| *runs <= 30).map(|runs| {
             let percent = 100.0 * coverage(runs);
             format!(" With few runs they are too short: of such intervals of the mean of {runs} normally distributed returns, about {percent:.0} % contain the true mean.")
@@ -448,10 +454,11 @@ impl Analysis<'_> {
         let intervals =
             if (0..agents.len()).all(|agent| self.table.count(agent) < 2) { "" } else { ", with 95\\,\\% bootstrap intervals in brackets" };
         let caption = format!(
-            "{}: {} of the returns {} over {runs}{intervals}. Bold: the highest, and those that are not significantly below it.",
+            "{}: {} of the returns {} over {runs}{intervals}. Bold{}: the highest, and those that are not significantly below it.",
             latex(name),
             self.statistic_name(),
-            self.moments()
+            self.moments(),
+            if overall.is_some() { ", in each environment" } else { "" }
         );
         let label = name
             .to_lowercase()

@@ -44,6 +44,7 @@ mod gaussian;
 mod init;
 pub mod loss;
 mod network;
+mod noise;
 mod objective;
 mod optimiser;
 mod policy;

@@ -243,6 +243,7 @@ impl NetworkConfig {
         if let Some((key, _)) = [("shared", self.shared), ("gsde", self.gsde)].into_iter().find(|(_, is_on)| *is_on) {
             return Err(NetworkError::NotOfQ(key));
         }
+        self.check_ranges("network").map_err(NetworkError::Range)?;
         Ok((self.check_layers(observations, n.saturating_mul(head.atoms))?, n))
     }
 

@@ -15,7 +15,7 @@ use gradus_base::tensors::{Tensors, TensorsError};
 /// of moments, even if separate objectives update it for the policy and for the values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// `trunk`, `actor` or `critic`.
+    /// `trunk`, `actor` or `critic`; `q` of a network of action values.
     pub name: &'static str,
     /// Its range in [`Network::parameters`].
     pub range: std::ops::Range<usize>,
@@ -86,7 +86,7 @@ pub trait Actor: Send {
     /// of the sampled action, as in Stable-Baselines3.
     ///
     /// The result for a row depends only on that row, its mask and its stream. With gSDE it also depends on earlier calls: the actor keeps
-    /// the noise of every row, so row i must belong to the same environment in every call.
+    /// the noise of every row, so row i must belong to the same environment in every call, unless the actor [is told](Actor::release).
     fn act(&mut self, observations: &[f32], masks: Option<&[bool]>, choice: Choice<'_>, actions: &mut ActionRows, log_probs: &mut [f32]);
 
     /// What a policy with a memory remembers of the episode of each row: [`memory_width`](Behaviour::memory_width) numbers a row, which
@@ -96,6 +96,12 @@ pub trait Actor: Send {
     /// Who acts in several environments, or in several episodes one after the other, sets the numbers before each call.
     fn memory(&mut self) -> Option<&mut Vec<f32>> {
         None
+    }
+
+    /// Forgets what the actor keeps of `row`, such as gSDE's noise, because the row's episode has ended. Another episode takes the row if `is_taken`; otherwise there is one row
+    /// less, and the last row moves into it.
+    fn release(&mut self, row: usize, is_taken: bool) {
+        let _ = (row, is_taken);
     }
 
     /// Takes the actor's state, for [`set_state`](Actor::set_state). An actor borrows its policy; who acts in one step at a time makes an actor
@@ -135,11 +141,13 @@ impl Inspection {
         self.value.or_else(largest)
     }
 
-    /// Returns the action of the largest value or, without action values, of the largest probability; of several, all.
+    /// Returns the action of the largest value or, without action values, of the largest probability; of several, all. Numbers that differ by rounding only, at most 1e-9 of
+    /// their size, count as equal.
     pub fn best_actions(&self) -> Vec<usize> {
         let numbers = if self.action_values.is_empty() { &self.probabilities } else { &self.action_values };
         let largest = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        (0..numbers.len()).filter(|action| numbers[*action] >= largest).collect()
+        let least = if largest.is_finite() { largest - 1e-9 * largest.abs().max(1.0) } else { largest };
+        (0..numbers.len()).filter(|action| numbers[*action] >= least).collect()
     }
 }
 

@@ -6,6 +6,7 @@ use gradus_base::random::Stream;
 use gradus_envs::Space;
 
 use crate::loss::LogProb;
+use crate::noise::RowNoise;
 use crate::squashed::LogStdBounds;
 use crate::{Batch, Behaviour, Evaluated, Evaluation, Network, NetworkConfig, Of, QValues, Store, Sums, ValueObjective};
 
@@ -77,7 +78,7 @@ pub trait QActorCritic: Behaviour + Network {
     /// Computes the actor's actions in the observations number `rows` of `store`, and log pi(a|s), 0 for a deterministic actor. With a
     /// stream, samples the actions; without one, takes tanh mu(s).
     ///
-    /// With gSDE, one noise matrix is drawn for all observations, as in Stable-Baselines3.
+    /// With gSDE, one noise matrix is drawn for all observations. In Stable-Baselines3 the actions of the target and those of the actor's step share it.
     fn actions(&mut self, store: &Store, rows: Range<usize>, noise: Option<&mut Stream>, actions: &mut Vec<f32>, log_probs: &mut Vec<f32>);
 
     /// Computes Q_k(s, a) in the observations number `rows` of `store`, for the row of `actions` that belongs to each. For each observation,
@@ -102,45 +103,15 @@ pub trait QActorCritic: Behaviour + Network {
     fn track(&mut self, online: &dyn QActorCritic, tau: f32);
 }
 
-/// The standard normal numbers that an actor adds to its actions: `length` numbers for each row of observations.
-pub(crate) struct ActorNoise {
-    length: usize,
-    /// Number of calls of [`draw`](ActorNoise::draw) for which the numbers of a row stay; `None`: for ever.
-    lasts: Option<usize>,
-    uses: usize,
-    numbers: Vec<f32>,
+/// Returns the standard normal numbers that an actor of `actions` dimensions adds to its actions: with gSDE, a matrix of `features` x `actions` numbers for each row, which
+/// stays for `gsde_sample_every` calls; otherwise new numbers in every call.
+pub(crate) fn actor_noise(config: &NetworkConfig, features: usize, actions: usize) -> RowNoise {
+    if config.gsde { RowNoise::new(features * actions, config.gsde_sample_every) } else { RowNoise::new(actions, 1) }
 }
 
-impl ActorNoise {
-    /// Returns the noise of `actions` dimensions: with gSDE, a matrix of `features` x `actions` numbers, which stays for
-    /// `gsde_sample_every` calls; otherwise new numbers in every call.
-    pub fn new(config: &NetworkConfig, features: usize, actions: usize) -> Self {
-        let every = Some(config.gsde_sample_every).filter(|every| *every > 0);
-        let (length, lasts) = if config.gsde { (features * actions, every) } else { (actions, Some(1)) };
-        Self { length, lasts, uses: 0, numbers: Vec::new() }
-    }
-
-    /// Draws numbers for the rows that have none, each row from its own stream.
-    pub fn draw(&mut self, streams: &mut [Stream]) {
-        if self.lasts.is_some_and(|lasts| self.uses == lasts) {
-            self.numbers.clear();
-            self.uses = 0;
-        }
-        for stream in streams.iter_mut().skip(self.numbers.len() / self.length) {
-            self.numbers.extend((0..self.length).map(|_| stream.normal()));
-        }
-        self.uses += 1;
-    }
-
-    /// Takes the numbers out.
-    pub fn take(&mut self) -> Self {
-        Self { numbers: std::mem::take(&mut self.numbers), ..*self }
-    }
-
-    /// The numbers of these rows.
-    pub fn of(&self, rows: Range<usize>) -> &[f32] {
-        &self.numbers[rows.start * self.length..rows.end * self.length]
-    }
+/// Fills with standard normal numbers.
+pub(crate) fn fill_normal(stream: &mut Stream, numbers: &mut [f32]) {
+    numbers.iter_mut().for_each(|number| *number = stream.normal());
 }
 
 /// The bounds of an environment's actions.

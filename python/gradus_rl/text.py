@@ -12,6 +12,7 @@
 import asyncio
 import inspect
 import json
+import os
 import pathlib
 import tempfile
 import threading
@@ -23,13 +24,15 @@ from gradus_rl import _core
 __all__ = ["TextModel", "grpo", "load", "train"]
 
 
-_loop = None
+# a loop for asynchronous functions, and the process in which its thread runs
+_loop, _process = None, None
 
 
 def _finished(awaitable):
     """What an asynchronous function returns. All have one loop, in a thread of its own, so that it also runs where a notebook's loop does."""
-    global _loop
-    if _loop is None:
+    global _loop, _process
+    if _loop is None or _process != os.getpid():
+        _process = os.getpid()
         _loop = asyncio.new_event_loop()
         threading.Thread(target=_loop.run_forever, daemon=True).start()
 

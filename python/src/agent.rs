@@ -67,9 +67,10 @@ impl Inner {
     fn step(&mut self) -> Result<(), gradus::Error> {
         let Self { agent, envs: Some(envs), .. } = self else { return Ok(()) };
         agent.begin_episodes(envs)?;
-        let actions = agent.act(envs.observation_rows(), envs.action_masks())?;
+        // as Stable-Baselines3's agents, without masks, as the policy is used
+        let actions = agent.act(envs.observation_rows(), None)?;
         envs.step_unfinished(actions)?;
-        agent.observe(&envs.outcome())?;
+        agent.observe(&Outcome { masks: None, ..envs.outcome() })?;
         if self.learn()? {
             self.episodes.extend(self.agent.episodes().iter().map(|episode| (episode.step, episode.episode_return, episode.length)));
         }
@@ -209,7 +210,7 @@ impl Agent {
     }
 
     /// Learns of what the actions led to: rewards, whether episodes terminated or were truncated, the observations after the step and, of environments that began a new
-    /// episode in it, the last observations of the old one. Then updates, if a rollout is complete, and returns whether it did.
+    /// episode in it, the last observations of the old one. Returns whether a rollout is complete, from which `update` learns.
     #[allow(clippy::too_many_arguments)] // as Gymnasium's step returns them
     #[pyo3(signature = (observations, rewards, terminations, truncations, finals, masks=None))]
     fn observe(
@@ -237,6 +238,12 @@ impl Agent {
         let outcome =
             Outcome { masks, finished: &finished, ..Outcome::new(rewards.as_slice().map_err(failed)?, &endings, in_rows(&observations)?) };
         inner.agent.observe(&outcome).map_err(failed)?;
+        Ok(inner.agent.is_complete())
+    }
+
+    /// Learns, if a rollout is complete. Returns whether it was.
+    fn update(&self, py: Python<'_>) -> PyResult<bool> {
+        let mut inner = locked(py, &self.inner);
         py.detach(|| inner.learn()).map_err(failed)
     }
 

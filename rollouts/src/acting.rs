@@ -101,7 +101,10 @@ pub fn act(policy: &dyn Behaviour, envs: &mut impl Environments, mut active: Act
         envs.step(rows, &chooser.decisions(), &mut done)?;
         for row in done.drain(..).rev() {
             let id = active.rows()[row];
-            let next = active.release(row);
+            let (before, next) = (active.rows().len(), active.release(row));
+            if next.is_some() || active.rows().len() < before {
+                actor.release(row, next.is_some());
+            }
             envs.pass_on(row, id, next)?;
         }
     }

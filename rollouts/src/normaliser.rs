@@ -156,6 +156,13 @@ impl Normaliser {
         if [MEAN, OLD_OBSERVATIONS].iter().any(|name| tensors.contains_key(*name)) { self.load_observations(tensors) } else { Ok(()) }
     }
 
+    /// All environments begin new episodes.
+    pub(crate) fn begin_again(&mut self) {
+        if let Some(returns) = &mut self.returns {
+            returns.begin_again();
+        }
+    }
+
     /// Loads everything that [`save`](Normaliser::save) returned.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         self.load_observations(&mut tensors.clone())?;

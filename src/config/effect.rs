@@ -18,7 +18,7 @@ impl Config {
         let plans = matches!(self.agent.as_str(), "value-iteration" | "policy-iteration" | "policy-evaluation");
         let predicts = matches!(self.agent.as_str(), "monte-carlo-prediction" | "td-lambda" | "n-step-td");
         let (alpha, explores) = ([own("alpha"), own("alpha_decay")], [own("epsilon"), own("first_epsilon"), own("epsilon_fraction")]);
-        let rules: [(bool, &[&str], &str); 14] = [
+        let rules: [(bool, &[&str], &str); 15] = [
             (plans, &alpha.each_ref().map(String::as_str), "values follow from the model"),
             (plans, &["wrappers.reward_scale", "wrappers.clip_reward", "wrappers.normalise_rewards"], "values follow from the model"),
             (plans, &explores.each_ref().map(String::as_str), "the steps of its episodes are not used"),
@@ -28,6 +28,11 @@ impl Config {
                 matches!(built, AgentKind::ActionValues { .. }),
                 &["optimiser.clip_per_group"],
                 "action values have one network, and so one gradient",
+            ),
+            (
+                matches!(built, AgentKind::ActorAndCritics { .. }),
+                &["optimiser.clip_per_group"],
+                "each step of the optimiser has the gradient of one group",
             ),
             (
                 self.agent == "off-policy-monte-carlo",
@@ -58,17 +63,27 @@ impl Config {
             reference.coefficient != 0.0 || reference.adaptive_target.is_finite() || reference.measure || reference.stop_kl.is_finite();
         let has_gsde = matches!(&self.network, Network::Perceptron(network) if network.gsde);
         let has_cell = matches!(&self.network, Network::Perceptron(network) if network.cell != Cell::None);
+        let outlasts = self
+            .number("network.gsde_sample_every")
+            .zip(self.number(&own("rollout_steps")))
+            .is_some_and(|(every, steps)| every >= steps && steps > 0.0);
         let is = |key: &str, value: &str| self.text(&own(key)).is_some_and(|text| text == value);
         let is_not = |key: &str, value: &str| self.text(&own(key)).is_some_and(|text| text != value);
         let penalises = reference.coefficient != 0.0 || reference.adaptive_target.is_finite();
         let has_epochs = self.number(&own("epochs")).is_some_and(|epochs| epochs > 1.0);
-        let rules: [(bool, &[&str], &str); 33] = [
+        let decisions = self.number("ppo.rollout_steps").map(|steps| steps * self.envs as f64);
+        let is_whole = decisions.zip(self.number("ppo.minibatch_size")).is_some_and(|(decisions, size)| size >= decisions);
+        let is_one_step = self.agent == "ppo" && !has_epochs && is_zero("ppo.episodes_per_env") && is_whole;
+        let rules: [(bool, &[&str], &str); 40] = [
             (self.agent == "ppo" && !is_zero("ppo.episodes_per_env"), &["ppo.rollout_steps"], "episodes_per_env is set"),
             (self.number(&own("clip")) == Some(f64::INFINITY), &[&own("clip_schedule")], "clip is inf"),
+            (is_one_step, &["ppo.clip", "ppo.clip_schedule", "ppo.dual_clip"], "an update is one step, before which the ratio is 1"),
+            (is_one_step, &["ppo.normalise_over"], "an update is one step on the whole rollout"),
             (self.agent == "ppo" && !has_epochs, &["ppo.recompute_advantages"], "there is one epoch"),
             (self.number(&own("sampling_rounds")) == Some(1.0), &[&own("group_filter")], "sampling_rounds is 1"),
             (has_gsde, &[&own("log_std_bounds")], "network.gsde is true"),
             (is_zero(&own("target_policy_noise")), &[&own("target_noise_clip")], "target_policy_noise is 0"),
+            (is_zero(&own("target_noise_clip")), &[&own("target_policy_noise")], "target_noise_clip is 0"),
             (self.number(&own("workers")) == Some(1.0), &[&own("spread")], "there is one worker"),
             (is_zero(&own("value_coefficient")), &[&own("clip_value"), &own("huber")], "value_coefficient is 0"),
             (
@@ -83,6 +98,9 @@ impl Config {
                 &[&own("max_kl"), &own("line_search_steps"), &own("line_search_shrink")],
                 "step is not trust-region",
             ),
+            (self.agent == "reinforce" && is_not("baseline", "value"), &["reinforce.truncated"], "baseline is not value"),
+            (is_zero("sarsa-lambda.lambda"), &["sarsa-lambda.replace"], "lambda is 0"),
+            (is_zero("dyna-q.n"), &["dyna-q.kappa"], "n is 0"),
             (is_not("aggregation", "constant-length"), &[&own("constant_length")], "aggregation is not constant-length"),
             (
                 self.agent == "reinforce" && is_not("baseline", "value"),
@@ -104,6 +122,7 @@ impl Config {
             (is("action_noise", "none"), &[&own("action_noise_std")], "action_noise is none"),
             (!refers && self.agent != "dpo", &REFERENCE, "reference.coefficient is 0"),
             (!has_gsde, &["network.gsde_sample_every"], "network.gsde is false"),
+            (outlasts, &["network.gsde_sample_every"], "the noise is drawn in every rollout, which has no more steps than that"),
             (!has_cell, &["network.cell_width", "network.cell_bias", "network.sequence_length"], "network.cell is none"),
             (has_cell, &["torch.micro_batch"], "sequences are not divided"),
             (!self.wrappers.normalise_rewards, &["wrappers.reward_discount"], "wrappers.normalise_rewards is false"),
@@ -161,12 +180,21 @@ impl Config {
                 fraction * steps
             ));
         }
-        let copies = number("target_update_interval").filter(|_| number("tau").is_none_or(|tau| tau == 1.0));
-        if let Some(interval) = copies.filter(|interval| *interval >= steps) {
-            let own = own("target_update_interval");
+        if let Some(interval) = number("target_update_interval").filter(|interval| *interval >= steps) {
+            let (own, moved) = (own("target_update_interval"), if number("tau").is_none_or(|tau| tau == 1.0) { "copied" } else { "moved" });
             lines.push(format!(
-                "{own}: the target network is never copied, because {interval} is not less than the {steps} steps of the run"
+                "{own}: the target network is never {moved}, because {interval} is not less than the {steps} steps of the run"
             ));
+        }
+        let updates = number("updates_per_step").zip(number("learning_starts")).map(|(each, starts)| each * (steps - starts));
+        if let Some(updates) = updates.filter(|_| self.starts_after_the_end().is_none()) {
+            if updates < 1.0 {
+                let own = own("updates_per_step");
+                lines.push(format!("{own}: no update is made within {steps} steps, because {updates} are due after the first steps"));
+            } else if let Some(delay) = number("policy_delay").filter(|delay| *delay > updates) {
+                let own = own("policy_delay");
+                lines.push(format!("{own}: the actor never learns, because {delay} is more than the {updates} updates of the run"));
+            }
         }
         if self.evaluate_every > self.steps {
             lines.push(format!(
@@ -174,7 +202,11 @@ impl Config {
                 self.evaluate_every, self.steps
             ));
         }
-        let limit = self.plain_world().ok().and_then(|world| world.max_episode_steps);
+        let world = self.plain_world().ok();
+        if self.evaluate_every > 0 && predicts(&self.agent) && world.as_ref().is_some_and(|world| world.model().is_none()) {
+            lines.push("evaluate_every: evaluations always take the first action, because the agent learns no action values and the environment has no transition table".into());
+        }
+        let limit = world.and_then(|world| world.max_episode_steps);
         for name in ["n_step", "n"] {
             if let Some((n, limit)) = number(name).zip(limit).filter(|(n, limit)| *n > f64::from(*limit) && !is_planning(&self.agent)) {
                 lines
@@ -200,7 +232,7 @@ impl Config {
         }
     }
 
-    pub(super) fn number(&self, key: &str) -> Option<f64> {
+    pub(crate) fn number(&self, key: &str) -> Option<f64> {
         let (section, name) = key.split_once('.')?;
         match self.to_table().get(section)?.get(name)? {
             Value::Integer(number) => Some(*number as f64),
@@ -334,9 +366,24 @@ mod tests {
                 ["action_noise=none", "action_noise_std=0.5"],
                 "td3.action_noise_std = 0.5 has no effect, because action_noise is none",
             ),
+            (
+                "reinforce",
+                ["baseline=mean", "truncated=ends"],
+                "reinforce.truncated = \"ends\" has no effect, because baseline is not value",
+            ),
         ] {
             let (config, base) = set(agent, "pendulum", &settings);
             assert_eq!(config.vain_settings(&base), [why]);
+        }
+        let one_step = ["envs=4", "rollout_steps=32", "minibatch_size=128", "epochs=1", "ppo.clip=0.3"];
+        let (config, base) = set("ppo", "cartpole", &one_step);
+        assert_eq!(
+            config.vain_settings(&base),
+            ["ppo.clip = 0.3 has no effect, because an update is one step, before which the ratio is 1"]
+        );
+        for (agent, settings) in [("sarsa-lambda", ["lambda=0", "replace=false"]), ("dyna-q", ["n=0", "kappa=0.1"])] {
+            let (config, base) = set(agent, "cliff-walking", &settings);
+            assert_eq!(config.vain_settings(&base).len(), 1, "{agent}");
         }
         let (config, base) = set("ppo", "mountain-car", &["gamma=0.9", "wrappers.reward_discount=0.9"]);
         assert_eq!(config.vain_settings(&base), Vec::<String>::new());

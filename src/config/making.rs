@@ -136,6 +136,7 @@ impl Config {
             perceptron: if let Network::Perceptron(config) = &self.network { Some(config) } else { None },
             scores_whole_texts: self.reward_model.as_ref().is_some_and(RewardConfig::scores_whole_texts),
             reward_scale: is_scaled.then_some(f64::from(self.wrappers.reward_scale)),
+            normalises_observations: self.wrappers.normalise_observations,
         };
         self.optimiser.check()?;
         let built = self.algorithm.build(&setup)?;

@@ -34,7 +34,8 @@ pub fn play_in_terminal(frames: &[Frame], per_second: u32) -> io::Result<()> {
 pub fn play_with_notes(frames: &[Frame], notes: &[String], per_second: u32) -> io::Result<()> {
     let pause = Duration::from_secs(1) / if notes.is_empty() { per_second.max(1) } else { 2 };
     let mut out = io::stdout();
-    if !out.is_terminal() {
+    // a terminal that cannot move its cursor shows the last frame, too
+    if !out.is_terminal() || std::env::var_os("TERM").is_some_and(|kind| kind == "dumb") {
         return frames.last().map_or(Ok(()), |frame| writeln!(out, "{}", picture(&frame.scene).join("\n")));
     }
     for (i, frame) in frames.iter().enumerate() {

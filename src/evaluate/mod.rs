@@ -173,6 +173,9 @@ struct Outcome {
 /// fewer. The seed does not affect the problems, only the sampled actions in mode [`Sampled`](Mode::Sampled).
 ///
 /// Returns an error if there are no episodes, and if the policy reads observations of another width, or if an environment fails.
+///
+/// # Panics
+/// If the policy's actions are not of the environment's kind.
 pub fn evaluate(policy: &dyn Behaviour, world: &EnvSpec, episodes: usize, seed: u64, mode: Mode) -> Result<Evaluation, Error> {
     ConfigError::unless(episodes > 0, "episodes", "at least 1", episodes)?;
     if !is_text(world) {

@@ -225,7 +225,27 @@ impl<E: Env> Env for Recorder<E> {
         self.env.action_mask(mask)
     }
 
+    fn ends_step(&self) -> bool {
+        self.env.ends_step()
+    }
+
+    fn score_names(&self) -> Vec<String> {
+        self.env.score_names()
+    }
+
+    fn scores(&self, scores: &mut [f64]) {
+        self.env.scores(scores);
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.env.fault()
+    }
+
     fn render(&self) -> Option<Scene> {
         self.env.render()
+    }
+
+    fn ansi(&self) -> Option<String> {
+        self.env.ansi()
     }
 }

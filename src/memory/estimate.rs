@@ -136,12 +136,18 @@ fn of_values(config: &Config, world: &EnvSpec) -> Result<Option<(impl Fn(f64) ->
         _ => return Ok(None),
     };
     let (rollout, envs) = (RolloutBytes::of(world, &config.wrappers), config.envs as f64);
+    // a sample has up to n decisions of each segment, and the observation after it
+    let number = |name: &str| config.number(&format!("{}.{name}", config.agent)).unwrap_or(0.0);
+    let (batch, horizon) = (number("batch_size"), number("n_step").max(1.0));
+    let per_decision = (4 * observations.width() + 4 * actions.width() + 4) as f64;
     let kept = Kept::of(world);
     let is_prioritised = replay.is_some_and(|(_, is_prioritised)| is_prioritised);
     // the target network is a whole copy, with moments
     let networks = (if replay.is_some() { 2.0 } else { 1.0 }) * footprint.learning(0.0);
     let bytes = move |decisions: f64| {
-        networks + envs * rollout.env + Replay::bytes(decisions as usize, kept.bytes(observations.width()), actions.width(), is_prioritised)
+        let sample = batch * (horizon.min(decisions / envs) + 1.0) * per_decision;
+        let buffer = Replay::bytes(decisions as usize, kept.bytes(observations.width()), actions.width(), is_prioritised);
+        networks + envs * rollout.env + buffer + if replay.is_some() { sample } else { 0.0 }
     };
     Ok(Some((bytes, replay.map(|(kept, _)| kept))))
 }

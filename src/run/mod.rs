@@ -177,6 +177,7 @@ impl Run {
             pages::create(dir)?;
             pages.load(dir, replay)?;
         }
+        trainer.begin_again();
         let (covered, seconds) = covered(&state).map_err(damaged)?;
         // nothing is changed before everything has been checked
         CURVES.into_iter().chain([POLICY]).try_for_each(|name| expect_file(&dir.join(name)))?;
@@ -547,6 +548,10 @@ fn bytes_of(words: &[u64; 4]) -> Sha256 {
 /// environment's reward, or if the folder has only a policy.
 pub fn load_reward(dir: impl AsRef<Path>) -> Result<Option<LearnedReward>, Error> {
     let dir = dir.as_ref();
+    // a policy file has no checkpoint
+    if dir.is_file() {
+        return Ok(None);
+    }
     let (config, path) = (read_config(dir)?, dir.join(STATE));
     if !config.reward_model.as_ref().is_some_and(RewardConfig::is_on) || !exists(&path)? {
         return Ok(None);

@@ -321,6 +321,7 @@ impl Trainer {
                 from.pages().into_iter().try_for_each(|page| to.load_page(page, &from.page(page)))?;
                 to.finish_loading()?;
             }
+            next.begin_again();
             Ok(())
         };
         load(&mut next).map_err(|source| Error::Tensors { path: "checkpoint".into(), source })?;
@@ -472,7 +473,16 @@ impl Trainer {
     /// Loads the tensors of [`save`](Trainer::save), to resume the training. After an error the trainer must not be used.
     pub fn load(&mut self, tensors: &Tensors) -> Result<(), TensorsError> {
         self.load_state(tensors)?;
-        self.updater.load_pages(tensors)
+        self.updater.load_pages(tensors)?;
+        self.begin_again();
+        Ok(())
+    }
+
+    /// Environments that cannot be saved have begun new episodes: ends those of the agent. Call it when everything is loaded.
+    pub(crate) fn begin_again(&mut self) {
+        if !self.world.can_be_saved() {
+            self.updater.algorithm.interrupt();
+        }
     }
 
     /// Returns the replay buffer, if the agent has one.

@@ -89,6 +89,9 @@ fn read_lines(text: &str, columns: &[&str], visit: &mut dyn FnMut(&Line) -> Resu
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let (_, header) = lines.next().ok_or("expected a table, got an empty file")?;
     let header: Vec<String> = cells(header).unwrap_or_default().iter().map(|name| name.trim().to_owned()).collect();
+    if let Some(twice) = header.iter().enumerate().find(|(i, name)| !name.is_empty() && header[..*i].contains(name)).map(|(_, name)| name) {
+        return Err(format!("line 1: expected each column once, got {twice} twice"));
+    }
     let missing: Vec<&str> = columns.iter().copied().filter(|column| !header.iter().any(|name| name == column)).collect();
     if missing.len() == columns.len() {
         return Err(format!("line 1: expected the columns {}, got none of them", columns.join(", ")));
@@ -158,8 +161,11 @@ impl Table {
     }
 
     /// Checks that every agent has the same number of runs on each of its environments, that its runs of an environment have the same number of
-    /// evaluations, and that agents can be compared after equal steps.
+    /// evaluations at about the same steps, that all evaluations or none have a score, and that agents can be compared after equal steps.
     fn check(&self) -> Result<(), String> {
+        if !self.has_scores() && self.points().any(|point| point.score.is_some()) {
+            return Err("score: expected a finite number in every line or in none, got some lines without".into());
+        }
         for (environment, at) in self.environments.iter().zip(0..) {
             for (runs, agent) in self.runs.iter().zip(&self.agents) {
                 for run in &runs[at] {
@@ -170,6 +176,7 @@ impl Table {
                     }
                 }
             }
+            self.check_steps(environment, at)?;
             for agent in self.agents_in(at) {
                 let name = &self.agents[agent];
                 // only evaluation 0, before training, was within the others' steps
@@ -189,6 +196,35 @@ impl Table {
             if let Some((got, here)) = counts.find(|(count, _)| *count != expected) {
                 return Err(format!("agent \"{agent}\": expected {expected} runs on {here}, as on {there}, got {got}"));
             }
+        }
+        Ok(())
+    }
+
+    /// Checks that evaluations of the same number are of about the same step: those of an agent's runs, and those of agents with as many evaluations.
+    fn check_steps(&self, environment: &str, at: usize) -> Result<(), String> {
+        let compare = |all: Vec<(String, f64)>| -> Result<(), String> {
+            let least = all.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+            let most = all.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+            match least.zip(most) {
+                Some(((early, least), (late, most))) if *most > 2.0 * least => Err(format!(
+                    "{late}: expected the last evaluation by step {:.0}, twice that of {early}, which has as many evaluations, got step {most:.0}",
+                    2.0 * least
+                )),
+                _ => Ok(()),
+            }
+        };
+        let last = |points: &[Point]| points.last().map_or(0.0, |point| point.step);
+        for agent in self.agents_in(at) {
+            let runs = self.runs[agent][at].iter().filter(|run| run.points.len() > 1);
+            compare(runs.map(|run| (name(&self.agents[agent], environment, run.seed), last(&run.points))).collect())?;
+        }
+        let many = self.agents_in(at).into_iter().filter(|agent| self.evaluations(*agent, at) > 1);
+        let of = |agent: usize| (format!("agent \"{}\" on {environment}", self.agents[agent]), self.evaluations(agent, at));
+        let all: Vec<((String, usize), f64)> =
+            many.map(|agent| (of(agent), self.mean_step(agent, at, self.evaluations(agent, at) - 1))).collect();
+        for count in all.iter().map(|((_, count), _)| *count) {
+            let alike = all.iter().filter(|((_, other), _)| *other == count);
+            compare(alike.map(|((name, _), step)| (name.clone(), *step)).collect())?;
         }
         Ok(())
     }
@@ -277,7 +313,7 @@ impl Table {
 
     /// Returns the number of the evaluation at which an agent is compared with the others after equal steps, in environment `at`: the last that
     /// all agents have. Long rollouts can carry an agent far beyond the steps of the [shortest](Table::shortest) agent; then the last
-    /// evaluation is taken that is at most one interval between evaluations later.
+    /// evaluation is taken that is at most one interval between evaluations later; tables name such agents with their steps.
     pub fn equal(&self, agent: usize, at: usize) -> usize {
         let last = self.common(at) - 1;
         let steps = self.mean_step(self.shortest(at), at, last);
@@ -325,6 +361,31 @@ mod tests {
         let rows: String = (0..=MOST_AGENTS).map(|agent| format!("A{agent},cartpole,1,0,9\n")).collect();
         let error = Table::parse(&format!("agent,env,seed,step,return\n{rows}")).unwrap_err();
         assert_eq!(error, "expected at most 1000 agents and as many environments, got 1001 and 1");
+    }
+
+    #[test]
+    fn evaluations_at_other_steps_are_refused() {
+        let table = |rows: &str| Table::parse(&format!("agent,env,seed,step,return,score\n{rows}")).map(|_| ());
+        let a = "A,cartpole,1,0,9,\nA,cartpole,1,1000,9,\n";
+        assert_eq!(table(&format!("{a}B,cartpole,1,0,9,\nB,cartpole,1,1900,9,\n")), Ok(()));
+        for (more, problem) in [
+            (
+                "B,cartpole,1,0,9,\nB,cartpole,1,9000,9,\n",
+                "agent \"B\" on cartpole: expected the last evaluation by step 2000, twice that of agent \"A\" on cartpole, which has as many evaluations, got step 9000",
+            ),
+            (
+                "A,cartpole,2,0,9,\nA,cartpole,2,9000,9,\n",
+                "agent \"A\" on cartpole, seed 2: expected the last evaluation by step 2000, twice that of agent \"A\" on cartpole, seed 1, which has as many evaluations, got step 9000",
+            ),
+            (
+                "B,cartpole,1,0,9,0.5\nB,cartpole,1,1000,9,0.5\n",
+                "score: expected a finite number in every line or in none, got some lines without",
+            ),
+        ] {
+            assert_eq!(table(&format!("{a}{more}")).unwrap_err(), problem);
+        }
+        let twice = Table::parse("agent,env,seed,step,return,return\nA,cartpole,1,0,9,9\n").unwrap_err();
+        assert_eq!(twice, "line 1: expected each column once, got return twice");
     }
 
     #[test]
@@ -398,7 +459,7 @@ mod tests {
             ),
             (
                 "PPO,cartpole,2,0,10\nPPO,cartpole,2,500,60\n",
-                "PPO,cartpole,2,0,1\nPPO,cartpole,2,5,6\nPPO,acrobot,2,500,60\n",
+                "PPO,cartpole,2,0,1\nPPO,cartpole,2,505,6\nPPO,acrobot,2,500,60\n",
                 "agent \"PPO\": expected 2 runs on acrobot, as on cartpole, got 1",
             ),
         ] {

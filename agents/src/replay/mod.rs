@@ -79,6 +79,8 @@ pub struct Replay {
     masks: Vec<bool>,
     /// For each environment, the truncated decisions and their final observations, in the order of time.
     finals: Vec<VecDeque<Final>>,
+    /// The decisions after which all episodes were [interrupted](Replay::interrupt).
+    interrupted: Vec<u64>,
     /// The observation of each environment after its latest decision, and its mask.
     latest: Memory,
     latest_masks: Vec<bool>,
@@ -183,6 +185,7 @@ impl Replay {
             endings: Vec::new(),
             masks: Vec::new(),
             finals: vec![VecDeque::new(); envs],
+            interrupted: Vec::new(),
             latest: Memory::new(Kept::Rows, 0, 0),
             latest_masks: Vec::new(),
             scaling: Scaling::default(),
@@ -287,6 +290,7 @@ impl Replay {
         }
         self.steps += per_env as u64;
         let oldest = self.oldest();
+        self.interrupted.retain(|t| *t >= oldest);
         for finals in &mut self.finals {
             while finals.front().is_some_and(|end| end.t < oldest) {
                 finals.pop_front();
@@ -297,15 +301,18 @@ impl Replay {
     /// Ends the episodes that are going on, as if they had been truncated: what is added next belongs to new ones.
     pub fn interrupt(&mut self) {
         let Some(t) = self.steps.checked_sub(1) else { return };
+        let mut is_changed = false;
         for env in 0..self.envs {
             let slot = self.slot(env, t);
             if self.endings[slot] == CONTINUES {
                 self.endings[slot] = TRUNCATED;
+                is_changed = true;
                 let (mut observation, mask) = (self.latest.like(1), row_of(&self.latest_masks, self.envs, env).to_vec());
                 observation.set(0, &self.latest, env);
                 self.finals[env].push_back(Final { t, observation, mask });
             }
         }
+        self.interrupted.extend(is_changed.then_some(t));
     }
 
     /// Sets the observation of a slot to number `row` of a store.
@@ -337,9 +344,9 @@ impl Replay {
     /// # Panics
     /// If the buffer is empty.
     pub fn sample(&self, n: usize, horizon: usize, stream: &mut Stream) -> Sample {
-        let horizon = horizon.max(1);
         assert!(!self.is_empty(), "replay: expected decisions to sample from, got an empty buffer");
         let (kept, oldest) = (self.kept(), self.oldest());
+        let horizon = horizon.clamp(1, kept);
         let draw = |i: usize, stream: &mut Stream| match &self.priorities {
             None => {
                 let number = stream.below(self.len() as u32) as usize;

@@ -12,12 +12,15 @@ use crate::replay::sum_tree::SumTree;
 use gradus_base::tensors::{Tensor, Tensors, TensorsError, get_f32, get_u64, named};
 use gradus_nets::ActionRows;
 
+/// The bits of a version above this one count interruptions.
+const INTERRUPTIONS: u32 = 48;
+
 /// A part of a replay buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Number of the page, counted from 0.
     pub number: usize,
-    /// Decisions of each environment until the page was last written.
+    /// Decisions of each environment until the page was last written; in the highest 16 bits, the interruptions of episodes in it.
     pub version: u64,
 }
 
@@ -96,6 +99,11 @@ impl Replay {
                 _ => (round - 1) * self.slots as u64 + end as u64,
             }
         };
+        // a page is another one after an interruption, also if it has no more decisions
+        let changes = |page: usize| {
+            self.interrupted.iter().filter(|t| self.slots_of(page).contains(&((**t % self.slots as u64) as usize))).count() as u64
+        };
+        let version = |page: usize| version(page) + (changes(page) << INTERRUPTIONS);
         let pages = (0..self.slots.div_ceil(self.page_slots())).map(|number| Page { number, version: version(number) });
         pages.filter(|page| page.version > 0).collect()
     }
@@ -223,6 +231,9 @@ impl Replay {
             ("steps".into(), Tensor::u64(vec![self.steps, self.observations.width() as u64, action_width as u64, self.allowed() as u64])),
             ("latest_masks".into(), Tensor::u64(packed(&self.latest_masks))),
         ]);
+        if !self.interrupted.is_empty() {
+            tensors.insert("interrupted".into(), Tensor::u64(self.interrupted.clone()));
+        }
         let all: Vec<usize> = if self.rewards.is_empty() { Vec::new() } else { (0..self.envs).collect() };
         tensors.extend(self.latest.save("latest", &all));
         if let Some(Priorities { tree, greatest, .. }) = &self.priorities {
@@ -258,6 +269,7 @@ impl Replay {
             }
             (priorities.tree, priorities.greatest) = (SumTree::of(&leaves), greatest);
         }
+        self.interrupted = if tensors.contains_key("interrupted") { get_u64(tensors, "interrupted")?.to_vec() } else { Vec::new() };
         let known = self.save();
         if let Some(name) = tensors.keys().find(|name| !known.contains_key(*name)) {
             return Err(TensorsError::Unexpected(name.clone()));

@@ -69,6 +69,7 @@ impl TableConfig {
 
 /// Returns the numbers of states and actions of the environment.
 pub(super) fn sizes(setup: &Setup<'_>) -> Result<(usize, usize), ConfigError> {
+    check_observations(setup, "the agent has a table of states")?;
     let env = setup.world.env();
     let (observations, actions) = (env.observation_space(), env.action_space());
     match (setup.world.one_hot_states(), actions) {
@@ -82,6 +83,12 @@ pub(super) fn sizes(setup: &Setup<'_>) -> Result<(usize, usize), ConfigError> {
             })
         }
     }
+}
+
+/// Returns an error if observations are normalised, which an agent cannot use for this reason.
+pub(super) fn check_observations(setup: &Setup<'_>, why: &str) -> Result<(), ConfigError> {
+    let expected = format!("false, because {why}");
+    ConfigError::unless(!setup.normalises_observations, "wrappers.normalise_observations", &expected, true)
 }
 
 /// Returns the transition table of the environment.
@@ -206,8 +213,14 @@ pub trait Rule: Send {
         self.predicts().then_some(1.0)
     }
 
+    /// Called once, when the table has the values that training begins with.
+    fn begin(&mut self, _: &ValueTable) {}
+
     /// Learns from a step.
     fn learn(&mut self, seen: &Seen, learning: Learning<'_>);
+
+    /// Forgets the steps of episodes that are going on, because the environments begin new ones.
+    fn interrupt(&mut self) {}
 
     /// Returns the rule's own state as words, for a checkpoint.
     fn save(&self) -> Vec<u64> {
@@ -376,6 +389,15 @@ impl Algorithm for TabularAgent {
 
     fn into_behaviour(self: Box<Self>) -> Box<dyn Behaviour> {
         Box::new(self.table)
+    }
+
+    fn begin(&mut self) {
+        self.rule.begin(&self.table);
+    }
+
+    fn interrupt(&mut self) {
+        self.waiting.fill(None);
+        self.rule.interrupt();
     }
 
     fn collection(&self) -> Collection {

@@ -3,7 +3,7 @@
 use gradus_base::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, preset, sizes};
-use super::{ActionValues, Experience};
+use super::{ActionValues, Experience, ValueTable};
 use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::ConfigError;
 
@@ -64,6 +64,10 @@ struct DoubleQ {
 impl Rule for DoubleQ {
     fn tables(&self) -> usize {
         2
+    }
+
+    fn begin(&mut self, table: &ValueTable) {
+        self.tables.iter_mut().for_each(|q| q.all_mut().copy_from_slice(table.q.all()));
     }
 
     fn learn(&mut self, Seen { step, .. }: &Seen, Learning { table, sizes, gamma, stream, .. }: Learning<'_>) {

@@ -1,7 +1,7 @@
 //! Dyna-Q: learning from experience, and from a model of it (Sutton, 1990). Dyna-Q+ also rewards what was not tried for long.
 
 use gradus_base::random::Stream;
-use gradus_base::range::from;
+use gradus_base::range::{at_least, from};
 use gradus_base::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, fits, preset, sizes};
@@ -123,7 +123,7 @@ settings! {
     #[derive(Clone, Debug, PartialEq)]
     pub struct DynaQConfig {
         /// Planning updates after each step; 0: Q-learning.
-        pub n: usize = 10,
+        pub n: usize = 10 => at_least(0).up_to(1_000_000),
         /// Dyna-Q+'s bonus: planning adds kappa sqrt(tau) to a reward that was not tried for tau steps, from 0 up.
         pub kappa: f64 = 0.0 => from(0.0),
         ..

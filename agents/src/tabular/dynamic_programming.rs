@@ -7,7 +7,7 @@ use gradus_base::settings;
 use gradus_envs::tabular::Tabular;
 
 use super::agent::{Learning, Rule, Seen, TableConfig, model, of_random_actions, preset};
-use super::{Sweeps, deterministic, look_ahead, policy_evaluation};
+use super::{Sweeps, deterministic, look_ahead, policy_evaluation_from};
 use crate::config::{AgentConfig, AgentKind, Preset, Setup};
 use crate::error::ConfigError;
 
@@ -88,8 +88,8 @@ impl AgentConfig for PolicyIterationConfig {
     }
 }
 
-/// Evaluates the greedy policy until no value changes by more than 1e-10, or for 1000 sweeps if this policy never ends an episode, then acts greedily on the new values
-/// (section 4.3).
+/// Evaluates the greedy policy until no value changes by more than 1e-10, at most in 1000 sweeps, then acts greedily on the new values (section 4.3). An evaluation begins with
+/// the values of the policy before, and so goes on where 1000 sweeps were not enough; the first begins with 0.
 struct PolicyIteration {
     model: Arc<dyn Tabular>,
 }
@@ -107,7 +107,9 @@ impl Rule for PolicyIteration {
         if seen.is_last {
             let model = self.model.table();
             let policy = deterministic(&table.q.greedy(), model.actions());
-            let values = policy_evaluation(model, &policy, gamma, 1e-10, 1000).values;
+            let is_first = table.q.all().iter().all(|value| *value == table.q.all()[0]);
+            let before = (0..model.states()).map(|state| if is_first { 0.0 } else { table.q.best(state) }).collect();
+            let values = policy_evaluation_from(before, model, &policy, gamma, 1e-10, 1000).values;
             look_ahead(model, &values, gamma, &mut table.q);
         }
     }

@@ -44,8 +44,8 @@ pub use n_step::{NStepTdConfig, lambda_return, n_step_td};
 pub use n_step_sarsa::NStepSarsaConfig;
 pub use off_policy_monte_carlo::OffPolicyMonteCarloConfig;
 pub use planning::{
-    Sweeps, best_actions, deterministic, evaluate_within, look_ahead, mean_over_starts, policy_evaluation, reachable, reachable_by,
-    value_iteration, value_iteration_among,
+    Sweeps, best_actions, deterministic, evaluate_within, look_ahead, mean_over_starts, policy_evaluation, policy_evaluation_from,
+    reachable, reachable_by, value_iteration, value_iteration_among,
 };
 pub use prioritised_sweeping::{PrioritisedSweeping, PrioritisedSweepingConfig};
 pub use q_learning::{QLearningConfig, q_learning};

@@ -211,6 +211,10 @@ impl Rule for MonteCarlo {
         episode.clear();
     }
 
+    fn interrupt(&mut self) {
+        self.episodes.iter_mut().for_each(VecDeque::clear);
+    }
+
     fn save(&self) -> Vec<u64> {
         Steps::save(&self.episodes)
     }
@@ -273,6 +277,10 @@ impl Rule for MonteCarloPrediction {
             }
             episode.clear();
         }
+    }
+
+    fn interrupt(&mut self) {
+        self.episodes.iter_mut().for_each(VecDeque::clear);
     }
 
     fn save(&self) -> Vec<u64> {

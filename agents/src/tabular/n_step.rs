@@ -26,8 +26,8 @@ use crate::error::ConfigError;
 pub fn n_step_td(values: &mut [f64], episode: &Trajectory, n: usize, alpha: f64, gamma: f64) {
     let Trajectory { states, rewards, .. } = episode;
     for t in 0..states.len() {
-        let end = (t + n).min(states.len());
-        let after = if t + n < states.len() { values[states[t + n]] } else { 0.0 };
+        let end = t.saturating_add(n).min(states.len());
+        let after = if end < states.len() { values[states[end]] } else { 0.0 };
         let target = rewards[t..end].iter().rev().fold(after, |later, reward| reward + gamma * later);
         values[states[t]] += alpha * (target - values[states[t]]);
     }
@@ -109,6 +109,10 @@ impl Rule for NStepTd {
             let Some(Seen { step, .. }) = last.pop_front() else { break };
             table.v[step.state] += sizes.next(step.state) * (target - table.v[step.state]);
         }
+    }
+
+    fn interrupt(&mut self) {
+        self.last.iter_mut().for_each(VecDeque::clear);
     }
 
     fn save(&self) -> Vec<u64> {

@@ -67,6 +67,10 @@ impl Rule for NStepSarsa {
         }
     }
 
+    fn interrupt(&mut self) {
+        self.last.iter_mut().for_each(VecDeque::clear);
+    }
+
     fn save(&self) -> Vec<u64> {
         Steps::save(&self.last)
     }

@@ -70,6 +70,10 @@ impl Rule for OffPolicyMonteCarlo {
         }
     }
 
+    fn interrupt(&mut self) {
+        self.episodes.iter_mut().for_each(VecDeque::clear);
+    }
+
     fn save(&self) -> Vec<u64> {
         self.weights.iter().map(|weight| weight.to_bits()).chain(Steps::save(&self.episodes)).collect()
     }

@@ -27,13 +27,13 @@ fn backed_up(table: &Table, values: &[f64], state: usize, action: usize, gamma: 
     table.outcomes(state, action).iter().map(|o| o.probability * (o.reward + gamma * value(o.next, o.terminated))).sum()
 }
 
-/// Sweeps until no value changes by more than `tolerance`, at most `max_sweeps` times. `update` computes a state's new value from all
+/// Sweeps over `values` until none changes by more than `tolerance`, at most `max_sweeps` times. `update` computes a state's new value from all
 /// values.
-fn sweep(states: usize, tolerance: f64, max_sweeps: usize, update: impl Fn(&[f64], usize) -> f64) -> Sweeps {
-    let mut found = Sweeps { values: vec![0.0; states], sweeps: 0, change: f64::INFINITY };
+fn sweep(values: Vec<f64>, tolerance: f64, max_sweeps: usize, update: impl Fn(&[f64], usize) -> f64) -> Sweeps {
+    let mut found = Sweeps { values, sweeps: 0, change: f64::INFINITY };
     while found.change > tolerance && found.sweeps < max_sweeps {
         found.change = 0.0;
-        for state in 0..states {
+        for state in 0..found.values.len() {
             let value = update(&found.values, state);
             found.change = found.change.max((value - found.values[state]).abs());
             found.values[state] = value;
@@ -62,7 +62,7 @@ pub fn value_iteration_among(
         let allowed = (0..table.actions()).filter(|action| is_allowed(state, *action));
         allowed.map(|action| backed_up(table, values, state, action, gamma)).fold(f64::NEG_INFINITY, f64::max)
     };
-    sweep(table.states(), tolerance, max_sweeps, best)
+    sweep(vec![0.0; table.states()], tolerance, max_sweeps, best)
 }
 
 /// Runs iterative policy evaluation from V = 0: V(s) <- sum_a pi(a|s) sum over s', r of p(s', r | s, a) (r + gamma V(s')) (equation
@@ -71,8 +71,17 @@ pub fn value_iteration_among(
 /// # Panics
 /// If `policy` does not have one number per state and action.
 pub fn policy_evaluation(table: &Table, policy: &[f64], gamma: f64, tolerance: f64, max_sweeps: usize) -> Sweeps {
+    policy_evaluation_from(vec![0.0; table.states()], table, policy, gamma, tolerance, max_sweeps)
+}
+
+/// As [`policy_evaluation`], from these values of the states.
+///
+/// # Panics
+/// If `policy` does not have one number per state and action, or `values` one per state.
+pub fn policy_evaluation_from(values: Vec<f64>, table: &Table, policy: &[f64], gamma: f64, tolerance: f64, max_sweeps: usize) -> Sweeps {
     check(table, policy);
-    sweep(table.states(), tolerance, max_sweeps, |values, state| expected(table, policy, values, state, gamma))
+    assert_eq!(values.len(), table.states(), "values: expected {} numbers, one per state, got {}", table.states(), values.len());
+    sweep(values, tolerance, max_sweeps, |values, state| expected(table, policy, values, state, gamma))
 }
 
 /// Returns the expected return of `policy` from each state in an episode of at most `horizon` steps. It makes `horizon` sweeps of

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use gradus_base::range::from;
+use gradus_base::range::{at_least, from};
 use gradus_base::settings;
 
 use super::agent::{Learning, Rule, Seen, Sizes, TableConfig, fits, preset};
@@ -96,7 +96,7 @@ settings! {
     #[derive(Clone, Debug, PartialEq)]
     pub struct PrioritisedSweepingConfig {
         /// Planning updates after each step, at most.
-        pub n: usize = 5,
+        pub n: usize = 5 => at_least(1).up_to(1_000_000),
         /// A pair is queued if its error is larger, from 0 up.
         pub theta: f64 = 1e-4 => from(0.0),
         ..

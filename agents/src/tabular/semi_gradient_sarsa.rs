@@ -11,6 +11,7 @@ use gradus_envs::Space;
 use gradus_nets::{ActionRows, Actor, Behaviour, Choice, Inspection, Observations};
 
 use super::Tiles;
+use super::agent::check_observations;
 use crate::agent::{Collection, Report, UpdateContext};
 use crate::algorithm::Algorithm;
 use crate::bandit::epsilon_greedy;
@@ -133,6 +134,7 @@ impl AgentConfig for TileSarsaConfig {
     const HAS_ACTOR_CRITIC: bool = false;
 
     fn build(&self, setup: &Setup<'_>) -> Result<AgentKind, ConfigError> {
+        check_observations(setup, "the tiles lie between the bounds of the environment's own numbers")?;
         let env = setup.world.env();
         let (observations, actions) = (env.observation_space(), env.action_space());
         let bounds = match &observations {
@@ -250,6 +252,11 @@ impl Algorithm for TileSarsa {
 
     fn into_behaviour(self: Box<Self>) -> Box<dyn Behaviour> {
         Box::new(self.table)
+    }
+
+    fn interrupt(&mut self) {
+        self.last.fill(None);
+        self.waiting.fill(Waiting::default());
     }
 
     fn collection(&self) -> Collection {

@@ -64,6 +64,10 @@ impl Rule for TdLambda {
         if *is_last { traces.clear() } else { traces.decay(gamma * self.lambda) }
     }
 
+    fn interrupt(&mut self) {
+        self.traces.iter_mut().for_each(Traces::clear);
+    }
+
     fn save(&self) -> Vec<u64> {
         Traces::save(&self.traces)
     }

@@ -12,8 +12,8 @@ use super::lock;
 ///
 /// The operating system counts the time in which a thread could run but waited for a core. Every 10 ms, the pool adds this time up over its
 /// threads. If they wait for more than a quarter of a core twice in a row, other programs need the cores, and as many workers rest as cores
-/// are missing. As soon as half a core of the machine is idle, the pool tries again with one more worker, and with two more if that goes
-/// well. After every failed trial it rests twice as long, up to 0.3 seconds.
+/// are missing. As soon as half a core of the machine is idle, the pool tries again with one more worker, and as long as that goes well
+/// with two more, four more and so on. After every failed trial it rests twice as long, up to 0.3 seconds.
 ///
 /// Only Linux counts these times for every thread. On other systems, and in sandboxes without `/proc`, the number of workers does not change.
 pub(super) struct WorkerLimit {

@@ -247,12 +247,12 @@ pub(crate) fn run(bench: Bench) -> Result<u8, Error> {
             if let Some(envs) = envs {
                 config = measure::with_envs(config, number_within("--envs", &envs, 1, MOST as u64)? as usize);
             }
-            let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
+            let config = crate::train::with_settings(config, &settings)?;
             roofline(&preset, &config, threads.as_deref())
         }
         Bench::Train { agent, env, preset, settings, rounds, threads } => {
             let config = Config::preset(&agent, &env, preset.as_deref())?;
-            let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
+            let config = crate::train::with_settings(config, &settings)?;
             let rounds = number_within("--rounds", &rounds, 1, 1 << 16)? as usize;
             on_threads(threads.as_deref(), || {
                 let rate = measure::training(&config, rounds)?;
@@ -264,7 +264,7 @@ pub(crate) fn run(bench: Bench) -> Result<u8, Error> {
         Bench::Growth { steps, agent, env, preset, settings, to, threads } => {
             let env = environment(env, &agent);
             let config = Config::preset(&agent, &env, Some(&preset))?;
-            let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
+            let config = crate::train::with_settings(config, &settings)?;
             growth(&steps, &config, &format!("{} on {env}, preset {preset}", agent.to_uppercase()), &to, threads.as_deref())
         }
         Bench::Busy { preset, rounds } => busy(&preset, &rounds),
@@ -367,7 +367,7 @@ fn growth(steps: &str, config: &Config, what: &str, to: &Path, threads: Option<&
             say(format!("{:>9}  {mean:>27.3}  {median:>8.3}  {resident:>12}  {:>22.1}", at.steps, at.peak / 1e9));
         }) {
             Err(stopped @ Error::Stopped(_)) => {
-                complain(format!("{stopped}; nothing was written"));
+                complain(format!("{stopped}; no result was written"));
                 return Ok(signals.exit_code());
             }
             stretches => stretches?,

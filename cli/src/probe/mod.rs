@@ -26,7 +26,7 @@ pub(crate) struct Probe {
 
 pub(crate) fn run(arguments: &Probe) -> Result<u8, Error> {
     let seed = number("--seed", &arguments.seed, 0)?;
-    let change = |config: gradus::Config| arguments.settings.iter().try_fold(config, |config, setting| config.with_setting(setting));
+    let change = |config: gradus::Config| crate::train::with_settings(config, &arguments.settings);
     Signals::end_at_once();
     let verdicts = probe(agents::find(&arguments.agent)?.name, seed, &change)?;
     let mut has_failed = false;

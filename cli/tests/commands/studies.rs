@@ -264,7 +264,7 @@ fn a_tuning_has_one_journal_and_tests_with_fresh_seeds() {
     assert!(printed.iter().any(|line| line.starts_with("  default: ")), "{printed:?}");
     // seeds of the test are others than those of the search
     let seeds: Vec<String> = read(&out, "fresh/results.csv").lines().skip(1).map(|row| row.split(',').nth(2).unwrap().to_owned()).collect();
-    assert!(seeds.iter().all(|seed| ["1001", "1002", "1003"].contains(&seed.as_str())), "{seeds:?}");
+    assert!(seeds.iter().all(|seed| ["10001", "10002", "10003"].contains(&seed.as_str())), "{seeds:?}");
     // the preset is one, and says where it is from
     let preset = read(&out, "presets/ppo/cartpole/tuned.toml");
     assert!(preset.contains("with 3 fresh seeds") && preset.contains("with seeds 1 to 2"), "{preset}");

@@ -150,7 +150,7 @@ fn commands_without_checkpoints_write_nothing() {
     let folder = gradus_testing::tempdir().unwrap();
     let sft: &[&str] = &["sft", "addition", "--steps", "1000000", "--evaluate-every", "1", "--out", "out"];
     let growth: &[&str] = &["bench", "growth", "--to", "."];
-    for (arguments, expected) in [(sft, "stopped before the end; nothing was written\n"), (growth, "; nothing was written\n")] {
+    for (arguments, expected) in [(sft, "stopped before the end; no result was written\n"), (growth, "; no result was written\n")] {
         let (mut running, _) = Running::start(gradus(arguments), folder.path());
         running.send("TERM");
         let (code, error) = running.end();

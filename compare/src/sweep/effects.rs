@@ -93,32 +93,45 @@ fn mean(scores: impl ExactSizeIterator<Item = f64>) -> f64 {
     scores.sum::<f64>() / n
 }
 
+/// The sum of squares of the scores less their mean.
+fn squares(scores: &[f64]) -> f64 {
+    let centre = mean(scores.iter().copied());
+    scores.iter().map(|score| (score - centre).powi(2)).sum()
+}
+
 /// Sums over the runs of some levels.
 struct Sums {
     /// The sum of squares between levels.
     between: f64,
     /// The sum of squares between the points of a level, counting every run.
     points: f64,
-    /// The sum of squares between the runs of a point.
-    seeds: f64,
+    /// The sum of squares between the runs of a point, and its degrees of freedom. Points with a run that failed are left out: the lowest score in the place of all their
+    /// scores would be a point whose seeds make no difference.
+    seeds: [f64; 2],
     /// Numbers of levels, points and runs.
     counts: [f64; 3],
 }
 
+/// The scores of a point, one for each seed, and whether all its runs were made.
+type Row<'a> = (&'a [f64], bool);
+
 impl Sums {
-    fn of<'a>(levels: &[Vec<&'a [f64]>]) -> Self {
-        let all = || levels.iter().flatten().flat_map(|row: &&'a [f64]| row.iter().copied());
+    fn of(levels: &[Vec<Row<'_>>]) -> Self {
+        let all = || levels.iter().flatten().flat_map(|(row, _)| row.iter().copied());
         let runs = all().count() as f64;
         let grand = all().sum::<f64>() / runs.max(1.0);
-        let mut sums = Self { between: 0.0, points: 0.0, seeds: 0.0, counts: [0.0, 0.0, runs] };
+        let mut sums = Self { between: 0.0, points: 0.0, seeds: [0.0; 2], counts: [0.0, 0.0, runs] };
         for level in levels.iter().filter(|level| !level.is_empty()) {
-            let n: usize = level.iter().map(|row| row.len()).sum();
-            let centre = level.iter().flat_map(|row| row.iter()).sum::<f64>() / n as f64;
+            let n: usize = level.iter().map(|(row, _)| row.len()).sum();
+            let centre = level.iter().flat_map(|(row, _)| row.iter()).sum::<f64>() / n as f64;
             sums.between += n as f64 * (centre - grand).powi(2);
-            for row in level {
+            for (row, is_whole) in level {
                 let own = mean(row.iter().copied());
                 sums.points += row.len() as f64 * (own - centre).powi(2);
-                sums.seeds += row.iter().map(|score| (score - own).powi(2)).sum::<f64>();
+                if *is_whole {
+                    sums.seeds[0] += squares(row);
+                    sums.seeds[1] += row.len() as f64 - 1.0;
+                }
             }
             sums.counts[0] += 1.0;
             sums.counts[1] += level.len() as f64;
@@ -128,8 +141,8 @@ impl Sums {
 
     /// The mean square of what is noise for the setting, in units of a run.
     fn noise(&self, of_points: bool) -> f64 {
-        let [levels, points, runs] = self.counts;
-        if of_points { self.points / (points - levels).max(1.0) } else { self.seeds / (runs - points).max(1.0) }
+        let ([levels, points, _], [squares, free]) = (self.counts, self.seeds);
+        if of_points { self.points / (points - levels).max(1.0) } else { squares / free.max(1.0) }
     }
 
     /// The variance component: the sum of squares between levels without that of the noise, per run.
@@ -143,9 +156,11 @@ fn root(variance: f64) -> f64 {
     variance.max(0.0).sqrt()
 }
 
-/// Returns the effect of a setting. `resample_points` says that the points are a random sample; then they are resampled, and otherwise the seeds of every point.
-pub(super) fn effect(levels: &[Level], scores: &[Vec<f64>], resample_points: bool) -> Effect {
-    let rows: Vec<Vec<&[f64]>> = levels.iter().map(|level| level.points.iter().map(|point| scores[*point].as_slice()).collect()).collect();
+/// Returns the effect of a setting. `is_whole` says which points have no run that failed. `resample_points` says that the points are a random sample; then they are
+/// resampled, and otherwise the seeds of every point.
+pub(super) fn effect(levels: &[Level], scores: &[Vec<f64>], is_whole: &[bool], resample_points: bool) -> Effect {
+    let row = |point: &usize| -> Row<'_> { (&scores[*point], is_whole[*point]) };
+    let rows: Vec<Vec<Row<'_>>> = levels.iter().map(|level| level.points.iter().map(row).collect()).collect();
     let sums = Sums::of(&rows);
     let noise = sums.noise(resample_points);
     let point = sums.component(noise);
@@ -154,7 +169,8 @@ pub(super) fn effect(levels: &[Level], scores: &[Vec<f64>], resample_points: boo
         .map(|number| {
             let mut stream = Stream::new(1, Purpose::Bootstrap, number);
             let drawn = if resample_points { draw_points(&rows, &mut stream) } else { draw_seeds(&rows, &mut stream) };
-            let views: Vec<Vec<&[f64]>> = drawn.iter().map(|level| level.iter().map(Vec::as_slice).collect()).collect();
+            let views: Vec<Vec<Row<'_>>> =
+                drawn.iter().map(|level| level.iter().map(|(row, is_whole)| (row.as_slice(), *is_whole)).collect()).collect();
             let sums = Sums::of(&views);
             let [levels, points, runs] = sums.counts;
             let per_cell = if resample_points { points / levels.max(1.0) } else { runs / points.max(1.0) };
@@ -165,27 +181,37 @@ pub(super) fn effect(levels: &[Level], scores: &[Vec<f64>], resample_points: boo
     resampled.sort_unstable_by(f64::total_cmp);
     let quantile = |share: f64| resampled[((RESAMPLES as f64 * share) as usize).min(RESAMPLES - 1)];
     let deviation = Estimate { point: root(point), low: root(quantile(0.025)), high: root(quantile(0.975)) };
-    let is_whole = levels.iter().map(|level| level.points.len()).sum::<usize>() == scores.len();
-    let total = sums.between + sums.points + sums.seeds;
-    let share = (is_whole && total > 0.0).then(|| point.max(0.0) * sums.counts[2] / total);
+    let has_all = levels.iter().map(|level| level.points.len()).sum::<usize>() == scores.len();
+    let within = scores.iter().map(|row| squares(row)).sum::<f64>();
+    let total = sums.between + sums.points + within;
+    let share = (has_all && total > 0.0).then(|| point.max(0.0) * sums.counts[2] / total);
     Effect { deviation, share }
 }
 
-fn draw_seeds(levels: &[Vec<&[f64]>], stream: &mut Stream) -> Vec<Vec<Vec<f64>>> {
-    let mut draw = |row: &&[f64]| (0..row.len()).map(|_| row[stream.below(row.len() as u32) as usize]).collect::<Vec<f64>>();
+/// The scores of the points of every level, drawn anew, each with whether all its runs were made.
+type Drawn = Vec<Vec<(Vec<f64>, bool)>>;
+
+fn draw_seeds(levels: &[Vec<Row<'_>>], stream: &mut Stream) -> Drawn {
+    let mut draw = |(row, is_whole): &Row<'_>| {
+        let scores = (0..row.len()).map(|_| row[stream.below(row.len() as u32) as usize]).collect();
+        (scores, *is_whole)
+    };
     levels.iter().map(|level| level.iter().map(&mut draw).collect()).collect()
 }
 
-fn draw_points(levels: &[Vec<&[f64]>], stream: &mut Stream) -> Vec<Vec<Vec<f64>>> {
-    let mut draw = |level: &Vec<&[f64]>| (0..level.len()).map(|_| level[stream.below(level.len() as u32) as usize].to_vec()).collect();
-    levels.iter().map(&mut draw).collect()
+fn draw_points(levels: &[Vec<Row<'_>>], stream: &mut Stream) -> Drawn {
+    let mut point = |level: &Vec<Row<'_>>| {
+        let (row, is_whole) = level[stream.below(level.len() as u32) as usize];
+        (row.to_vec(), is_whole)
+    };
+    levels.iter().map(|level| (0..level.len()).map(|_| point(level)).collect()).collect()
 }
 
-/// The standard deviation between runs of one point, which differ in their seed only; NaN with one seed.
-pub(super) fn seed_deviation(scores: &[Vec<f64>]) -> f64 {
-    let rows: Vec<Vec<&[f64]>> = scores.iter().map(|row| vec![row.as_slice()]).collect();
+/// The standard deviation between runs of one point, which differ in their seed only, of the points without a run that failed; NaN with one seed.
+pub(super) fn seed_deviation(scores: &[Vec<f64>], is_whole: &[bool]) -> f64 {
+    let rows: Vec<Vec<Row<'_>>> = scores.iter().zip(is_whole).map(|(row, is_whole)| vec![(row.as_slice(), *is_whole)]).collect();
     let sums = Sums::of(&rows);
-    if sums.counts[2] > sums.counts[1] { root(sums.noise(false)) } else { f64::NAN }
+    if sums.seeds[1] > 0.0 { root(sums.noise(false)) } else { f64::NAN }
 }
 
 #[cfg(test)]
@@ -203,16 +229,21 @@ mod tests {
         // points (a, b): (0, 0), (0, 1), (1, 0), (1, 1)
         let scores = vec![vec![1.0, 3.0], vec![4.0, 6.0], vec![9.0, 11.0], vec![14.0, 16.0]];
         // means 2, 5, 10, 15; of a: 3.5 and 12.5; of b: 6 and 10; of all: 8; within points: 8 squares of 1, 4 degrees of freedom
-        let a = effect(&[level(&[0, 1]), level(&[2, 3])], &scores, false);
-        let b = effect(&[level(&[0, 2]), level(&[1, 3])], &scores, false);
+        let whole = [true; 4];
+        let a = effect(&[level(&[0, 1]), level(&[2, 3])], &scores, &whole, false);
+        let b = effect(&[level(&[0, 2]), level(&[1, 3])], &scores, &whole, false);
         // between: 8 x 4.5^2 = 162 and 8 x 2^2 = 32; noise 8 / 4 = 2
         assert!((a.deviation.point - f64::sqrt((162.0 - 2.0) / 8.0)).abs() < 1e-12, "{a:?}");
         assert!((b.deviation.point - f64::sqrt((32.0 - 2.0) / 8.0)).abs() < 1e-12, "{b:?}");
         // all squares: 49 + 25 + 16 + 4 + 1 + 9 + 36 + 64 = 204
         assert!((a.share.unwrap() - 160.0 / 204.0).abs() < 1e-12);
-        assert!((seed_deviation(&scores) - f64::sqrt(2.0)).abs() < 1e-12);
+        assert!((seed_deviation(&scores, &whole) - f64::sqrt(2.0)).abs() < 1e-12);
+        // the runs of a point failed, and count as the lowest score: they say nothing of seeds
+        let failed = [scores.clone(), vec![vec![1.0, 1.0]]].concat();
+        let of_whole = seed_deviation(&failed, &[true, true, true, true, false]);
+        assert!((of_whole - f64::sqrt(2.0)).abs() < 1e-12, "{of_whole}");
         // the points are a sample: what b does is noise for a
-        let sampled = effect(&[level(&[0, 1]), level(&[2, 3])], &scores, true);
+        let sampled = effect(&[level(&[0, 1]), level(&[2, 3])], &scores, &whole, true);
         // between the points of a level: 4 x 1.5^2 + 4 x 2.5^2 = 34, two degrees of freedom
         assert!((sampled.deviation.point - f64::sqrt((162.0 - 17.0) / 8.0)).abs() < 1e-12, "{sampled:?}");
     }
@@ -233,7 +264,7 @@ mod tests {
                     })
                     .collect();
                 let levels: Vec<Level> = (0..3).map(|l| level(&(10 * l..10 * l + 10).collect::<Vec<_>>())).collect();
-                let Estimate { low, high, .. } = effect(&levels, &scores, resample_points).deviation;
+                let Estimate { low, high, .. } = effect(&levels, &scores, &[true; 30], resample_points).deviation;
                 let truth = shift * f64::sqrt(2.0 / 3.0);
                 held += u32::from(low <= truth && truth <= high);
             }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::space::{Settings, Space, short_keys, shown};
+use super::space::{Dimension, Domain, Settings, Space, short_keys, shown};
 use super::{Design, Measure, Point, Sweep, Varied};
 use crate::draft::{self, Draft, Entry, contents, read_with};
 use crate::file::{Statistic, unless, within};
@@ -102,6 +102,13 @@ impl Parsed {
             let within = |problem: String| format!("agent \"{name}\": {problem}");
             unless(agents.iter().all(|other: &Varied| other.name != name), "agents", "names that differ", format!("\"{name}\" twice"))?;
             let space = Space::parse(&space).map_err(within)?;
+            let has_points = |dimension: &&Dimension| matches!(dimension.domain, Domain::Range { points: Some(_), .. });
+            if let Some(dimension) = space.0.iter().find(has_points).filter(|_| design == Design::Random) {
+                return Err(within(format!(
+                    "space.{}: points: expected none, because `samples` says how many a random design has",
+                    dimension.key
+                )));
+            }
             let chosen = match design {
                 Design::Grid => space.grid(),
                 Design::OneAtATime => space.one_at_a_time(),

@@ -65,7 +65,10 @@ impl Space {
                 let of = condition.as_ref().map_or("", |(key, _)| key);
                 return Err(format!("space.{key}: if: expected another setting of the space, got `{of}`"));
             };
-            let dimension = dimensions.remove(next);
+            let mut dimension = dimensions.remove(next);
+            if let Some((of, _)) = &mut dimension.condition {
+                *of = space.dimension(of).map_or_else(|| of.clone(), |dimension| dimension.key.clone());
+            }
             if let Some((of, wanted)) = &dimension.condition {
                 let is_listed = |value: &Value| match space.dimension(of).map(|of| &of.domain) {
                     Some(Domain::List(known)) => known.contains(value),
@@ -81,7 +84,11 @@ impl Space {
     }
 
     pub(crate) fn dimension(&self, key: &str) -> Option<&Dimension> {
-        self.0.iter().find(|dimension| dimension.key == key)
+        let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
+        // either may lack the section
+        let is_short = |other: &str| other.contains('.') != key.contains('.') && last(other) == last(key);
+        let exact = self.0.iter().find(|dimension| dimension.key == key);
+        exact.or_else(|| self.0.iter().find(|dimension| is_short(&dimension.key)))
     }
 
     /// Every combination of the values.

@@ -58,10 +58,11 @@ impl<'a> Tables<'a> {
                 // rows of this part, by place
                 let own: Vec<Vec<f64>> = points.iter().filter_map(|point| rows[*point].clone()).collect();
                 let placed: Vec<(usize, &Settings)> = points.iter().map(|point| &sweep.points[*point].settings).enumerate().collect();
+                let is_whole: Vec<bool> = points.iter().map(|point| scores.failed[world][*point] == 0).collect();
                 let response = |dimension: &Dimension| {
                     let levels = levels(dimension, &placed, is_random);
                     let estimates = responses(&levels, &own, aggregate, is_random);
-                    Response { effect: effect(&levels, &own, is_random), estimates, levels }
+                    Response { effect: effect(&levels, &own, &is_whole, is_random), estimates, levels }
                 };
                 let each: Vec<gradus_statistics::Scores> =
                     own.iter().map(|row| gradus_statistics::Scores::new(vec![row.clone()]).expect("every row has finite scores")).collect();
@@ -72,7 +73,7 @@ impl<'a> Tables<'a> {
                     world,
                     estimates: estimates.into_iter().map(|estimates| estimates[0]).collect(),
                     responses: sweep.agents[agent].space.0.iter().map(response).collect(),
-                    seeds: seed_deviation(&own),
+                    seeds: seed_deviation(&own, &is_whole),
                     points,
                 });
             }

@@ -10,7 +10,7 @@
 //! steps = "50k"                           # of the last rung; or one number per environment
 //! score = { cartpole = [0, 500] }         # returns whose normalised scores are 0 and 1; needed if there are several environments, whose scores are averaged
 //! seeds = 4                               # the seeds 1 to 4, for tuning [default: 4]
-//! test_seeds = 20                         # the seeds 1001 to 1020, for the test [default: 20]; or a list of seeds
+//! test_seeds = 20                         # the seeds 10001 to 10020, for the test [default: 20]; or a list of seeds
 //! trials = 64                             # points that are tried
 //! batch = 8                               # points that are proposed together; more do not learn from each other
 //! startup = 16                            # random points at the beginning [default: two batches]
@@ -54,13 +54,13 @@ use gradus_base::threads;
 use gradus_statistics::csv::{push_row, quoted};
 use toml::{Table, Value};
 
-use super::draft::Entry;
+use super::draft::{Entry, named_settings};
 use super::folder::{self, TUNINGS};
 use super::run::{Job, Outcome};
 use super::runner::{self, Finished, Lines, Making};
 use super::sweep::Measure;
 use super::sweep::space::{Settings, Space, shown};
-use super::{Comparison, Execution, RESULTS, compare_what_runs, draw, enter, jobs_of, last_lock, read_table, write};
+use super::{Comparison, Execution, Failure, RESULTS, compare_what_runs, draw, enter, jobs_of, last_lock, read_table, write};
 use gradus::Error;
 use gradus::files::{exists, read_to_string, replace};
 use gradus::run::with_steps;
@@ -208,14 +208,16 @@ impl Tuning {
             }
             table.insert("settings".into(), entry.settings.clone().into());
             let mut own = Table::new();
-            for environment in environments {
-                let given = entry.environments.get(environment).cloned().unwrap_or_default();
+            for (environment, config) in environments.iter().zip(self.default.agents[0].configs.values()) {
+                let given = entry.over(&config.environment).cloned().unwrap_or_default();
                 let mut over = Table::new();
                 if let Some(preset) = given.preset {
                     over.insert("preset".into(), preset.into());
                 }
-                let tuned = settings.iter().cloned();
-                over.insert("settings".into(), given.settings.into_iter().chain(tuned).collect::<Table>().into());
+                // a tuned value comes in the place of one of the file, however that is written
+                let mut all = named_settings(config, &given.settings);
+                all.extend(settings.iter().map(|(key, value)| (config.setting_name(key), value.clone())));
+                over.insert("settings".into(), all.into());
                 own.insert(environment.clone(), over.into());
             }
             table.insert("environments".into(), own.into());
@@ -290,7 +292,13 @@ pub fn tune(tuning: &Tuning, dir: &Path, execution: Execution, say: impl Fn(&str
     let fresh = Comparison::from_text_in(&text, ("fresh", &tuning.trials.dir)).map_err(|problem| Error::folder(dir, problem))?;
     say(&format!("{} trials and the default with {} fresh seeds", winners.len(), tuning.default.seeds.len()));
     let (_, failure) = compare_what_runs(&fresh, &dir.join("fresh"), execution, &say)?;
-    failure.iter().for_each(|failure| say(failure));
+    if let Some(Failure { text, is_fault }) = failure {
+        // a full disk is not a setting's score
+        if is_fault {
+            return Err(Error::folder(&dir.join("fresh"), text));
+        }
+        say(&text);
+    }
 
     let _lock = match first {
         Some(lock) => lock,

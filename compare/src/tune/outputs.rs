@@ -38,9 +38,19 @@ struct Tested {
     settings: String,
     /// The score in the search; the default has none.
     tuned: Option<f64>,
-    fresh: Estimate,
+    /// The score with fresh seeds; none if a run failed.
+    fresh: Option<Estimate>,
     /// The probability that a run is better than one of the default.
     better: Option<Estimate>,
+}
+
+fn interval(Estimate { point, low, high }: &Estimate) -> String {
+    format!("{} [{}, {}]", short(*point), short(*low), short(*high))
+}
+
+/// The score with fresh seeds, as it is printed.
+fn told(fresh: &Option<Estimate>) -> String {
+    fresh.as_ref().map_or_else(|| "a run failed".into(), interval)
 }
 
 pub(super) struct Summary<'a> {
@@ -70,13 +80,12 @@ impl<'a> Summary<'a> {
             Scores::new(worlds.map(|(runs, name)| runs.iter().map(|own| run(name, &own.points)).collect()).collect()).ok()
         };
         let bootstrap = Bootstrap { resamples: 10_000, ..Bootstrap::default() };
-        let nothing = Estimate { point: f64::NAN, low: f64::NAN, high: f64::NAN };
         let default = of("default");
         let tested = |name: String, settings: String, tuned: Option<f64>| {
             let own = of(&name);
             let better =
                 own.as_ref().zip(default.as_ref()).filter(|_| tuned.is_some()).map(|(own, default)| bootstrap.improvement(own, default));
-            Tested { fresh: own.map_or(nothing, |own| bootstrap.interval(&own, score)), name, settings, tuned, better }
+            Tested { fresh: own.map(|own| bootstrap.interval(&own, score)), name, settings, tuned, better }
         };
         let mut all: Vec<Tested> = Vec::new();
         for place in winners {
@@ -93,7 +102,6 @@ impl<'a> Summary<'a> {
     /// What is said at the end.
     pub(super) fn lines(&self) -> Vec<String> {
         let seeds = self.tuning.default.seeds.len();
-        let interval = |Estimate { point, low, high }: &Estimate| format!("{} [{}, {}]", short(*point), short(*low), short(*high));
         let mut lines = vec![format!(
             "scores with {seeds} fresh seeds, and 95 % intervals; the score of the search is that of the luckiest and too high:"
         )];
@@ -102,14 +110,15 @@ impl<'a> Summary<'a> {
             let better = better
                 .as_ref()
                 .map_or_else(String::new, |better| format!(", better than the default with probability {}", interval(better)));
-            lines.push(format!("  {name}: {}{tuned}{better}: {settings}", interval(fresh)));
+            lines.push(format!("  {name}: {}{tuned}{better}: {settings}", told(fresh)));
         }
         let best = &self.tested[0];
         if seeds < ENOUGH {
             lines.push(format!("with {} nothing is decided", plural(seeds, "fresh seed")));
             return lines;
         }
-        lines.push(match (best.fresh.low > self.own.fresh.high, best.better.is_some_and(|better| better.low > 0.5)) {
+        let is_above = best.fresh.zip(self.own.fresh).is_some_and(|(best, own)| best.low > own.high);
+        lines.push(match (is_above, best.better.is_some_and(|better| better.low > 0.5)) {
             (_, true) => format!("{} is better than the default", best.name),
             (true, false) => format!("{} has a higher score than the default", best.name),
             _ => format!("it is not shown that {} is better than the default", best.name),
@@ -125,16 +134,15 @@ impl<'a> Summary<'a> {
                 None => [const { String::new() }; 3],
             };
             let first = [quoted(name), tuned.map_or_else(String::new, |tuned| tuned.to_string())];
-            push_row(&mut text, &[first.as_slice(), &estimate(&Some(*fresh)), &estimate(better)].concat());
+            push_row(&mut text, &[first.as_slice(), &estimate(fresh), &estimate(better)].concat());
         }
         text
     }
 
     fn sheets(&self) -> Vec<Sheet> {
-        let interval = |Estimate { point, low, high }: &Estimate| format!("{} [{}, {}]", short(*point), short(*low), short(*high));
         let row = |Tested { name, settings, tuned, fresh, better }: &Tested| {
             let tuned = tuned.map_or_else(String::new, short);
-            vec![name.clone(), tuned, interval(fresh), better.as_ref().map_or_else(String::new, interval), settings.clone()]
+            vec![name.clone(), tuned, told(fresh), better.as_ref().map_or_else(String::new, interval), settings.clone()]
         };
         let columns = ["trial", "in the search", "fresh seeds", "P(better than the default)", "settings"].map(String::from);
         vec![Sheet {
@@ -208,8 +216,13 @@ impl<'a> Summary<'a> {
             ..Figure::of(Chart::Lines(lines))
         };
         let rows = self.all().flat_map(|Tested { name, tuned, fresh, .. }| {
-            let Estimate { point, low, high } = *fresh;
-            let fresh = Interval { label: format!("{name}, fresh seeds"), point, low, high, dots: Vec::new() };
+            let fresh = fresh.map(|Estimate { point, low, high }| Interval {
+                label: format!("{name}, fresh seeds"),
+                point,
+                low,
+                high,
+                dots: Vec::new(),
+            });
             let tuned = tuned.map(|score| Interval {
                 label: format!("{name}, in the search"),
                 point: score,
@@ -217,7 +230,7 @@ impl<'a> Summary<'a> {
                 high: score,
                 dots: Vec::new(),
             });
-            tuned.into_iter().chain([fresh])
+            tuned.into_iter().chain(fresh)
         });
         let chart = Intervals { x_label: y_label.into(), rows: rows.collect(), plain: true, ..Intervals::default() };
         let fresh = Figure {
@@ -274,7 +287,6 @@ impl<'a> Summary<'a> {
         let rung = super::Rung { steps: 1.0, seeds: 1 };
         let built = self.tuning.trials.comparison(&point, (self.tuning.steps(rung), toml::Value::Integer(1)), false);
         let built = built.map_err(|problem| Error::folder(dir, problem))?;
-        let interval = |Estimate { point, low, high }: &Estimate| format!("{} [{}, {}]", short(*point), short(*low), short(*high));
         let mut files = Vec::new();
         for (at, config) in &built.agents[0].configs {
             let environment = &built.environments[*at];
@@ -284,8 +296,8 @@ impl<'a> Summary<'a> {
                 self.tuning.default.name,
                 best.settings,
                 self.tuning.default.seeds.len(),
-                interval(&best.fresh),
-                interval(&default.fresh),
+                told(&best.fresh),
+                told(&default.fresh),
                 self.tuning.seeds,
                 best.tuned.map_or_else(String::new, short),
                 env!("CARGO_PKG_VERSION"),

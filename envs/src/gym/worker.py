@@ -724,8 +724,8 @@ class Worker:
                 self.final_masks[i] = self.masks[i]
                 self.reset_one(i)
         try:
-            if any(reward is None for reward in rewards):
-                raise TypeError  # it would become NaN
+            if any(reward is None or isinstance(reward, (str, bytes)) for reward in rewards):
+                raise TypeError  # it would become a number
             self.rewards[:] = rewards
         except (TypeError, ValueError):
             for i, reward in enumerate(rewards):
@@ -741,8 +741,8 @@ class Worker:
         return int(array.reshape(()))
 
     def number(self, reward):
-        if reward is None:
-            raise Problem("reward: expected a number, got None")
+        if reward is None or isinstance(reward, (str, bytes)):
+            raise Problem(f"reward: expected a number, got {shortened(reward)}")
         array = self.np.asarray(reward, dtype=self.np.float64)
         if array.size != 1:
             raise Problem(f"reward: expected one number, got the shape {array.shape}")

@@ -177,6 +177,11 @@ impl ReturnStatistics {
         ((f64::from(reward) / self.statistics.scale()[0]) as f32).clamp(-clip, clip)
     }
 
+    /// Begins the running returns again, because all environments begin new episodes.
+    pub fn begin_again(&mut self) {
+        self.returns.fill(0.0);
+    }
+
     /// Returns the count, mean and variance of the running returns, then the current running return of each environment.
     pub fn save(&self) -> Vec<f64> {
         [self.statistics.save(), self.returns.clone()].concat()

@@ -61,8 +61,9 @@ impl<E: Env> Env for TimeLimit<E> {
     }
 
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
+        self.env.start_from(state, observation)?;
         self.elapsed = 0;
-        self.env.start_from(state, observation)
+        Ok(())
     }
 
     fn reseed(&mut self, seed: u64) {

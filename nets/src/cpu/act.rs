@@ -13,6 +13,7 @@ use super::layout::{Head, Layout};
 use super::perceptron::Observed;
 use super::weights::Weights;
 use super::workspace::{TILE, Workspace};
+use crate::noise::RowNoise;
 use crate::policy::restore;
 use crate::store::Numbers;
 use crate::{ActionRows, Actor, ActorState, Choice, Store};
@@ -182,12 +183,12 @@ fn add_noise(stream: &mut Stream, log_stds: &[f32], action: &mut [f32]) {
     }
 }
 
-/// Samples the gSDE noise theta_jk ~ N(0, sigma_jk^2) for some rows.
+/// Samples the gSDE noise theta_jk ~ N(0, sigma_jk^2) of a row.
 struct Draw<'a> {
     layout: &'a Layout,
     parameters: &'a [f32],
-    streams: &'a mut [Stream],
-    noise: &'a mut [f32],
+    stream: &'a mut Stream,
+    theta: &'a mut [f32],
 }
 
 impl Kernel for Draw<'_> {
@@ -195,14 +196,12 @@ impl Kernel for Draw<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        let Self { layout, parameters, streams, noise } = self;
+        let Self { layout, parameters, stream, theta } = self;
         let n = layout.actions;
-        for (stream, theta) in streams.iter_mut().zip(noise.chunks_exact_mut(layout.features() * n)) {
-            let log_stds = parameters[layout.log_std_range()].chunks_exact(padded(n));
-            for (theta, log_stds) in theta.chunks_exact_mut(n).zip(log_stds) {
-                theta.fill(0.0);
-                add_noise(stream, &log_stds[..n], theta);
-            }
+        let log_stds = parameters[layout.log_std_range()].chunks_exact(padded(n));
+        for (theta, log_stds) in theta.chunks_exact_mut(n).zip(log_stds) {
+            theta.fill(0.0);
+            add_noise(stream, &log_stds[..n], theta);
         }
     }
 }
@@ -213,42 +212,24 @@ pub(super) struct CpuActor<'a> {
     /// Returned to the policy when the actor is dropped.
     workspace: Option<Workspace>,
     is_first: bool,
-    noise: Noise,
+    /// gSDE's matrices theta.
+    noise: RowNoise,
     /// What is remembered of the episode of each row.
     memory: Vec<f32>,
-}
-
-/// gSDE's noise.
-#[derive(Default)]
-struct Noise {
-    /// The matrices theta of all rows.
-    matrices: Vec<f32>,
-    /// Number of calls that have used them.
-    uses: usize,
 }
 
 impl<'a> CpuActor<'a> {
     pub fn new(policy: &'a ActorCritic) -> Self {
         let spare = policy.spares.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let workspace = spare.unwrap_or_else(|| Workspace::new(&policy.layout));
-        Self { policy, workspace: Some(workspace), is_first: true, noise: Noise::default(), memory: Vec::new() }
+        let noise = RowNoise::new(policy.layout.features() * policy.layout.actions, policy.config.gsde_sample_every);
+        Self { policy, workspace: Some(workspace), is_first: true, noise, memory: Vec::new() }
     }
 
-    /// Samples the gSDE noise of rows without noise, and of all rows after every `gsde_sample_every` calls (0: never).
+    /// Samples the gSDE noise of rows without noise, and again after every `gsde_sample_every` steps of a row (0: never).
     fn draw(&mut self, streams: &mut [Stream]) {
-        let ActorCritic { config, layout, level, weights: Weights { values: parameters, .. }, .. } = self.policy;
-        let Noise { matrices, uses } = &mut self.noise;
-        if *uses == config.gsde_sample_every && *uses > 0 {
-            matrices.clear();
-            *uses = 0;
-        }
-        let length = layout.features() * layout.actions;
-        let have = matrices.len() / length;
-        if have < streams.len() {
-            matrices.resize(streams.len() * length, 0.0);
-            dispatch(*level, Draw { layout, parameters, streams: &mut streams[have..], noise: &mut matrices[have * length..] });
-        }
-        *uses += 1;
+        let ActorCritic { layout, level, weights: Weights { values: parameters, .. }, .. } = self.policy;
+        self.noise.draw(streams, |stream, theta| dispatch(*level, Draw { layout, parameters, stream, theta }));
     }
 }
 
@@ -281,7 +262,11 @@ impl Actor for CpuActor<'_> {
             }
         }
         self.memory.resize(rows * layout.perceptron.memory, 0.0);
-        let Self { workspace, is_first, noise: Noise { matrices: noise, .. }, memory, .. } = self;
+        let noise = match (&choice, &layout.head) {
+            (Choice::Sample(_), Head::Gsde { .. }) => self.noise.of(0..rows),
+            _ => &[],
+        };
+        let Self { workspace, is_first, memory, .. } = self;
         let workspace = workspace.as_mut().expect("an actor keeps its workspace until it is dropped");
         let is_first = std::mem::replace(is_first, false);
         dispatch(*level, Act { layout, parameters, workspace, is_first, observations, masks, choice, noise, memory, actions, log_probs });
@@ -291,8 +276,12 @@ impl Actor for CpuActor<'_> {
         (self.policy.memory() > 0).then_some(&mut self.memory)
     }
 
+    fn release(&mut self, row: usize, is_taken: bool) {
+        self.noise.release(row, is_taken);
+    }
+
     fn take_state(&mut self) -> ActorState {
-        Some(Box::new(std::mem::take(&mut self.noise)))
+        Some(Box::new(self.noise.take()))
     }
 
     fn set_state(&mut self, state: ActorState) {

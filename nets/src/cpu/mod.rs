@@ -4,7 +4,7 @@
 //! # Same numbers everywhere
 //! - Layers with 16 outputs or more: each output starts at its bias and adds the products of inputs and weights in order, by fused
 //!   multiply-add.
-//! - Narrower layers: each output has sixteen strided partial sums by fused multiply-add, added as a tree ([`sum16`](gradus_base::math)). The
+//! - Narrower layers: each output has sixteen strided partial sums by fused multiply-add, added as a tree ([`sum16`](gradus_base::simd)). The
 //!   bias is added last.
 //! - Gradients: the rows of a lane are added in order. How rows are split into lanes depends only on the batch, and lanes are added in
 //!   order. If actor and critic share no layers, a small batch is one lane, and the two networks are computed in parallel.

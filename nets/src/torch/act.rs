@@ -8,6 +8,7 @@ use super::actor_critic::ActorCritic;
 use super::cell::Going;
 use super::common::behaviour_by_parameters;
 use super::parameters::{Views, to_device, to_host};
+use crate::noise::RowNoise;
 use crate::policy::restore;
 use crate::{ActionRows, Actor, ActorState, Behaviour, Choice, gaussian};
 use gradus_base::math::exp;
@@ -17,11 +18,9 @@ pub(super) struct RowActor<'a> {
     policy: &'a ActorCritic,
     views: Option<Views>,
     /// gSDE's noise matrix theta (features x action dimensions) of every row.
-    noise: Vec<f32>,
+    noise: RowNoise,
     /// What is remembered of the episode of each row.
     memory: Vec<f32>,
-    /// Number of sampling calls since `noise` was last cleared.
-    uses: usize,
 }
 
 impl Behaviour for ActorCritic {
@@ -54,7 +53,8 @@ struct Outputs {
 
 impl<'a> RowActor<'a> {
     pub fn new(policy: &'a ActorCritic) -> Self {
-        Self { policy, views: None, noise: Vec::new(), memory: Vec::new(), uses: 0 }
+        let length = if policy.has_gsde() { policy.noise_length() } else { 1 };
+        Self { policy, views: None, noise: RowNoise::new(length, policy.noise_lasts()), memory: Vec::new() }
     }
 
     fn ask(&mut self, observations: &[f32], masks: Option<&[bool]>) -> Result<Outputs, TchError> {
@@ -83,23 +83,19 @@ impl<'a> RowActor<'a> {
         })
     }
 
-    /// Samples theta for the rows that have none. After every `gsde_sample_every` calls (0: never), samples theta for all rows.
+    /// Samples theta for the rows that have none, and again after every `gsde_sample_every` steps of a row (0: never).
     fn draw_noise(&mut self, streams: &mut [Stream]) -> Result<(), TchError> {
-        if self.uses == self.policy.noise_lasts() && self.uses > 0 {
-            self.noise.clear();
-            self.uses = 0;
-        }
-        self.uses += 1;
-        let length = self.policy.noise_length();
-        let have = self.noise.len() / length;
-        if have >= streams.len() {
-            return Ok(());
-        }
-        let log_stds = self.policy.log_stds()?;
-        for stream in &mut streams[have..] {
-            self.noise.extend(log_stds.iter().map(|log_std| deviation(*log_std, stream)));
-        }
-        Ok(())
+        let (policy, mut log_stds) = (self.policy, Ok(Vec::new()));
+        self.noise.draw(streams, |stream, theta| {
+            // fetched from the device if a row needs them
+            if log_stds.as_ref().is_ok_and(Vec::is_empty) {
+                log_stds = policy.log_stds();
+            }
+            if let Ok(log_stds) = &log_stds {
+                theta.iter_mut().zip(log_stds).for_each(|(theta, log_std)| *theta = deviation(*log_std, stream));
+            }
+        });
+        log_stds.map(|_| ())
     }
 
     fn answer(
@@ -128,7 +124,7 @@ impl<'a> RowActor<'a> {
                     action.copy_from_slice(means);
                     match &mut *choice {
                         Choice::Sample(_) if self.policy.has_gsde() => {
-                            let theta = &self.noise[row * width * n..][..width * n];
+                            let theta = self.noise.of(row..row + 1);
                             for (feature, theta) in features[row * width..][..width].iter().zip(theta.chunks_exact(n)) {
                                 action.iter_mut().zip(theta).for_each(|(a, theta)| *a += feature * theta);
                             }
@@ -183,13 +179,15 @@ impl Actor for RowActor<'_> {
         (self.policy.memory() > 0).then_some(&mut self.memory)
     }
 
+    fn release(&mut self, row: usize, is_taken: bool) {
+        self.noise.release(row, is_taken);
+    }
+
     fn take_state(&mut self) -> ActorState {
-        Some(Box::new((std::mem::take(&mut self.noise), self.uses)))
+        Some(Box::new(self.noise.take()))
     }
 
     fn set_state(&mut self, state: ActorState) {
-        let mut own = Default::default();
-        restore(&mut own, state);
-        (self.noise, self.uses) = own;
+        restore(&mut self.noise, state);
     }
 }

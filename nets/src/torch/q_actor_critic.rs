@@ -12,8 +12,9 @@ use super::fault::Fault;
 use super::library::use_threads;
 use super::parameters::{Parameters, Views, to_device, to_host};
 use super::perceptron::{self, chain};
+use crate::noise::RowNoise;
 use crate::policy::restore;
-use crate::q_actor_critic::ActorNoise;
+use crate::q_actor_critic::{actor_noise, fill_normal};
 use crate::squashed::HALF_LN_2PI;
 use crate::{
     ActionRows, ActionScale, Actor, ActorObjective, ActorState, Batch, Behaviour, Choice, Device, Evaluated, Evaluation, LogStdBounds,
@@ -237,7 +238,7 @@ impl Behaviour for QActorCritic {
     }
 
     fn actor(&self) -> Box<dyn Actor + '_> {
-        Box::new(TorchActor { network: self, views: None, noise: ActorNoise::new(&self.config, self.features(), self.scale.width()) })
+        Box::new(TorchActor { network: self, views: None, noise: actor_noise(&self.config, self.features(), self.scale.width()) })
     }
 }
 
@@ -314,7 +315,7 @@ fn pair_to_host((actions, log_probs): &(Tensor, Tensor)) -> Result<(Vec<f32>, Ve
 struct TorchActor<'a> {
     network: &'a QActorCritic,
     views: Option<Views>,
-    noise: ActorNoise,
+    noise: RowNoise,
 }
 
 impl TorchActor<'_> {
@@ -345,7 +346,7 @@ impl Actor for TorchActor<'_> {
         let is_sampled = matches!(head.actor, QActor::Squashed(_)) && matches!(choice, Choice::Sample(_));
         if let (Choice::Sample(streams), true) = (choice, is_sampled) {
             assert_eq!(streams.len(), rows, "streams: expected one per row");
-            self.noise.draw(streams);
+            self.noise.draw(streams, fill_normal);
         }
         let ActionRows::Continuous { rows: to, .. } = actions else { panic!("actions: expected rows, got {}", actions.kind()) };
         let (chosen, of_chosen) = fault.guard(|| self.choose(observations, rows, is_sampled));
@@ -354,6 +355,10 @@ impl Actor for TorchActor<'_> {
         scale.unscale(to);
         let log_scale = if head.actor == QActor::Deterministic { 0.0 } else { scale.log_scale() };
         log_probs.iter_mut().zip(&of_chosen).for_each(|(to, log_prob)| *to = log_prob - log_scale);
+    }
+
+    fn release(&mut self, row: usize, is_taken: bool) {
+        self.noise.release(row, is_taken);
     }
 
     fn take_state(&mut self) -> ActorState {

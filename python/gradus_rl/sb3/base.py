@@ -54,6 +54,7 @@ class BaseAlgorithm:
             raise ArgumentError(f"device: expected auto or cpu, got {given['device']}")
         self.stats_window_size = given.get("stats_window_size", 100)
         self.num_timesteps, self._total, self._iterations, self._counted, self._begins_anew = 0, 0, 0, 0, False
+        self._may_differ = False  # the number of environments, of a model that is loaded with some
         self._core = self._policy = self._state = self._learnt = self._world = self._vector = self._wrapped = self._env = self._last_obs = None
         self.observation_space = self.action_space = None
         self.logger, self._has_own_logger = Logger(), False
@@ -109,7 +110,7 @@ class BaseAlgorithm:
         if isinstance(observations, gymnasium.spaces.Dict) != (self.policy_class == "MultiInputPolicy"):
             fitting = "MultiInputPolicy" if isinstance(observations, gymnasium.spaces.Dict) else "MlpPolicy or CnnPolicy"
             raise ArgumentError(f"policy: expected {fitting} for observations in a {type(observations).__name__}, got {self.policy_class}")
-        if self._env is not None and n_envs != self.n_envs:
+        if self.observation_space is not None and n_envs != self.n_envs and not self._may_differ:
             raise ArgumentError(f"env: expected {self.n_envs} environments, as before, got {n_envs}")
         if self.observation_space is None:  # a model that was loaded knows them
             try:
@@ -158,7 +159,7 @@ class BaseAlgorithm:
             own = self._env
             if isinstance(own, str):
                 own = self._vector.given[0] if self._vector is not None and isinstance(self._vector.given, list) else None
-                own = own or gymnasium.make("gradus/World-v0", world=self._world)
+                own = own or worlds.made(self._world)
             if not isinstance(own, gymnasium.Env):
                 return self._env
             monitor = own
@@ -248,12 +249,14 @@ class BaseAlgorithm:
         if self._total % rollout:
             # the steps so far are no whole rollouts of this length, and only those to come are rounded up
             total = (self._total + -(-int(total_timesteps) // rollout) * rollout) // rollout * rollout
-        self._make_core(total, not self._begins_anew if is_native else self._last_obs is not None)
+        # the episodes of a training with callbacks are those of other environments
+        self._make_core(total, not self._begins_anew and self._last_obs is None if is_native else self._last_obs is not None)
         self._begins_anew = False
         bar = _bar(total_timesteps) if progress_bar else None
         self._start_steps, self._start_time, self._offset = self.num_timesteps, time.time_ns(), self.num_timesteps - self._core.steps
         self._start_iterations = self._iterations - self._core.iterations
-        callbacks.call("on_training_start", locals(), globals())
+        self._scope = {**locals(), "total_timesteps": int(total_timesteps) + self.num_timesteps}
+        callbacks.call("on_training_start", self._scope, globals())
         if is_native:
             self._last_obs = None
             self._train(log_interval, bar)
@@ -288,6 +291,7 @@ class BaseAlgorithm:
             self._last_obs = vector.reset(self._first_seed())
             self._current = np.zeros(self.n_envs), np.zeros(self.n_envs, int)
         returns, lengths = self._current
+        is_monitored = worlds.is_monitored(vector)
         callbacks.call("on_rollout_start")
         while not core.is_finished:
             actions = spaces.from_numbers(self.action_space, core.act(spaces.rows_of(space, self._last_obs)))
@@ -297,26 +301,28 @@ class BaseAlgorithm:
             returns += rewards
             lengths += 1
             for env in np.flatnonzero(dones):
-                own = {"r": float(returns[env]), "l": int(lengths[env]), "t": (time.time_ns() - self._start_time) / 1e9}
-                infos[env] = {"episode": own, **infos[env]}  # that of a Monitor has further keys
-                self.ep_info_buffer.append(infos[env]["episode"])
+                if not is_monitored:
+                    infos[env] = {"episode": {"r": float(returns[env]), "l": int(lengths[env]), "t": (time.time_ns() - self._start_time) / 1e9}, **infos[env]}
+                returns[env], lengths[env] = 0.0, 0
                 if infos[env].get("is_success") is not None:
                     self.ep_success_buffer.append(infos[env]["is_success"])
-                self._ended(self.num_timesteps, float(infos[env]["episode"]["r"]))
-                returns[env], lengths[env] = 0.0, 0
-            goes_on = callbacks.on_step({"self": self, "rewards": rewards, "dones": dones, "infos": infos, "new_obs": new_obs, "actions": actions}, globals()) if callbacks else True
+                if "episode" in infos[env]:  # of a Monitor, not at the end of a life
+                    self.ep_info_buffer.append(infos[env]["episode"])
+                    self._ended(self.num_timesteps, float(infos[env]["episode"]["r"]))
+            goes_on = callbacks.on_step({**self._scope, "rewards": rewards, "dones": dones, "infos": infos, "new_obs": new_obs, "actions": actions}, globals()) if callbacks else True
             self._last_obs = new_obs
             try:
                 rows = [(env, spaces.rows_of(space, spaces.stacked(space, [final]))[0]) for env, final in finals]
-                is_updated = core.observe(spaces.rows_of(space, new_obs), rewards, terminated, truncated, rows)
+                is_complete = core.observe(spaces.rows_of(space, new_obs), rewards, terminated, truncated, rows)
             except ValueError as error:
                 told = spaces.fault(space, spaces.each(space, new_obs, self.n_envs), rewards) or spaces.fault(space, [final for _, final in finals]) or str(error)
                 raise ArgumentError(f"after {self.num_timesteps} steps, {told}") from None
             if finals and self.logs_episodes:
                 self._log(log_interval)
-            if is_updated:
-                self._policy = None
+            if is_complete:
                 callbacks.call("on_rollout_end")
+                core.update()
+                self._policy = None
                 self._updated(log_interval, bar)
                 if not core.is_finished and goes_on:
                     callbacks.call("on_rollout_start")
@@ -424,9 +430,10 @@ class BaseAlgorithm:
         """Returns the parameters by name, as arrays."""
         return {"policy": self.policy.parameters()}
 
-    def set_parameters(self, parameters: dict[str, dict[str, np.ndarray]], exact_match: bool = True, device: str = "auto") -> None:
-        """Replaces the parameters by those of `get_parameters`, and the target networks by copies; without `exact_match` those that are given and that the model has."""
-        given = parameters["policy"]
+    def set_parameters(self, load_path_or_dict: Any, exact_match: bool = True, device: str = "auto") -> None:
+        """Replaces the parameters by those of `get_parameters` or of a file of `save`, and the target networks by copies; without `exact_match` those that are given and that the model has."""
+        is_given = isinstance(load_path_or_dict, dict)
+        given = (load_path_or_dict if is_given else type(self).load(load_path_or_dict).get_parameters())["policy"]
         if not exact_match:
             own = self.get_parameters()["policy"]
             given = {**own, **{name: array for name, array in given.items() if name in own}}
@@ -464,7 +471,7 @@ class BaseAlgorithm:
         }
         whole = io.BytesIO()
         with zipfile.ZipFile(whole, "w") as archive:
-            archive.writestr("gradus.json", json.dumps(file, indent=1, default=lambda value: value.item() if isinstance(value, np.generic) else str(value)))
+            archive.writestr("gradus.json", json.dumps(file, indent=1, default=lambda value: value.tolist() if isinstance(value, (np.generic, np.ndarray)) else str(value)))
             archive.writestr("state.safetensors", core.save())
         if hasattr(path, "write"):
             path.write(whole.getvalue())
@@ -475,6 +482,15 @@ class BaseAlgorithm:
         part = target.with_name(f".{target.name}.part")
         part.write_bytes(whole.getvalue())
         part.replace(target)  # a file that was there stays whole until the new one is
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied and pickled: the file of `save`, and the environment if it is a name."""
+        file = io.BytesIO()
+        self.save(file)
+        return {"file": file.getvalue(), "env": self._env if isinstance(self._env, str) else None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(type(self).load(io.BytesIO(state["file"]), state["env"]).__dict__)
 
     @classmethod
     def load(cls, path: Any, env: Any = None, device: str = "auto", custom_objects: dict[str, Any] | None = None, print_system_info: bool = False, force_reset: bool = True, **kwargs: Any) -> "Self":
@@ -492,7 +508,9 @@ class BaseAlgorithm:
             # files of before: bytes were divided by 255
             model._described = (*model._described[0][:-1], 255), model._described[1]
         if env is not None:
+            model._may_differ = True
             model.set_env(env)
+            model._may_differ = False
         elif file["world"] and file["n_envs"] == 1:
             model.set_env(_core.World(file["world"]).gymnasium_id or f"gradus/{file['world']}-v0")
         if model.n_envs != file["n_envs"]:

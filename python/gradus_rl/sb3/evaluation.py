@@ -24,26 +24,35 @@ def evaluate_policy(
         raise ArgumentError(f"n_eval_episodes: expected a whole number from 1 up, got {n_eval_episodes}")
     vector = worlds.steps_in_python(env)
     n = vector.num_envs
-    left = [(n_eval_episodes + i) // n for i in range(n)]  # episodes of each environment
-    observations = vector.reset(None)
-    totals, steps = np.zeros(n), np.zeros(n, int)
+    # the names of Stable-Baselines3, which callbacks read
+    episode_count_targets, episode_counts = [(n_eval_episodes + i) // n for i in range(n)], np.zeros(n, int)
+    is_monitored = worlds.is_monitored(vector)
+    observations, states, episode_starts = vector.reset(None), None, np.ones(n, bool)
+    current_rewards, current_lengths = np.zeros(n), np.zeros(n, int)
     returns, lengths = [], []
-    while any(left):
-        actions, _ = model.predict(observations, deterministic=deterministic)
-        observations, rewards, terminated, truncated, _, infos = vector.step(actions)
-        totals += rewards
-        steps += 1
-        if callback is not None:
-            callback(locals(), globals())
-        for i in np.flatnonzero(terminated | truncated):
-            if left[i]:
-                noted = infos[i].get("episode", {"r": totals[i], "l": steps[i]})
-                returns.append(float(noted["r"]))
-                lengths.append(int(noted["l"]))
-                left[i] -= 1
-            totals[i], steps[i] = 0.0, 0
+    while (episode_counts < episode_count_targets).any():
+        actions, states = model.predict(observations, state=states, episode_start=episode_starts, deterministic=deterministic)
+        new_observations, rewards, terminated, truncated, _, infos = vector.step(actions)
+        dones = terminated | truncated
+        current_rewards += rewards
+        current_lengths += 1
+        for i in range(n):
+            if episode_counts[i] < episode_count_targets[i]:
+                reward, done, info = rewards[i], dones[i], infos[i]
+                episode_starts[i] = done
+                if callback is not None:
+                    callback(locals(), globals())
+                if done:
+                    # a Monitor does not note the end of a life
+                    noted = info.get("episode") if is_monitored else {"r": current_rewards[i], "l": current_lengths[i]}
+                    if noted is not None:
+                        returns.append(float(noted["r"]))
+                        lengths.append(int(noted["l"]))
+                        episode_counts[i] += 1
+                    current_rewards[i], current_lengths[i] = 0.0, 0
+        observations = new_observations
     if isinstance(env, str):
         vector.given[0].close()
-    if reward_threshold is not None and np.mean(returns) < reward_threshold:
-        raise AssertionError(f"reward_threshold: expected a mean return of {reward_threshold}, got {np.mean(returns):.2f}")
+    if reward_threshold is not None and np.mean(returns) <= reward_threshold:
+        raise AssertionError(f"reward_threshold: expected a mean return above {reward_threshold}, got {np.mean(returns):.2f}")
     return (returns, lengths) if return_episode_rewards else (float(np.mean(returns)), float(np.std(returns)))

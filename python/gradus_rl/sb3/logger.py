@@ -10,23 +10,25 @@ class Logger:
     """The last values by name. With `prints`, `dump` prints them; with a folder, it writes them for TensorBoard."""
 
     def __init__(self, prints=False, folder=None):
-        self.name_to_value, self._counts = {}, {}
+        self.name_to_value, self._counts, self._new = {}, {}, set()
         self.prints, self.dir = prints, None if folder is None else str(folder)
         self._events = None if folder is None else _core.EventWriter(folder)
 
     def record(self, key, value, exclude=None):
         """Sets a value."""
         self.name_to_value[key] = value
+        self._new.add(key)
 
     def record_mean(self, key, value, exclude=None):
         """Adds to a mean, which begins again after `dump`."""
         if value is not None:
             count = self._counts.get(key, 0)
             self._counts[key] = count + 1
+            self._new.add(key)
             self.name_to_value[key] = value if count == 0 else self.name_to_value[key] + (value - self.name_to_value[key]) / (count + 1)
 
     def dump(self, step=0):
-        """Prints and writes the values, which stay until they are recorded again."""
+        """Prints the values, which stay until they are recorded again, and writes those that were recorded since the last call."""
         numbers = {}
         for key, value in self.name_to_value.items():
             try:
@@ -36,8 +38,9 @@ class Logger:
         if self.prints:
             print(table(numbers), flush=True)
         if self._events is not None:
-            self._events.write(int(step), list(numbers.items()))
+            self._events.write(int(step), [(key, value) for key, value in numbers.items() if key in self._new])
         self._counts.clear()
+        self._new.clear()
 
 
 def table(numbers):

@@ -32,7 +32,7 @@ class OffPolicyAlgorithm(BaseAlgorithm):
             f"{agent}.n_step={self.n_steps}", f"{agent}.priority_exponent=0", f"optimiser.learning_rate={rate!r}", f"optimiser.schedule={falls}",
             "optimiser.rule=adam", "optimiser.epsilon=1e-8", "optimiser.weight_decay=0", "optimiser.warmup=0", "optimiser.critic_learning_rate_ratio=1",
             "optimiser.clip_per_group=false", "network.cell=none", "network.trunk=none", "network.orthogonal=false", "network.activation=relu",
-            "network.layer_norm=false", "network.shared=false", "wrappers.normalise_observations=false", "wrappers.normalise_rewards=false",
+            "network.layer_norm=false", "network.shared=false", "network.gsde=false", "network.log_std_init=0", "wrappers.normalise_observations=false", "wrappers.normalise_rewards=false",
             "wrappers.clip_reward=inf", "wrappers.reward_scale=1", "wrappers.time_aware=false",
         ]  # fmt: skip
 

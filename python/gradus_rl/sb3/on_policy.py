@@ -1,5 +1,6 @@
 """PPO and A2C."""
 
+import warnings
 from typing import Any
 
 from gradus_rl.sb3.arguments import ArgumentError, Schedule, number, positive, refuse, schedule
@@ -8,7 +9,7 @@ from gradus_rl.sb3.base import BaseAlgorithm
 ON_POLICY = [
     "network.hidden=[64,64]", "network.activation=tanh", "network.shared=false", "network.orthogonal=true", "network.trunk=none", "network.cell=none",
     "optimiser.epsilon=1e-5", "optimiser.critic_learning_rate_ratio=1", "optimiser.weight_decay=0", "optimiser.clip_per_group=false", "optimiser.warmup=0",
-    "reference.coefficient=0", "wrappers.normalise_observations=false", "wrappers.normalise_rewards=false", "wrappers.clip_reward=inf", "wrappers.reward_scale=1", "wrappers.time_aware=false",
+    "reference.coefficient=0", "network.log_std_init=0", "wrappers.normalise_observations=false", "wrappers.normalise_rewards=false", "wrappers.clip_reward=inf", "wrappers.reward_scale=1", "wrappers.time_aware=false",
 ]  # fmt: skip
 
 
@@ -50,8 +51,11 @@ class PPO(OnPolicyAlgorithm):
 
     def _settings(self, n_envs):
         clip, clip_schedule = schedule("clip_range", self.clip_range)
+        batch_size = min(self.batch_size, self.n_steps * n_envs) if self._env is not None else self.batch_size
+        if batch_size != self.batch_size:
+            warnings.warn(f"batch_size: expected at most {batch_size}, the steps of a rollout (n_steps x environments), got {self.batch_size}; a minibatch is a whole rollout", stacklevel=2)
         return [
-            *self._common(), "optimiser.rule=adam", "ppo.episodes_per_env=0", f"ppo.minibatch_size={self.batch_size}", f"ppo.epochs={self.n_epochs}",
+            *self._common(), "optimiser.rule=adam", "ppo.episodes_per_env=0", f"ppo.minibatch_size={batch_size}", f"ppo.epochs={self.n_epochs}",
             f"ppo.clip={clip}", f"ppo.clip_schedule={clip_schedule}", f"ppo.clip_value={positive('clip_range_vf', self.clip_range_vf)}",
             "ppo.normalise_over=minibatch", f"ppo.target_kl={number(self.target_kl)}", "ppo.kl_stop=minibatch", "ppo.kl_coefficient=0", "ppo.dual_clip=inf",
             "ppo.huber=inf", "ppo.whiten_rewards=false", "ppo.recompute_advantages=false",

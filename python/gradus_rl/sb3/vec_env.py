@@ -60,7 +60,11 @@ class GradusVecEnv(VecEnv):
         self.envs.close()
 
     def get_attr(self, attr_name, indices=None):
-        """Returns an attribute, the same for all environments."""
+        """Returns an attribute, the same for all environments; `action_masks` is a function for each, if they have masks."""
+        if attr_name == "action_masks":
+            if self.envs._envs.action_masks() is None:
+                raise AttributeError("action_masks: expected environments with masks, got others")
+            return [lambda i=i: self.envs._envs.action_masks()[i] for i in self._get_indices(indices)]
         return [getattr(self.envs, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name, value, indices=None):

@@ -45,12 +45,46 @@ def _is_monitor(env):
     return type(env).__module__ == "stable_baselines3.common.monitor" and type(env).__name__ == "Monitor" and env.results_writer is None
 
 
+def made(world):
+    """Returns an environment of Gradus, with pictures."""
+    has_pictures = "rgb_array" in _core.World(world).render_modes()
+    return gymnasium.make("gradus/World-v0", world=world, render_mode="rgb_array" if has_pictures else None)
+
+
+def is_monitored(vector):
+    """Whether a Monitor notes the ends of episodes, which are others if a wrapper around it ends lives."""
+    given = vector.given
+    if isinstance(given, list):
+        return all(_notes(env, "env") for env in given)
+    if isinstance(given, gymnasium.vector.VectorEnv):
+        return _notes(given, "env")
+    return _notes(given, "venv") or all(_notes(env, "env") for env in getattr(getattr(given, "unwrapped", given), "envs", None) or [None])
+
+
+def _notes(env, inner):
+    """Whether an environment or one in it is a Monitor."""
+    while env is not None and type(env).__name__ not in ("Monitor", "VecMonitor", "RecordEpisodeStatistics", "GradusVecEnv"):
+        env = getattr(env, inner, None)
+    return env is not None
+
+
+def unpacked(info, n):
+    """Returns the infos of each of `n` environments from those of a vector of Gymnasium's, whose arrays have masks beside them."""
+    infos = [{} for _ in range(n)]
+    for key, value in info.items():
+        if not key.startswith("_"):
+            parts = unpacked(value, n) if isinstance(value, dict) else value
+            for i in np.flatnonzero(info.get(f"_{key}", np.ones(n, bool))):
+                infos[i][key] = parts[i]
+    return infos
+
+
 def steps_in_python(env):
     """Returns environments that are stepped in Python."""
     if isinstance(env, str):
         # a name of Gymnasium's that Gradus knows is its world, in evaluations as in trainings
         ours = native(env)
-        return Vector([gymnasium.make("gradus/World-v0", world=ours[0]) if ours else gymnasium.make(env)])
+        return Vector([made(ours[0]) if ours else gymnasium.make(env)])
     if isinstance(env, gymnasium.Env):
         return Vector([env])
     if isinstance(env, gymnasium.vector.VectorEnv) or (hasattr(env, "num_envs") and hasattr(env, "step_async")):
@@ -97,9 +131,10 @@ class Vector:
         if isinstance(env, gymnasium.vector.VectorEnv):
             observations, rewards, terminated, truncated, info = env.step(actions)
             finals = [(i, info["final_obs"][i]) for i in np.flatnonzero(terminated | truncated)]
-            infos = [{} for _ in range(n)]
+            last = unpacked(info.get("final_info", {}), n)
+            infos = unpacked({key: value for key, value in info.items() if key not in ("final_obs", "final_info")}, n)
             for i, final in finals:
-                infos[i] = {"terminal_observation": final, "TimeLimit.truncated": bool(truncated[i] and not terminated[i])}
+                infos[i] = {**infos[i], **last[i], "terminal_observation": final, "TimeLimit.truncated": bool(truncated[i] and not terminated[i])}
             return observations, np.asarray(rewards, np.float32), terminated, truncated, finals, infos
         observations, rewards, dones, infos = env.step(actions)
         dones, infos = np.asarray(dones, bool), [*infos, *({} for _ in range(n - len(infos)))]

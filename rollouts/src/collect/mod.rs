@@ -91,12 +91,16 @@ impl RolloutBytes {
         let (space, actions) = (env.observation_space(), env.action_space());
         let width = space.width();
         // a text is stored once, with the length of each prefix
-        let observation = if let Space::Text { .. } = space { size_of::<u32>() + size_of::<Prefix>() } else { 4 * width };
+        let observation = match space {
+            Space::Text { .. } => size_of::<u32>() + size_of::<Prefix>(),
+            Space::Image(_) => width,
+            _ => 4 * width,
+        };
         let raw = if wrappers.normalise_observations { 4 * width } else { 0 };
         // a discrete action, a log-probability and a reward have four bytes each; a mask is not counted
         let decision = observation + 4 * actions.width() + 8;
         // a trajectory ends with a segment and the observation after it
-        let end = size_of::<Segment>() + 4 * width;
+        let end = size_of::<Segment>() + if let Space::Image(_) = space { width } else { 4 * width };
         // the environment's own state has at least the size of an observation
         let trajectory = size_of::<Trajectory>() + SMALL_ALLOCATIONS + end;
         let env = VecEnv::bytes_per_env(width) + 4 * width + 2 * size_of::<Stream>() + trajectory;
@@ -380,6 +384,12 @@ impl Collector {
             noise = rest;
         }
         self.normaliser.load(tensors)?;
+        // what belonged to the episodes before
+        for shard in self.shards.iter_mut().filter(|shard| !shard.envs.can_be_saved()) {
+            shard.noise.fill(0.0);
+            shard.memory.fill(0.0);
+            self.normaliser.begin_again();
+        }
         self.plan.before = steps;
         match envs.len() {
             0 => Ok(()),

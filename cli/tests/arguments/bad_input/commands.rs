@@ -58,6 +58,10 @@ fn bad_arguments_of_eval_play_plot_and_check_are_refused() {
         (vec!["plot", "run", "--out", "curve.eps"], "curve.eps: "),
         (vec!["plot", "nowhere"], "nowhere: expected a run folder"),
         (vec!["plot", "run", "--metric", "train/aprox_kl"], "unknown metric `train/aprox_kl`; did you mean `train/approx_kl`?"),
+        (
+            vec!["plot", "run", "--metric", "clip"],
+            "unknown metric `clip`; did you mean `train/clip_fraction` or `train/clip_low` or `train/clip_high` or `train/clip_range`?",
+        ),
         (vec!["plot", "run", "--metric", "x"], "unknown metric `x`; the first line of metrics.csv names all"),
         (vec!["plot", "run", "--metric", "train/loss", "--out", "loss.eps"], "loss.eps: "),
         (vec!["plot", "nowhere", "--metric", "train/loss"], "nowhere: expected a run folder"),

@@ -16,8 +16,9 @@ use super::perceptron::{Observed, ROWS, Tile, gradient};
 use super::update::track;
 use super::weights::{Named, Weights, behaviour_by_weights, network_by_weights};
 use crate::cpu::footprint::Footprint;
+use crate::noise::RowNoise;
 use crate::policy::restore;
-use crate::q_actor_critic::ActorNoise;
+use crate::q_actor_critic::{actor_noise, fill_normal};
 use crate::store::Numbers;
 use crate::{
     ActionRows, ActionScale, Actor, ActorObjective, ActorState, Batch, Behaviour, Choice, Evaluated, Inspection, NetworkConfig,
@@ -187,7 +188,7 @@ impl Behaviour for QActorCritic {
     fn actor(&self) -> Box<dyn Actor + '_> {
         let spare = self.spares.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let tile = Some(spare.unwrap_or_else(|| ActorTile::new(&self.layout)));
-        let noise = ActorNoise::new(&self.config, self.layout.features(), self.layout.actions());
+        let noise = actor_noise(&self.config, self.layout.features(), self.layout.actions());
         Box::new(CpuActor { network: self, tile, noise })
     }
 
@@ -308,7 +309,7 @@ struct CpuActor<'a> {
     network: &'a QActorCritic,
     /// Returned to the network when the actor is dropped.
     tile: Option<ActorTile>,
-    noise: ActorNoise,
+    noise: RowNoise,
 }
 
 impl Drop for CpuActor<'_> {
@@ -328,7 +329,7 @@ impl Actor for CpuActor<'_> {
         let is_sampled = matches!(layout.head.actor, QActor::Squashed(_)) && matches!(choice, Choice::Sample(_));
         if let (Choice::Sample(streams), true) = (choice, is_sampled) {
             assert_eq!(streams.len(), rows, "streams: expected one per row");
-            self.noise.draw(streams);
+            self.noise.draw(streams, fill_normal);
         }
         let ActionRows::Continuous { rows: actions, .. } = actions else { panic!("actions: expected rows, got {}", actions.kind()) };
         let tile = self.tile.as_mut().expect("an actor keeps its tile until it is dropped");
@@ -349,6 +350,10 @@ impl Actor for CpuActor<'_> {
             let log_scale = layout.scale.log_scale();
             log_probs.iter_mut().for_each(|log_prob| *log_prob -= log_scale);
         }
+    }
+
+    fn release(&mut self, row: usize, is_taken: bool) {
+        self.noise.release(row, is_taken);
     }
 
     fn take_state(&mut self) -> ActorState {
