@@ -178,6 +178,26 @@ fn an_interrupted_episode_is_truncated() {
     }
 }
 
+/// A page that was saved before an interruption is another one after it, also if it was full, and a buffer that was saved has the same pages when it is loaded.
+#[test]
+fn an_interruption_changes_the_page() {
+    let (mut world, mut replay) = (Counting::new(2), Replay::new(8, 2));
+    replay.extend(&world.rollout(4, false)); // full
+    let before = replay.pages();
+    replay.interrupt();
+    let after = replay.pages();
+    assert!(before.len() == after.len() && before != after, "{before:?} {after:?}");
+    replay.interrupt();
+    assert_eq!(replay.pages(), after, "nothing was going on");
+    let mut loaded = Replay::new(8, 2);
+    loaded.load(&replay.save()).unwrap();
+    after.iter().try_for_each(|page| loaded.load_page(*page, &replay.page(*page))).unwrap();
+    loaded.finish_loading().unwrap();
+    assert_eq!(loaded.pages(), after);
+    replay.extend(&world.rollout(4, false));
+    assert!(replay.pages().iter().all(|page| page.version == 8), "what was interrupted is forgotten: {:?}", replay.pages());
+}
+
 /// P(i) = p_i^alpha / sum p^alpha, and w_i = (N P(i))^-beta / max w.
 #[test]
 fn priorities_decide_how_often_a_decision_is_drawn() {

@@ -311,7 +311,8 @@ pub(crate) fn within_sections(config: Config, settings: &[String], sections: &[&
         let key = config.setting_name(setting.split_once('=').map_or(setting.as_str(), |(key, _)| key).trim());
         let section = key.split_once('.').map_or(key.as_str(), |(section, _)| section);
         let expected = format!("a setting of {}, which this command reads", sections.join(", "));
-        ConfigError::unless(sections.contains(&section), "--set", &expected, &key)?;
+        // another environment has its own error
+        ConfigError::unless(sections.contains(&section) || section == "environment", "--set", &expected, &key)?;
         Ok(changed)
     })
 }

@@ -1,6 +1,8 @@
 """The interface of Stable-Baselines3."""
 
+import copy
 import json
+import pickle
 import zipfile
 
 import gymnasium
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 
 from gradus_rl.sb3 import A2C, DDPG, DQN, PPO, SAC, TD3, evaluate_policy
+from gradus_rl.sb3.logger import Logger
 
 
 def test_the_example_of_every_introduction():
@@ -508,3 +511,148 @@ def test_training_episodes(native):
     assert (more[: len(steps)] == steps).all() and 512 < more[-1] <= 640
     model.learn(128)
     assert model.training_episodes()[0][-1] <= 128
+
+
+def test_taxi_is_learned_as_it_is_played():
+    # an agent of Stable-Baselines3's has no masks, so that what it learns can be used
+    model = DQN("MlpPolicy", "Taxi-v4", learning_starts=0, train_freq=100, seed=1, policy_kwargs={"net_arch": [8]}).learn(2_000)
+    _, returns = model.training_episodes()
+    assert returns.mean() < -300  # with masks a random policy does not drop the passenger at every place
+
+
+def test_the_preset_of_a_world_leaves_nothing_in_the_defaults():
+    assert SAC("MlpPolicy", "MountainCarContinuous-v0", seed=1)._settings_now()["network.gsde"] == "false"
+    assert float(A2C("MlpPolicy", "Pendulum-v1", seed=1)._settings_now()["network.log_std_init"]) == 0.0
+
+
+def test_the_update_comes_after_the_end_of_a_rollout():
+    seen = []
+
+    class Callback:
+        def init_callback(self, model):
+            self.model = model
+
+        def on_training_start(self, *_):
+            pass
+
+        on_training_end = on_rollout_start = update_locals = on_training_start
+
+        def on_step(self):
+            return True
+
+        def on_rollout_end(self):
+            seen.append(self.model.get_parameters()["policy"]["actor.0.weight"].copy())
+
+    model = PPO("MlpPolicy", "CartPole-v1", n_steps=64, seed=1)
+    first = model.get_parameters()["policy"]["actor.0.weight"].copy()
+    model.learn(128, callback=Callback())
+    assert (seen[0] == first).all() and not (seen[1] == first).all()
+
+
+class Lives(gymnasium.Wrapper):
+    """Ends an episode with every fifth step and halves rewards, as the wrappers of Atari's games do at the end of a life; the next one goes on."""
+
+    steps, is_over = 0, True
+
+    def step(self, action):
+        observation, reward, terminated, self.is_over, info = self.env.step(action)
+        self.steps += 1
+        return observation, reward / 2, terminated or self.steps % 5 == 0, self.is_over, info
+
+    def reset(self, **arguments):
+        return self.env.reset(**arguments) if self.is_over else (self.env.step(self.action_space.sample())[0], {})
+
+
+class Monitor(gymnasium.Wrapper):
+    """Notes returns as that of Stable-Baselines3 does."""
+
+    def reset(self, **arguments):
+        self.total, self.length = 0.0, 0
+        return self.env.reset(**arguments)
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.total, self.length = self.total + reward, self.length + 1
+        return observation, reward, terminated, truncated, {**info, "episode": {"r": self.total, "l": self.length}} if terminated or truncated else info
+
+
+def test_the_end_of_a_life_is_no_episode_of_a_monitor():
+    returns, lengths = evaluate_policy(Constant(), Lives(Monitor(Counting())), 1, return_episode_rewards=True)
+    assert (returns, lengths) == ([200.0], [200])
+    model = PPO("MlpPolicy", Lives(Monitor(Counting())), n_steps=256, batch_size=64, seed=1).learn(512)
+    assert [info["r"] for info in model.ep_info_buffer] == [200.0] * len(model.ep_info_buffer) and model.ep_info_buffer
+
+
+class Constant:
+    """A model with a memory: its state counts the steps since the beginning of an episode."""
+
+    def predict(self, observations, state=None, episode_start=None, deterministic=True):
+        n = len(observations)
+        state = np.zeros(n) if state is None else state
+        return np.zeros((n, 1), np.float32), np.where(episode_start, 0, state) + 1
+
+
+def test_evaluations_pass_states_on_and_call_back_for_each_environment():
+    seen = []
+
+    def callback(scope, _):
+        seen.append((scope["i"], scope["done"], int(scope["states"][scope["i"]])))
+
+    evaluate_policy(Constant(), Counting(), 2, callback=callback)
+    assert len(seen) == 400 and seen[199] == (0, True, 200) and seen[200] == (0, False, 1)
+    with pytest.raises(AssertionError, match="above 200"):
+        evaluate_policy(Constant(), Counting(), 1, reward_threshold=200.0)
+
+
+def test_infos_of_a_vector_reach_callbacks():
+    class Successful(Counting):
+        def step(self, action):
+            observation, reward, terminated, truncated, _ = super().step(action)
+            return observation, reward, terminated, truncated, {"is_success": True, "parts": {"x": 1.0}}
+
+    make = gymnasium.vector.SyncVectorEnv([Successful, Successful], autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP)
+    infos = []
+    model = PPO("MlpPolicy", make, n_steps=256, batch_size=64, seed=1).learn(512, callback=lambda scope, _: infos.append(scope["infos"]))
+    assert list(model.ep_success_buffer) == [True, True]
+    assert infos[0][1] == {"is_success": True, "parts": {"x": 1.0}}
+    assert infos[199][0]["is_success"] and "terminal_observation" in infos[199][0]
+
+
+def test_models_are_copied_and_pickled():
+    model = PPO("MlpPolicy", "CartPole-v1", n_steps=64, seed=1).learn(128)
+    observations = np.random.default_rng(1).normal(size=(20, 4)).astype(np.float32)
+    for other in copy.deepcopy(model), pickle.loads(pickle.dumps(model)):
+        assert (other.predict(observations, deterministic=True)[0] == model.predict(observations, deterministic=True)[0]).all()
+        assert other.learn(64, reset_num_timesteps=False).num_timesteps == 192
+
+
+def test_a_minibatch_is_at_most_a_rollout():
+    with pytest.warns(UserWarning, match="batch_size: expected at most 32"):
+        PPO("MlpPolicy", "CartPole-v1", n_steps=32, seed=1).learn(64)
+
+
+def test_parameters_come_from_a_file(tmp_path):
+    model = PPO("MlpPolicy", "CartPole-v1", n_steps=64, policy_kwargs={"net_arch": np.array([16, 16])}, seed=1).learn(128)
+    model.save(tmp_path / "model")
+    other = PPO("MlpPolicy", "CartPole-v1", n_steps=64, policy_kwargs={"net_arch": [16, 16]}, seed=2)
+    other.set_parameters(tmp_path / "model.zip")
+    for name, array in model.get_parameters()["policy"].items():
+        assert (other.get_parameters()["policy"][name] == array).all()
+
+
+def test_a_loaded_model_keeps_the_number_of_environments(tmp_path):
+    envs = gymnasium.make_vec("gradus/CartPole-v1", num_envs=2, vector_kwargs={"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP})
+    PPO("MlpPolicy", envs, n_steps=64, seed=1).learn(128).save(tmp_path / "model")
+    with pytest.raises(ValueError, match="expected 2 environments"):
+        PPO.load(tmp_path / "model").set_env("CartPole-v1")
+
+
+def test_values_are_written_once(tmp_path):
+    logger = Logger(folder=tmp_path)
+    written = []
+    logger._events = type("Events", (), {"write": lambda _, step, values: written.append((step, dict(values)))})()
+    logger.record("mine/x", 1.0)
+    logger.dump(10)
+    logger.record("mine/y", 2.0)
+    logger.dump(20)
+    assert written == [(10, {"mine/x": 1.0}), (20, {"mine/y": 2.0})] and logger.name_to_value == {"mine/x": 1.0, "mine/y": 2.0}

@@ -185,11 +185,15 @@ mod tests {
     /// Few environments that play one episode after the other give the same episodes as one environment for each.
     #[test]
     fn episodes_do_not_depend_on_how_many_environments_play_them() {
-        for name in ["cartpole", "pendulum", "taxi"] {
+        let plain = NetworkConfig::default;
+        let gsde = |gsde_sample_every| NetworkConfig { gsde: true, gsde_sample_every, ..plain() };
+        for (name, network) in
+            [("cartpole", plain()), ("pendulum", plain()), ("pendulum", gsde(0)), ("pendulum", gsde(3)), ("taxi", plain())]
+        {
             let world = registry::find(name).unwrap();
             let world = if name == "taxi" { world.one_hot() } else { world };
             let (seen, done) = (world.env().observation_space(), world.env().action_space());
-            let policy = ActorCritic::new(&NetworkConfig::default(), &seen, &done, 1).unwrap();
+            let policy = ActorCritic::new(&network, &seen, &done, 1).unwrap();
             let seeds: Vec<u64> = (0..41).map(|i| 1000 + 7 * i).collect();
             let stream = |id: usize| Stream::new(3, Purpose::Evaluation, id as u64);
             let play = |world| play_episodes(&policy, world, &seeds, (&Sampling::default(), &stream), 0).unwrap();

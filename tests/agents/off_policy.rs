@@ -359,3 +359,20 @@ fn td3_without_its_changes_is_ddpg_bit_for_bit() {
         assert!(ddpg != train(config("td3", &[&changes[..], &[change]].concat())), "{change} changes nothing");
     }
 }
+
+/// A world that cannot be saved begins new episodes when a training is resumed: the old ones end in the replay buffer.
+#[test]
+fn a_resumed_training_ends_the_episodes_of_a_world_that_cannot_be_saved() {
+    for (world, is_other) in [(registry::find("cartpole").unwrap(), false), (registry::find("cartpole").unwrap().without_saving(), true)] {
+        let changes = ["envs=4", "learning_starts=200", "batch_size=8", "steps=2000"];
+        let config = Config::preset("dqn", "cartpole", None).unwrap();
+        let config = changes.iter().fold(config, |config, change| config.with_setting(change).unwrap());
+        let mut trainer = Trainer::in_world(config.clone(), world.clone()).unwrap();
+        trainer.iterate().unwrap();
+        let saved = trainer.save();
+        let mut resumed = Trainer::in_world(config, world).unwrap();
+        resumed.load(&saved).unwrap();
+        let pages = |trainer: &Trainer| trainer.replay().unwrap().pages();
+        assert_eq!(pages(&resumed) != pages(&trainer), is_other);
+    }
+}

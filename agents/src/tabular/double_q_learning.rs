@@ -96,3 +96,24 @@ impl Rule for DoubleQ {
         (words.len() == 2 * n).then(|| tables.zip(words).for_each(|(value, word)| *value = f64::from_bits(*word)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gradus_base::random::{Purpose, Stream};
+
+    use super::super::agent::StepSizes;
+    use super::*;
+
+    /// Both tables begin with the values of the policy that training begins with: the first update does not forget them.
+    #[test]
+    fn both_tables_begin_with_the_initial_values() {
+        let mut rule = DoubleQ { tables: [(); 2].map(|()| ActionValues::new(2, 1, 0.0)) };
+        let mut table = ValueTable { q: ActionValues::new(2, 1, 7.0), v: Vec::new(), epsilon: 0.0 };
+        rule.begin(&table);
+        let (mut sizes, mut stream) = (StepSizes::new(1e-9, 0.0, 4), Stream::new(1, Purpose::Shuffle, 0));
+        let step = Experience { state: 0, action: 0, reward: 0.0, next: 1, terminated: false };
+        let seen = Seen { env: 0, step, next_action: 0, probability: 1.0, is_last: false };
+        rule.learn(&seen, Learning { table: &mut table, sizes: &mut sizes, gamma: 1.0, stream: &mut stream, time: 1 });
+        assert!(table.q.all().iter().all(|value| (value - 7.0).abs() < 1e-6), "{:?}", table.q.all());
+    }
+}

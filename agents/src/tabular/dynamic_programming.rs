@@ -174,6 +174,7 @@ impl Rule for PolicyEvaluation {
 mod tests {
     use gradus_base::random::{Purpose, Stream};
     use gradus_envs::registry;
+    use gradus_envs::tabular::Outcome;
 
     use super::super::agent::StepSizes;
     use super::super::{ActionValues, Experience, ValueTable, value_iteration};
@@ -197,5 +198,21 @@ mod tests {
                 assert!((table.q.best(state) - expected).abs() < 1e-12, "sweep {sweeps}, state {state}: {expected}");
             }
         }
+    }
+
+    /// A reward of 1 in every step, for ever: the value is 1 / (1 - gamma), for which 1000 sweeps are not enough.
+    #[test]
+    fn an_evaluation_goes_on_where_the_last_one_was_cut() {
+        let stay = |reward: f64| vec![Outcome { probability: 1.0, next: 0, reward, terminated: false }];
+        let model: Arc<dyn Tabular> = Arc::new(gradus_envs::tabular::Table::new(2, vec![stay(1.0), stay(0.0)], vec![1.0]).unwrap());
+        let mut table = ValueTable { q: ActionValues::new(1, 2, 0.0), v: Vec::new(), epsilon: 0.0 };
+        let (mut sizes, mut stream) = (StepSizes::new(0.1, 0.0, 2), Stream::new(1, Purpose::Action, 0));
+        let step = Experience { state: 0, action: 0, reward: 0.0, next: 0, terminated: true };
+        let seen = Seen { env: 0, step, next_action: 0, probability: 1.0, is_last: true };
+        let mut rule = PolicyIteration { model };
+        for time in 1..=40 {
+            rule.learn(&seen, Learning { table: &mut table, sizes: &mut sizes, gamma: 0.999, stream: &mut stream, time });
+        }
+        assert!((table.q.best(0) - 1000.0).abs() < 1e-6, "{}", table.q.best(0));
     }
 }
