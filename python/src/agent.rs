@@ -243,7 +243,8 @@ impl Agent {
 
     /// Learns, if a rollout is complete. Returns whether it was.
     fn update(&self, py: Python<'_>) -> PyResult<bool> {
-        let mut inner = locked(py, &self.inner);
+        let mut guard = locked(py, &self.inner);
+        let inner = &mut *guard;
         py.detach(|| inner.learn()).map_err(failed)
     }
 

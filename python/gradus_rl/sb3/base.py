@@ -255,13 +255,13 @@ class BaseAlgorithm:
         bar = _bar(total_timesteps) if progress_bar else None
         self._start_steps, self._start_time, self._offset = self.num_timesteps, time.time_ns(), self.num_timesteps - self._core.steps
         self._start_iterations = self._iterations - self._core.iterations
-        self._scope = {**locals(), "total_timesteps": int(total_timesteps) + self.num_timesteps}
-        callbacks.call("on_training_start", self._scope, globals())
+        scope = {**locals(), "total_timesteps": int(total_timesteps) + self.num_timesteps}
+        callbacks.call("on_training_start", scope, globals())
         if is_native:
             self._last_obs = None
             self._train(log_interval, bar)
         else:
-            self._loop(callbacks, log_interval, bar)
+            self._loop(callbacks, log_interval, bar, scope)
         callbacks.call("on_training_end")
         if bar is not None:
             bar.close()
@@ -282,7 +282,7 @@ class BaseAlgorithm:
                 self._policy = None
             self._updated(log_interval, bar)
 
-    def _loop(self, callbacks, log_interval, bar):
+    def _loop(self, callbacks, log_interval, bar, scope):
         """Trains in environments that are stepped in Python."""
         core, vector, space = self._core, self._vector, self.observation_space
         if vector is None:
@@ -309,7 +309,7 @@ class BaseAlgorithm:
                 if "episode" in infos[env]:  # of a Monitor, not at the end of a life
                     self.ep_info_buffer.append(infos[env]["episode"])
                     self._ended(self.num_timesteps, float(infos[env]["episode"]["r"]))
-            goes_on = callbacks.on_step({**self._scope, "rewards": rewards, "dones": dones, "infos": infos, "new_obs": new_obs, "actions": actions}, globals()) if callbacks else True
+            goes_on = callbacks.on_step({**scope, "rewards": rewards, "dones": dones, "infos": infos, "new_obs": new_obs, "actions": actions}, globals()) if callbacks else True
             self._last_obs = new_obs
             try:
                 rows = [(env, spaces.rows_of(space, spaces.stacked(space, [final]))[0]) for env, final in finals]

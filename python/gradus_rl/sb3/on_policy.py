@@ -51,7 +51,8 @@ class PPO(OnPolicyAlgorithm):
 
     def _settings(self, n_envs):
         clip, clip_schedule = schedule("clip_range", self.clip_range)
-        batch_size = min(self.batch_size, self.n_steps * n_envs) if self._env is not None else self.batch_size
+        rollout = self.n_steps * n_envs
+        batch_size = min(self.batch_size, rollout) if self._env is not None and rollout > 0 else self.batch_size
         if batch_size != self.batch_size:
             warnings.warn(f"batch_size: expected at most {batch_size}, the steps of a rollout (n_steps x environments), got {self.batch_size}; a minibatch is a whole rollout", stacklevel=2)
         return [
