@@ -1360,7 +1360,7 @@ _gradus() {
             return 0
             ;;
         gradus__subcmd__reproduce)
-            opts="-h --out --quick --list --task --shard --merge --emit --python --help"
+            opts="-h --out --quick --merge --list --task --shard --emit --python --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1370,15 +1370,15 @@ _gradus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --merge)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --task)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --shard)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --merge)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

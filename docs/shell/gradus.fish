@@ -112,7 +112,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand sft" -l until-exact -d 'St
 complete -c gradus -n "__fish_gradus_using_subcommand sft" -l evaluate-every -d 'Optimiser steps between evaluations' -r
 complete -c gradus -n "__fish_gradus_using_subcommand sft" -l seed -d 'Random seed' -r
 complete -c gradus -n "__fish_gradus_using_subcommand sft" -l threads -d 'Number of threads; does not affect the results [default: all cores]' -r
-complete -c gradus -n "__fish_gradus_using_subcommand sft" -l set -d 'One setting of [transformer], [optimiser] or [text]; may be repeated' -r
+complete -c gradus -n "__fish_gradus_using_subcommand sft" -l set -d 'One setting of [transformer], [optimiser], [text] or [torch], device, or init; may be repeated' -r
 complete -c gradus -n "__fish_gradus_using_subcommand sft" -l out -d 'Output folder [default: the first free runs/sft-TASK-N]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand sft" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand sft" -l quiet -d 'Print only errors'
@@ -128,7 +128,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l success -
 complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l epochs -d 'Epochs over the examples [default: 3]' -r
 complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l seed -d 'Random seed' -r
 complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l threads -d 'Number of threads; does not affect the results [default: all cores]' -r
-complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l set -d 'One setting of [transformer], [optimiser] or [text], or a training setting of [reward_model]; may be repeated' -r
+complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l set -d 'One setting of [transformer], [optimiser], [text] or [torch], device, or a training setting of [reward_model]; may be repeated' -r
 complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l out -d 'Output folder [default: the first free runs/reward-model-TASK-N]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand reward-model" -l process -d 'Train a process reward model, which scores the steps of a solution instead of the whole text'
@@ -225,15 +225,15 @@ complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l out -d 'Folder 
 complete -c gradus -n "__fish_gradus_using_subcommand bandit" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand bandit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l out -d 'Folder for the results [default: runs/reproductions/NAME]' -r -F
-complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l task -d 'Make only these runs, by their numbers in the list, such as 7 or 1-5,9, and write no other outputs' -r
-complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l shard -d 'Make only part I of N of the runs, from 1, and write no other outputs' -r
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l merge -d 'First copy the runs from the results folders of other machines; train nothing' -r -F
-complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l emit -d 'Instead, print a script that makes the runs on a cluster' -r -f -a "slurm\t'SLURM: an array job, for sbatch'
+complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l task -d 'With `all`: make only these figures, by their numbers in the list, such as 7 or 1-5,9' -r
+complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l shard -d 'With `all`: make only part I of N of the figures, from 1' -r
+complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l emit -d 'With `all`: instead, print a script that makes the figures on a cluster' -r -f -a "slurm\t'SLURM: an array job, for sbatch'
 hq\t'HyperQueue: a script that submits a task array'
 k8s\t'Kubernetes: an indexed job, for kubectl apply'"
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l quick -d 'Only try it out: fewer runs, and a verdict that means nothing'
-complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l list -d 'Instead, print a table of all runs with their numbers and their keys, and whether they are made'
+complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -l list -d 'With `all`: instead, print a table of all figures with their numbers, and whether they are made'
 complete -c gradus -n "__fish_gradus_using_subcommand reproduce" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand course; and not __fish_seen_subcommand_from new list check hint solution reset grade bundle bug watch" -s h -l help -d 'Print help'

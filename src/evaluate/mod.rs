@@ -36,7 +36,7 @@ use crate::numbers::{mean_and_error, mean_and_std};
 pub enum Mode {
     /// The most probable action.
     Greedy,
-    /// Sampled from the policy, as in training.
+    /// Sampled from the policy, as in training. With gSDE, [`Policy::predict`](crate::Policy::predict) draws its noise anew in every call.
     Sampled,
 }
 

@@ -75,14 +75,20 @@ impl<E: Env> Env for TimeAware<E> {
 
     fn load(&mut self, state: &[u64]) -> Result<(), EnvError> {
         let (inner, own) = split_state("TimeAware", state, 1)?;
-        let elapsed = u32::try_from(own[0]).map_err(|_| EnvError::State(format!("elapsed steps: expected 32 bits, got {}", own[0])))?;
+        let within = u32::try_from(own[0]).ok().filter(|elapsed| *elapsed <= self.limit);
+        let elapsed = within.ok_or_else(|| EnvError::State(format!("elapsed steps: expected at most {}, got {}", self.limit, own[0])))?;
         self.env.load(inner)?;
         self.elapsed = elapsed;
         Ok(())
     }
 
     fn start_from(&mut self, state: &[f64], observation: &mut [f32]) -> Result<(), EnvError> {
-        self.elapsed = 0;
-        self.observe(observation, |env, own| env.start_from(state, own))
+        let before = std::mem::replace(&mut self.elapsed, 0);
+        let begun = self.observe(observation, |env, own| env.start_from(state, own));
+        // a state that is refused changes nothing
+        if begun.is_err() {
+            self.elapsed = before;
+        }
+        begun
     }
 }

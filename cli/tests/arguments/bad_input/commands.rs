@@ -13,7 +13,7 @@ fn bad_arguments_of_bench_are_refused() {
         (&["roofline", "--set", "ppo.clib=0.1"], "unknown setting `ppo.clib`; did you mean `ppo.clip`?"),
         (&["roofline", "--set", "network.hidden"], "--set: expected key=value, got `network.hidden`"),
         (&["roofline", "--set", "agent=a2c"], "agent: expected ppo, as on the command line, got a2c"),
-        (&["roofline", "--agent", "a2c"], "roofline: expected ppo, dqn, ddpg, td3 or sac, with perceptrons, got a2c"),
+        (&["roofline", "--agent", "a2c", "--preset", "default"], "roofline: expected ppo, dqn, ddpg, td3 or sac, with perceptrons, got a2c"),
         (&["roofline", "--set", "device=cuda"], "device: expected cpu, because the roofline measures the processor, got cuda:0"),
         (&["roofline", "--threads", "0"], "--threads: expected a whole number from 1 up, got 0"),
         (&["growth"], "the following required arguments were not provided: --out <DIR>"),
