@@ -371,6 +371,8 @@ impl Agent {
         (self.updater.iteration, self.rollouts) = (iteration, rollouts as usize);
         self.observer.turn_to(self.updater.algorithm.next_worker());
         (self.begun, self.has_acted) = (None, false);
+        // decisions with masks and without do not go together
+        self.has_masks = self.updater.algorithm.replay().and_then(|replay| replay.has_masks()).or(self.has_masks);
         self.episodes.clear();
         Ok(())
     }

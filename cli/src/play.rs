@@ -45,7 +45,7 @@ pub(crate) struct Play {
     /// Show beside each frame what the filters of the first convolutional layer answer to, of a policy that sees images.
     #[arg(long)]
     features: bool,
-    /// Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays.
+    /// Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays, to a file whose name ends in .json or .jsonl.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }
@@ -111,6 +111,7 @@ pub(crate) fn run(arguments: &Play) -> Result<u8, Error> {
         let wrong = |(expected, got): (&str, &str)| Error::Parse { what: "--features".into(), expected: expected.into(), got: got.into() };
         show_features(policy.as_mut(), &mut played).map_err(wrong)?;
     }
+    let notes = if arguments.values { notes(policy.as_mut(), &played)? } else { Vec::new() };
     if let Some(path) = &arguments.gif {
         write_played(&played, &world, path)?;
     }
@@ -118,8 +119,6 @@ pub(crate) fn run(arguments: &Play) -> Result<u8, Error> {
         // records the unwrapped environment; the policy acts in the wrapped one
         write_episode(&config.plain_world()?.on_split(Split::Test), seed, &played.actions, path)?;
     }
-    // shown step by step, and not in an animation
-    let notes = if arguments.values && arguments.gif.is_none() { notes(policy.as_mut(), &played)? } else { Vec::new() };
     if arguments.gif.is_none() {
         // each text extends the one before it, so the last one is enough
         let shown = |text: &String| text.lines().map(plain).collect::<Vec<_>>().join("\n");

@@ -321,8 +321,9 @@ pub(crate) fn within_sections(config: Config, settings: &[String], sections: &[&
 pub(crate) fn with_settings(config: Config, settings: &[String]) -> Result<Config, Error> {
     let (agent, environment) = (config.agent.clone(), config.environment.clone());
     let config = settings.iter().try_fold(config, |config, setting| config.with_setting(setting))?;
-    unchanged("agent", &agent, &config.agent)?;
-    unchanged("environment", &environment, &config.environment)?;
+    for (key, fixed, got) in [("agent", &agent, &config.agent), ("environment", &environment, &config.environment)] {
+        ConfigError::unless(fixed == got, key, &format!("{fixed}, which --set does not change"), got)?;
+    }
     Ok(config)
 }
 

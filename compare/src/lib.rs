@@ -144,7 +144,7 @@ pub fn compare(comparison: &Comparison, dir: &Path, execution: Execution, say: i
 pub(crate) struct Failure {
     /// What failed, and whose results are left out.
     pub(crate) text: String,
-    /// Whether it says nothing about a run's settings, as a full disk.
+    /// Whether it says nothing about a run's settings: a file that cannot be written, or an environment that fails.
     pub(crate) is_fault: bool,
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn compare_what_runs(
     let tables = [RESULTS, TIMING, "summary.csv", "summary.md", "summary.tex"].map(|name| dir.join(name));
     let files = tables.into_iter().chain(files).chain([dir.join("report.html")]).collect();
     let text = |failure: String| format!("{failure}; the tables and figures leave out {}", left_out.join(", "));
-    let failure = fault.clone().or(failure).map(|failure| Failure { text: text(failure), is_fault: fault.is_some() });
+    let failure = failure.map(|failure| Failure { text: text(failure), is_fault: fault.is_some() });
     Ok((files, failure))
 }
 

@@ -94,7 +94,7 @@ Register-ArgumentCompleter -Native -CommandName 'gradus' -ScriptBlock {
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Random seed of the episode')
             [CompletionResult]::new('--gif', '--gif', [CompletionResultType]::ParameterName, 'Write an animated GIF instead of playing in the terminal')
             [CompletionResult]::new('--step', '--step', [CompletionResultType]::ParameterName, 'Write only the picture after this number of steps, as a GIF of one frame')
-            [CompletionResult]::new('--record', '--record', [CompletionResultType]::ParameterName, 'Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays')
+            [CompletionResult]::new('--record', '--record', [CompletionResultType]::ParameterName, 'Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays, to a file whose name ends in .json or .jsonl')
             [CompletionResult]::new('--python', '--python', [CompletionResultType]::ParameterName, 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment''s, or python3]')
             [CompletionResult]::new('--sampled', '--sampled', [CompletionResultType]::ParameterName, 'Sample actions as in training, instead of taking the most probable ones')
             [CompletionResult]::new('--values', '--values', [CompletionResultType]::ParameterName, 'Show the value, the action values or the probabilities of the actions at every step, slowly. If the output is no terminal, a line for every step')

@@ -84,7 +84,7 @@ complete -c gradus -n "__fish_gradus_using_subcommand eval" -s h -l help -d 'Pri
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l seed -d 'Random seed of the episode' -r
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l gif -d 'Write an animated GIF instead of playing in the terminal' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l step -d 'Write only the picture after this number of steps, as a GIF of one frame' -r
-complete -c gradus -n "__fish_gradus_using_subcommand play" -l record -d 'Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays' -r -F
+complete -c gradus -n "__fish_gradus_using_subcommand play" -l record -d 'Also write the episode as a line of JSON, which `gradus check ENV --trace FILE` replays, to a file whose name ends in .json or .jsonl' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l python -d 'Python interpreter for environments gym:ID and reward functions [default: the active virtual environment\'s, or python3]' -r -F
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l sampled -d 'Sample actions as in training, instead of taking the most probable ones'
 complete -c gradus -n "__fish_gradus_using_subcommand play" -l values -d 'Show the value, the action values or the probabilities of the actions at every step, slowly. If the output is no terminal, a line for every step'

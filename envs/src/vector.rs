@@ -133,12 +133,12 @@ impl VecEnv {
         Ok(envs)
     }
 
-    /// Says whether the episodes can be saved and continued.
     /// Whether [`save`](VecEnv::save) keeps the states of the episodes; otherwise [`load`](VecEnv::load) begins new ones.
     pub fn can_be_saved(&self) -> bool {
         self.can_be_saved
     }
 
+    /// Says whether the episodes can be saved and continued.
     pub(crate) fn that_can_be_saved(self, can_be_saved: bool) -> Self {
         Self { can_be_saved, ..self }
     }

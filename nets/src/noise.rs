@@ -6,7 +6,7 @@ use gradus_base::random::Stream;
 
 /// As many numbers for each row of observations, such as gSDE's matrix (Raffin et al., arXiv 2005.05719).
 ///
-/// The numbers of a row depend only on its stream, and on how often the row has acted since its episode began.
+/// The numbers of a row depend only on its stream, and on how often the row has acted since it was [released](RowNoise::release).
 pub(crate) struct RowNoise {
     length: usize,
     /// Number of calls of [`draw`](RowNoise::draw) for which the numbers of a row stay; `None`: for ever.

@@ -146,7 +146,7 @@ impl Inspection {
     pub fn best_actions(&self) -> Vec<usize> {
         let numbers = if self.action_values.is_empty() { &self.probabilities } else { &self.action_values };
         let largest = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let least = if largest.is_finite() { largest - 1e-9 * largest.abs().max(1.0) } else { largest };
+        let least = if largest.is_finite() { largest - 1e-9 * largest.abs() } else { largest };
         (0..numbers.len()).filter(|action| numbers[*action] >= least).collect()
     }
 }

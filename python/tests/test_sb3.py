@@ -593,6 +593,11 @@ class Constant:
         return np.zeros((n, 1), np.float32), np.where(episode_start, 0, state) + 1
 
 
+def test_statistics_that_are_not_a_monitor_do_not_end_evaluations():
+    env = gymnasium.wrappers.TimeLimit(gymnasium.wrappers.RecordEpisodeStatistics(Counting()), 50)
+    assert evaluate_policy(Constant(), env, 2, return_episode_rewards=True) == ([50.0, 50.0], [50, 50])
+
+
 def test_evaluations_pass_states_on_and_call_back_for_each_environment():
     seen = []
 
@@ -611,7 +616,12 @@ def test_infos_of_a_vector_reach_callbacks():
             observation, reward, terminated, truncated, _ = super().step(action)
             return observation, reward, terminated, truncated, {"is_success": True, "parts": {"x": 1.0}}
 
-    make = gymnasium.vector.SyncVectorEnv([Successful, Successful], autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP)
+    class Timed(gymnasium.vector.VectorWrapper):
+        def step(self, actions):
+            *others, info = self.env.step(actions)
+            return *others, {**info, "fps": 30.0}  # not of each environment
+
+    make = Timed(gymnasium.vector.SyncVectorEnv([Successful, Successful], autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP))
     infos = []
     model = PPO("MlpPolicy", make, n_steps=256, batch_size=64, seed=1).learn(512, callback=lambda scope, _: infos.append(scope["infos"]))
     assert list(model.ep_success_buffer) == [True, True]
@@ -623,13 +633,19 @@ def test_models_are_copied_and_pickled():
     model = PPO("MlpPolicy", "CartPole-v1", n_steps=64, seed=1).learn(128)
     observations = np.random.default_rng(1).normal(size=(20, 4)).astype(np.float32)
     for other in copy.deepcopy(model), pickle.loads(pickle.dumps(model)):
+        assert other.training_episodes()[0].tolist() == model.training_episodes()[0].tolist()
         assert (other.predict(observations, deterministic=True)[0] == model.predict(observations, deterministic=True)[0]).all()
         assert other.learn(64, reset_num_timesteps=False).num_timesteps == 192
+        others = other.get_parameters()["policy"]
+    model.learn(64, reset_num_timesteps=False)
+    for name, array in model.get_parameters()["policy"].items():
+        assert (others[name] == array).all()  # episodes go on
 
 
 def test_a_minibatch_is_at_most_a_rollout():
     with pytest.warns(UserWarning, match="batch_size: expected at most 32"):
-        PPO("MlpPolicy", "CartPole-v1", n_steps=32, seed=1).learn(64)
+        model = PPO("MlpPolicy", Counting(), n_steps=32, seed=1).learn(64)
+    assert copy.deepcopy(model).predict(np.zeros(1, np.float32), deterministic=True)[0] == model.predict(np.zeros(1, np.float32), deterministic=True)[0]
 
 
 def test_parameters_come_from_a_file(tmp_path):

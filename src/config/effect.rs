@@ -67,6 +67,7 @@ impl Config {
             .number("network.gsde_sample_every")
             .zip(self.number(&own("rollout_steps")))
             .is_some_and(|(every, steps)| every >= steps && steps > 0.0);
+        let outlasts = outlasts && self.number(&own("episodes_per_env")).is_none_or(|episodes| episodes == 0.0);
         let is = |key: &str, value: &str| self.text(&own(key)).is_some_and(|text| text == value);
         let is_not = |key: &str, value: &str| self.text(&own(key)).is_some_and(|text| text != value);
         let penalises = reference.coefficient != 0.0 || reference.adaptive_target.is_finite();
@@ -74,10 +75,11 @@ impl Config {
         let decisions = self.number("ppo.rollout_steps").map(|steps| steps * self.envs as f64);
         let is_whole = decisions.zip(self.number("ppo.minibatch_size")).is_some_and(|(decisions, size)| size >= decisions);
         let is_one_step = self.agent == "ppo" && !has_epochs && is_zero("ppo.episodes_per_env") && is_whole;
-        let rules: [(bool, &[&str], &str); 40] = [
+        let rules: [(bool, &[&str], &str); 41] = [
             (self.agent == "ppo" && !is_zero("ppo.episodes_per_env"), &["ppo.rollout_steps"], "episodes_per_env is set"),
             (self.number(&own("clip")) == Some(f64::INFINITY), &[&own("clip_schedule")], "clip is inf"),
             (is_one_step, &["ppo.clip", "ppo.clip_schedule", "ppo.dual_clip"], "an update is one step, before which the ratio is 1"),
+            (is_one_step, &["ppo.clip_value"], "an update is one step, before which the values are the old ones"),
             (is_one_step, &["ppo.normalise_over"], "an update is one step on the whole rollout"),
             (self.agent == "ppo" && !has_epochs, &["ppo.recompute_advantages"], "there is one epoch"),
             (self.number(&own("sampling_rounds")) == Some(1.0), &[&own("group_filter")], "sampling_rounds is 1"),
@@ -122,7 +124,7 @@ impl Config {
             (is("action_noise", "none"), &[&own("action_noise_std")], "action_noise is none"),
             (!refers && self.agent != "dpo", &REFERENCE, "reference.coefficient is 0"),
             (!has_gsde, &["network.gsde_sample_every"], "network.gsde is false"),
-            (outlasts, &["network.gsde_sample_every"], "the noise is drawn in every rollout, which has no more steps than that"),
+            (outlasts, &["network.gsde_sample_every"], "a training draws the noise in every rollout, which has no more steps than that"),
             (!has_cell, &["network.cell_width", "network.cell_bias", "network.sequence_length"], "network.cell is none"),
             (has_cell, &["torch.micro_batch"], "sequences are not divided"),
             (!self.wrappers.normalise_rewards, &["wrappers.reward_discount"], "wrappers.normalise_rewards is false"),
@@ -186,11 +188,14 @@ impl Config {
                 "{own}: the target network is never {moved}, because {interval} is not less than the {steps} steps of the run"
             ));
         }
-        let updates = number("updates_per_step").zip(number("learning_starts")).map(|(each, starts)| each * (steps - starts));
+        // whole rollouts count, from that in which learning starts to the last one
+        let rollout = number("rollout_steps").unwrap_or(1.0).max(1.0) * self.envs as f64;
+        let counted = |starts: f64| rollout * ((steps / rollout).ceil() - (starts / rollout).floor());
+        let updates = number("updates_per_step").zip(number("learning_starts")).map(|(each, starts)| (each * counted(starts)).floor());
         if let Some(updates) = updates.filter(|_| self.starts_after_the_end().is_none()) {
             if updates < 1.0 {
                 let own = own("updates_per_step");
-                lines.push(format!("{own}: no update is made within {steps} steps, because {updates} are due after the first steps"));
+                lines.push(format!("{own}: no update is made within {steps} steps, because none is due after the first steps"));
             } else if let Some(delay) = number("policy_delay").filter(|delay| *delay > updates) {
                 let own = own("policy_delay");
                 lines.push(format!("{own}: the actor never learns, because {delay} is more than the {updates} updates of the run"));

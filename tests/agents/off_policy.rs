@@ -376,3 +376,33 @@ fn a_resumed_training_ends_the_episodes_of_a_world_that_cannot_be_saved() {
         assert_eq!(pages(&resumed) != pages(&trainer), is_other);
     }
 }
+
+/// What tables, cells, noise and scales of rewards keep of the old episodes is gone after it, and nothing is where nothing has to be.
+#[test]
+fn a_resumed_training_forgets_the_episodes_of_a_world_that_cannot_be_saved() {
+    let tables = ["n-step-sarsa", "monte-carlo", "sarsa-lambda", "off-policy-monte-carlo"]
+        .map(|agent| (agent, "taxi", &["envs=3"][..], "agent.rule"));
+    let networks: [(&str, &str, &[&str], &str); 3] = [
+        ("ppo", "cartpole", &["network.cell=gru"], "memory"),
+        ("ppo", "cartpole", &["wrappers.normalise_rewards=true"], "return_statistics"),
+        ("ddpg", "pendulum", &["ddpg.action_noise=ornstein-uhlenbeck", "ddpg.learning_starts=100", "ddpg.rollout_steps=7"], "action_noise"),
+    ];
+    for (agent, name, changes, tensor) in
+        tables.into_iter().chain(networks).chain([("tile-sarsa", "mountain-car", &["envs=3"][..], "agent.state")])
+    {
+        for can_be_saved in [true, false] {
+            let world = registry::find(name).unwrap();
+            let world = if can_be_saved { world } else { world.without_saving() };
+            let config = Config::preset(agent, name, None).unwrap();
+            let config = changes.iter().fold(config, |config, change| config.with_setting(change).unwrap());
+            let mut trainer = Trainer::in_world(config.clone(), world.clone()).unwrap();
+            trainer.iterate().unwrap();
+            let saved = trainer.save();
+            let mut resumed = Trainer::in_world(config, world).unwrap();
+            resumed.load(&saved).unwrap();
+            let again = resumed.save();
+            let of = |tensors: &Tensors| tensors.get(tensor).unwrap_or_else(|| panic!("{agent}: {:?}", tensors.keys())).data.clone();
+            assert_eq!(of(&again) == of(&saved), can_be_saved, "{agent}, {tensor}");
+        }
+    }
+}

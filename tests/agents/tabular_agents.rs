@@ -4,7 +4,7 @@ use gradus::agents::registry as agents;
 use gradus::agents::tabular::{ActionValues, deterministic, look_ahead, policy_evaluation, reachable, value_iteration};
 use gradus::envs::tabular::{Outcome, Table, TableEnv, Tabular};
 use gradus::envs::{EnvSpec, registry};
-use gradus::nets::tensors::{Tensors, get_f64};
+use gradus::nets::tensors::{Data, Tensor, Tensors, get_f64};
 use gradus::{Config, Trainer};
 
 /// Trains an agent with settings of its own and returns the tensors of its policy.
@@ -293,4 +293,17 @@ fn values_are_those_of_allowed_actions() {
             assert!(plans || q[2] == 0.0, "{agent} on {world}: {q:?}");
         }
     }
+}
+
+/// Both tables of double Q-learning begin with the values of the policy that training begins with.
+#[test]
+fn double_q_learning_begins_with_given_values() {
+    let config = Config::preset("double-q-learning", "cliff-walking", None).unwrap().with_setting("alpha=1e-9").unwrap();
+    let values =
+        Tensors::from([("action_values".into(), Tensor::f64(&[48, 4], vec![7.0; 192])), ("epsilon".into(), Tensor::f64(&[1], vec![0.1]))]);
+    let mut trainer = Trainer::with_parameters(config.clone(), registry::find("cliff-walking").unwrap(), &values).unwrap();
+    trainer.iterate().unwrap();
+    let saved = trainer.save();
+    let Some(Tensor { data: Data::F64(values), .. }) = saved.get("policy.action_values") else { panic!("{:?}", saved.keys()) };
+    assert!(values.iter().all(|value| (value - 7.0).abs() < 1e-3), "{values:?}");
 }

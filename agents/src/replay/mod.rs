@@ -216,6 +216,11 @@ impl Replay {
         self.envs * self.kept()
     }
 
+    /// Whether the decisions have action masks; `None` if there are no decisions.
+    pub fn has_masks(&self) -> Option<bool> {
+        (!self.is_empty()).then(|| self.allowed() > 0)
+    }
+
     /// Whether the buffer has no decisions.
     pub fn is_empty(&self) -> bool {
         self.steps == 0

@@ -48,7 +48,7 @@ fn unpacked(words: &[u64], n: usize) -> Result<Vec<bool>, TensorsError> {
 
 impl Replay {
     /// Actions with a mask; 0 without masks.
-    fn allowed(&self) -> usize {
+    pub(super) fn allowed(&self) -> usize {
         self.latest_masks.len() / self.envs
     }
 

@@ -88,8 +88,8 @@ impl AgentConfig for PolicyIterationConfig {
     }
 }
 
-/// Evaluates the greedy policy until no value changes by more than 1e-10, at most in 1000 sweeps, then acts greedily on the new values (section 4.3). An evaluation begins with
-/// the values of the policy before, and so goes on where 1000 sweeps were not enough; the first begins with 0.
+/// Evaluates the greedy policy until no value changes by more than 1e-10, at most in 1000 sweeps, then acts greedily on the new values (section 4.3). With
+/// gamma below 1 an evaluation begins with the largest action values of the one before, and so goes on where 1000 sweeps were not enough; the first begins with 0.
 struct PolicyIteration {
     model: Arc<dyn Tabular>,
 }
@@ -107,8 +107,9 @@ impl Rule for PolicyIteration {
         if seen.is_last {
             let model = self.model.table();
             let policy = deterministic(&table.q.greedy(), model.actions());
+            // without discount, a policy that never ends an episode would keep what it begins with
             let is_first = table.q.all().iter().all(|value| *value == table.q.all()[0]);
-            let before = (0..model.states()).map(|state| if is_first { 0.0 } else { table.q.best(state) }).collect();
+            let before = (0..model.states()).map(|state| if is_first || gamma == 1.0 { 0.0 } else { table.q.best(state) }).collect();
             let values = policy_evaluation_from(before, model, &policy, gamma, 1e-10, 1000).values;
             look_ahead(model, &values, gamma, &mut table.q);
         }
@@ -197,6 +198,26 @@ mod tests {
             for (state, expected) in expected.iter().enumerate() {
                 assert!((table.q.best(state) - expected).abs() < 1e-12, "sweep {sweeps}, state {state}: {expected}");
             }
+        }
+    }
+
+    /// Without discount a policy that stays where it is for ever has the value 0, whatever the values before it were.
+    #[test]
+    fn a_policy_that_ends_no_episode_has_no_value() {
+        let model: Arc<dyn Tabular> = registry::find("frozen-lake-deterministic").unwrap().model().unwrap();
+        let (states, actions) = (model.table().states(), model.table().actions());
+        let mut table = ValueTable { q: ActionValues::new(states, actions, 0.0), v: Vec::new(), epsilon: 0.0 };
+        let (mut sizes, mut stream) = (StepSizes::new(0.1, 0.0, states * actions), Stream::new(1, Purpose::Action, 0));
+        let step = Experience { state: 0, action: 0, reward: 0.0, next: 0, terminated: true };
+        let seen = Seen { env: 0, step, next_action: 0, probability: 1.0, is_last: true };
+        let mut rule = PolicyIteration { model: model.clone() };
+        for time in 1..=20 {
+            let policy = deterministic(&table.q.greedy(), actions);
+            let own = super::super::policy_evaluation(model.table(), &policy, 1.0, 1e-10, 1000).values;
+            rule.learn(&seen, Learning { table: &mut table, sizes: &mut sizes, gamma: 1.0, stream: &mut stream, time });
+            let mut expected = ActionValues::new(states, actions, 0.0);
+            look_ahead(model.table(), &own, 1.0, &mut expected);
+            assert_eq!(table.q.all(), expected.all(), "round {time}");
         }
     }
 

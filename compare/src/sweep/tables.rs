@@ -59,10 +59,12 @@ impl<'a> Tables<'a> {
                 let own: Vec<Vec<f64>> = points.iter().filter_map(|point| rows[*point].clone()).collect();
                 let placed: Vec<(usize, &Settings)> = points.iter().map(|point| &sweep.points[*point].settings).enumerate().collect();
                 let is_whole: Vec<bool> = points.iter().map(|point| scores.failed[world][*point] == 0).collect();
+                // without a whole point, there is nothing better than the lowest scores
+                let of_noise = if is_whole.contains(&true) { is_whole.clone() } else { vec![true; points.len()] };
                 let response = |dimension: &Dimension| {
                     let levels = levels(dimension, &placed, is_random);
                     let estimates = responses(&levels, &own, aggregate, is_random);
-                    Response { effect: effect(&levels, &own, &is_whole, is_random), estimates, levels }
+                    Response { effect: effect(&levels, &own, &of_noise, is_random), estimates, levels }
                 };
                 let each: Vec<gradus_statistics::Scores> =
                     own.iter().map(|row| gradus_statistics::Scores::new(vec![row.clone()]).expect("every row has finite scores")).collect();

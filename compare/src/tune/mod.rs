@@ -293,7 +293,7 @@ pub fn tune(tuning: &Tuning, dir: &Path, execution: Execution, say: impl Fn(&str
     say(&format!("{} trials and the default with {} fresh seeds", winners.len(), tuning.default.seeds.len()));
     let (_, failure) = compare_what_runs(&fresh, &dir.join("fresh"), execution, &say)?;
     if let Some(Failure { text, is_fault }) = failure {
-        // a full disk is not a setting's score
+        // a full disk is not a setting's score, nor is an environment that fails
         if is_fault {
             return Err(Error::folder(&dir.join("fresh"), text));
         }

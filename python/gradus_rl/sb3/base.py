@@ -1,5 +1,6 @@
 """What all agents have in common."""
 
+import copy
 import io
 import json
 import pathlib
@@ -81,6 +82,9 @@ class BaseAlgorithm:
     def _settings(self, n_envs):
         """Returns the agent's own settings in so many environments."""
         raise NotImplementedError
+
+    def _warn(self):
+        """Warns of arguments that do not go together, before a training."""
 
     def _settings_of(self, total, n_envs):
         seed = self._drawn_seed if self.seed is None else int(self.seed) % (1 << 63)
@@ -250,6 +254,7 @@ class BaseAlgorithm:
             # the steps so far are no whole rollouts of this length, and only those to come are rounded up
             total = (self._total + -(-int(total_timesteps) // rollout) * rollout) // rollout * rollout
         # the episodes of a training with callbacks are those of other environments
+        self._warn()
         self._make_core(total, not self._begins_anew and self._last_obs is None if is_native else self._last_obs is not None)
         self._begins_anew = False
         bar = _bar(total_timesteps) if progress_bar else None
@@ -484,13 +489,15 @@ class BaseAlgorithm:
         part.replace(target)  # a file that was there stays whole until the new one is
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is copied and pickled: the file of `save`, and the environment if it is a name."""
+        """What is copied and pickled: the file of `save`, the environment if it is a name, and the episodes of the training."""
         file = io.BytesIO()
         self.save(file)
-        return {"file": file.getvalue(), "env": self._env if isinstance(self._env, str) else None}
+        kept = {name: getattr(self, name) for name in ("ep_info_buffer", "ep_success_buffer", "_episodes", "_ends", "_returns", "_iterations", "_counted")}
+        return {"file": file.getvalue(), "env": self._env if isinstance(self._env, str) else None, "kept": kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(type(self).load(io.BytesIO(state["file"]), state["env"]).__dict__)
+        model = type(self).load(io.BytesIO(state["file"]), state["env"], force_reset=False)
+        self.__dict__.update(model.__dict__ | copy.deepcopy(state["kept"]))
 
     @classmethod
     def load(cls, path: Any, env: Any = None, device: str = "auto", custom_objects: dict[str, Any] | None = None, print_system_info: bool = False, force_reset: bool = True, **kwargs: Any) -> "Self":

@@ -52,15 +52,19 @@ class PPO(OnPolicyAlgorithm):
     def _settings(self, n_envs):
         clip, clip_schedule = schedule("clip_range", self.clip_range)
         rollout = self.n_steps * n_envs
-        batch_size = min(self.batch_size, rollout) if self._env is not None and rollout > 0 else self.batch_size
-        if batch_size != self.batch_size:
-            warnings.warn(f"batch_size: expected at most {batch_size}, the steps of a rollout (n_steps x environments), got {self.batch_size}; a minibatch is a whole rollout", stacklevel=2)
+        batch_size = min(self.batch_size, rollout) if self.observation_space is not None and rollout > 0 else self.batch_size
         return [
             *self._common(), "optimiser.rule=adam", "ppo.episodes_per_env=0", f"ppo.minibatch_size={batch_size}", f"ppo.epochs={self.n_epochs}",
             f"ppo.clip={clip}", f"ppo.clip_schedule={clip_schedule}", f"ppo.clip_value={positive('clip_range_vf', self.clip_range_vf)}",
             "ppo.normalise_over=minibatch", f"ppo.target_kl={number(self.target_kl)}", "ppo.kl_stop=minibatch", "ppo.kl_coefficient=0", "ppo.dual_clip=inf",
             "ppo.huber=inf", "ppo.whiten_rewards=false", "ppo.recompute_advantages=false",
         ]  # fmt: skip
+
+
+    def _warn(self):
+        rollout = self.n_steps * self.n_envs
+        if self.batch_size > rollout:
+            warnings.warn(f"batch_size: expected at most {rollout}, the steps of a rollout (n_steps x environments), got {self.batch_size}; a minibatch is a whole rollout", stacklevel=3)
 
 
 class A2C(OnPolicyAlgorithm):

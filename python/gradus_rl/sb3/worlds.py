@@ -52,28 +52,35 @@ def made(world):
 
 
 def is_monitored(vector):
-    """Whether a Monitor notes the ends of episodes, which are others if a wrapper around it ends lives."""
+    """Whether a Monitor of Stable-Baselines3's notes the ends of episodes, which are others if a wrapper around it ends lives."""
     given = vector.given
     if isinstance(given, list):
-        return all(_notes(env, "env") for env in given)
+        return all(_has(env, "env", "Monitor") for env in given)
     if isinstance(given, gymnasium.vector.VectorEnv):
-        return _notes(given, "env")
-    return _notes(given, "venv") or all(_notes(env, "env") for env in getattr(getattr(given, "unwrapped", given), "envs", None) or [None])
+        envs = getattr(given.unwrapped, "envs", [])
+        return len(envs) > 0 and all(_has(env, "env", "Monitor") for env in envs)
+    if _has(given, "venv", "VecMonitor") or _has(given, "venv", "GradusVecEnv"):
+        return True
+    if type(given).__module__.startswith("stable_baselines3."):
+        from stable_baselines3.common.monitor import Monitor
+
+        return all(given.env_is_wrapped(Monitor))
+    return False
 
 
-def _notes(env, inner):
-    """Whether an environment or one in it is a Monitor."""
-    while env is not None and type(env).__name__ not in ("Monitor", "VecMonitor", "RecordEpisodeStatistics", "GradusVecEnv"):
+def _has(env, inner, name):
+    """Whether an environment, or one in it, is of a class of this name or of one that is derived from it."""
+    while env is not None and all(one.__name__ != name for one in type(env).__mro__):
         env = getattr(env, inner, None)
     return env is not None
 
 
 def unpacked(info, n):
-    """Returns the infos of each of `n` environments from those of a vector of Gymnasium's, whose arrays have masks beside them."""
+    """Returns the infos of each of `n` environments from those of a vector of Gymnasium's, whose arrays have masks beside them. What is not of each environment is left out."""
     infos = [{} for _ in range(n)]
     for key, value in info.items():
-        if not key.startswith("_"):
-            parts = unpacked(value, n) if isinstance(value, dict) else value
+        parts = unpacked(value, n) if isinstance(value, dict) else value
+        if not key.startswith("_") and isinstance(parts, (list, tuple, np.ndarray)) and len(parts) == n:
             for i in np.flatnonzero(info.get(f"_{key}", np.ones(n, bool))):
                 infos[i][key] = parts[i]
     return infos

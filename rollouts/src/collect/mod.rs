@@ -385,9 +385,10 @@ impl Collector {
         }
         self.normaliser.load(tensors)?;
         // what belonged to the episodes before
-        for shard in self.shards.iter_mut().filter(|shard| !shard.envs.can_be_saved()) {
-            shard.noise.fill(0.0);
-            shard.memory.fill(0.0);
+        if self.shards.iter().any(|shard| !shard.envs.can_be_saved()) {
+            self.shards
+                .iter_mut()
+                .for_each(|shard| [&mut shard.noise, &mut shard.memory].into_iter().for_each(|numbers| numbers.fill(0.0)));
             self.normaliser.begin_again();
         }
         self.plan.before = steps;

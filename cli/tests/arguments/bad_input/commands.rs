@@ -12,8 +12,11 @@ fn bad_arguments_of_bench_are_refused() {
         (&["roofline", "--envs", "16777217"], "--envs: expected a whole number from 1 to 16777216, got 16777217"),
         (&["roofline", "--set", "ppo.clib=0.1"], "unknown setting `ppo.clib`; did you mean `ppo.clip`?"),
         (&["roofline", "--set", "network.hidden"], "--set: expected key=value, got `network.hidden`"),
-        (&["roofline", "--set", "agent=a2c"], "agent: expected ppo, as on the command line, got a2c"),
-        (&["roofline", "--agent", "a2c", "--preset", "default"], "roofline: expected ppo, dqn, ddpg, td3 or sac, with perceptrons, got a2c"),
+        (&["roofline", "--set", "agent=a2c"], "agent: expected ppo, which --set does not change, got a2c"),
+        (
+            &["roofline", "--agent", "a2c", "--preset", "default"],
+            "roofline: expected ppo, dqn, ddpg, td3 or sac, with perceptrons, got a2c",
+        ),
         (&["roofline", "--set", "device=cuda"], "device: expected cpu, because the roofline measures the processor, got cuda:0"),
         (&["roofline", "--threads", "0"], "--threads: expected a whole number from 1 up, got 0"),
         (&["growth"], "the following required arguments were not provided: --out <DIR>"),
