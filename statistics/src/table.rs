@@ -200,8 +200,8 @@ impl Table {
         Ok(())
     }
 
-    /// Checks that evaluations of the same number are of about the same step: those of an agent's runs, and those of agents with as many evaluations. A single evaluation after
-    /// the one before training may be that of a long rollout, and is not checked.
+    /// Checks that evaluations of the same number are of about the same step: those of an agent's runs, and those of agents with as many evaluations. An agent whose rollouts
+    /// are longer than the steps between two evaluations, so that its last ones are of the same step, is not checked.
     fn check_steps(&self, environment: &str, at: usize) -> Result<(), String> {
         let compare = |all: Vec<(String, f64)>| -> Result<(), String> {
             let least = all.iter().min_by(|a, b| a.1.total_cmp(&b.1));
@@ -216,10 +216,16 @@ impl Table {
         };
         let last = |points: &[Point]| points.last().map_or(0.0, |point| point.step);
         for agent in self.agents_in(at) {
-            let runs = self.runs[agent][at].iter().filter(|run| run.points.len() > 2);
+            let runs = self.runs[agent][at].iter().filter(|run| match &run.points[..] {
+                [_, .., before, last] => before.step < last.step,
+                _ => false,
+            });
             compare(runs.map(|run| (name(&self.agents[agent], environment, run.seed), last(&run.points))).collect())?;
         }
-        let many = self.agents_in(at).into_iter().filter(|agent| self.evaluations(*agent, at) > 2);
+        let many = self.agents_in(at).into_iter().filter(|agent| {
+            let n = self.evaluations(*agent, at);
+            n > 2 && self.mean_step(*agent, at, n - 2) < self.mean_step(*agent, at, n - 1)
+        });
         let of = |agent: usize| (format!("agent \"{}\" on {environment}", self.agents[agent]), self.evaluations(agent, at));
         let all: Vec<((String, usize), f64)> =
             many.map(|agent| (of(agent), self.mean_step(agent, at, self.evaluations(agent, at) - 1))).collect();
