@@ -462,7 +462,7 @@ fn faults_are_named_in_one_line() {
         ("reward", "reward of environment 1 is inf, expected a finite number"),
         ("nothing", "reward: expected a number, got None"),
         ("rewards", "reward: expected one number, got the shape (2,)"),
-        ("text", "ValueError: could not convert string to float"),
+        ("text", "reward: expected a number, got 'much'"),
         ("exit", "SystemExit: 3"),
         ("die", "its Python process ended with code 7"),
         ("four", "step: expected (observation, reward, terminated, truncated, info), got 4 values"),
