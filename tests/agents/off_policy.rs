@@ -360,18 +360,22 @@ fn td3_without_its_changes_is_ddpg_bit_for_bit() {
     }
 }
 
+/// Returns a training after an iteration, and one that was resumed from it.
+fn saved_and_resumed(agent: &str, world: &EnvSpec, changes: &[&str]) -> (Trainer, Trainer) {
+    let config = Config::preset(agent, &world.name, None).unwrap();
+    let config = changes.iter().fold(config, |config, change| config.with_setting(change).unwrap());
+    let [mut trainer, mut resumed] = [(); 2].map(|()| Trainer::in_world(config.clone(), world.clone()).unwrap());
+    trainer.iterate().unwrap();
+    resumed.load(&trainer.save()).unwrap();
+    (trainer, resumed)
+}
+
 /// A world that cannot be saved begins new episodes when a training is resumed: the old ones end in the replay buffer.
 #[test]
 fn a_resumed_training_ends_the_episodes_of_a_world_that_cannot_be_saved() {
     for (world, is_other) in [(registry::find("cartpole").unwrap(), false), (registry::find("cartpole").unwrap().without_saving(), true)] {
         let changes = ["envs=4", "learning_starts=200", "batch_size=8", "steps=2000"];
-        let config = Config::preset("dqn", "cartpole", None).unwrap();
-        let config = changes.iter().fold(config, |config, change| config.with_setting(change).unwrap());
-        let mut trainer = Trainer::in_world(config.clone(), world.clone()).unwrap();
-        trainer.iterate().unwrap();
-        let saved = trainer.save();
-        let mut resumed = Trainer::in_world(config, world).unwrap();
-        resumed.load(&saved).unwrap();
+        let (trainer, resumed) = saved_and_resumed("dqn", &world, &changes);
         let pages = |trainer: &Trainer| trainer.replay().unwrap().pages();
         assert_eq!(pages(&resumed) != pages(&trainer), is_other);
     }
@@ -393,16 +397,9 @@ fn a_resumed_training_forgets_the_episodes_of_a_world_that_cannot_be_saved() {
         for can_be_saved in [true, false] {
             let world = registry::find(name).unwrap();
             let world = if can_be_saved { world } else { world.without_saving() };
-            let config = Config::preset(agent, name, None).unwrap();
-            let config = changes.iter().fold(config, |config, change| config.with_setting(change).unwrap());
-            let mut trainer = Trainer::in_world(config.clone(), world.clone()).unwrap();
-            trainer.iterate().unwrap();
-            let saved = trainer.save();
-            let mut resumed = Trainer::in_world(config, world).unwrap();
-            resumed.load(&saved).unwrap();
-            let again = resumed.save();
-            let of = |tensors: &Tensors| tensors.get(tensor).unwrap_or_else(|| panic!("{agent}: {:?}", tensors.keys())).data.clone();
-            assert_eq!(of(&again) == of(&saved), can_be_saved, "{agent}, {tensor}");
+            let (trainer, resumed) = saved_and_resumed(agent, &world, changes);
+            let of = |trainer: &Trainer| trainer.save().get(tensor).unwrap_or_else(|| panic!("{agent}: no {tensor}")).data.clone();
+            assert_eq!(of(&resumed) == of(&trainer), can_be_saved, "{agent}, {tensor}");
         }
     }
 }

@@ -181,20 +181,30 @@ mod tests {
     use super::super::{ActionValues, Experience, ValueTable, value_iteration};
     use super::*;
 
+    /// A table of zeros for a world.
+    fn empty(model: &dyn Tabular) -> ValueTable {
+        let q = ActionValues::new(model.table().states(), model.table().actions(), 0.0);
+        ValueTable { q, v: Vec::new(), epsilon: 0.0 }
+    }
+
+    /// Lets a rule learn at the end of an episode.
+    fn end_episode(rule: &mut dyn Rule, table: &mut ValueTable, gamma: f64) {
+        let (mut sizes, mut stream) = (StepSizes::new(0.1, 0.0, table.q.all().len()), Stream::new(1, Purpose::Action, 0));
+        let step = Experience { state: 0, action: 0, reward: 0.0, next: 0, terminated: true };
+        let seen = Seen { env: 0, step, next_action: 0, probability: 1.0, is_last: true };
+        rule.learn(&seen, Learning { table, sizes: &mut sizes, gamma, stream: &mut stream, time: 1 });
+    }
+
     /// After every sweep the values are those of equation 4.10 in place, not only at its end: an action that may leave the state as it is, as on ice, sees the same V as the
     /// actions before it.
     #[test]
     fn each_sweep_is_one_of_the_textbook() {
         let model: Arc<dyn Tabular> = registry::find("frozen-lake").unwrap().model().unwrap();
-        let (states, actions) = (model.table().states(), model.table().actions());
-        let mut table = ValueTable { q: ActionValues::new(states, actions, 0.0), v: Vec::new(), epsilon: 0.0 };
-        let (mut sizes, mut stream) = (StepSizes::new(0.1, 0.0, states * actions), Stream::new(1, Purpose::Action, 0));
-        let step = Experience { state: 0, action: 0, reward: 0.0, next: 0, terminated: true };
-        let seen = Seen { env: 0, step, next_action: 0, probability: 1.0, is_last: true };
+        let mut table = empty(model.as_ref());
         let mut rule = ValueIteration { model: model.clone() };
         for sweeps in 1..=10 {
-            rule.learn(&seen, Learning { table: &mut table, sizes: &mut sizes, gamma: 0.99, stream: &mut stream, time: sweeps });
-            let expected = value_iteration(model.table(), 0.99, 0.0, sweeps as usize).values;
+            end_episode(&mut rule, &mut table, 0.99);
+            let expected = value_iteration(model.table(), 0.99, 0.0, sweeps).values;
             for (state, expected) in expected.iter().enumerate() {
                 assert!((table.q.best(state) - expected).abs() < 1e-12, "sweep {sweeps}, state {state}: {expected}");
             }
@@ -206,18 +216,15 @@ mod tests {
     fn a_policy_that_ends_no_episode_has_no_value() {
         let model: Arc<dyn Tabular> = registry::find("frozen-lake-deterministic").unwrap().model().unwrap();
         let (states, actions) = (model.table().states(), model.table().actions());
-        let mut table = ValueTable { q: ActionValues::new(states, actions, 0.0), v: Vec::new(), epsilon: 0.0 };
-        let (mut sizes, mut stream) = (StepSizes::new(0.1, 0.0, states * actions), Stream::new(1, Purpose::Action, 0));
-        let step = Experience { state: 0, action: 0, reward: 0.0, next: 0, terminated: true };
-        let seen = Seen { env: 0, step, next_action: 0, probability: 1.0, is_last: true };
+        let mut table = empty(model.as_ref());
         let mut rule = PolicyIteration { model: model.clone() };
-        for time in 1..=20 {
+        for round in 1..=20 {
             let policy = deterministic(&table.q.greedy(), actions);
             let own = super::super::policy_evaluation(model.table(), &policy, 1.0, 1e-10, 1000).values;
-            rule.learn(&seen, Learning { table: &mut table, sizes: &mut sizes, gamma: 1.0, stream: &mut stream, time });
+            end_episode(&mut rule, &mut table, 1.0);
             let mut expected = ActionValues::new(states, actions, 0.0);
             look_ahead(model.table(), &own, 1.0, &mut expected);
-            assert_eq!(table.q.all(), expected.all(), "round {time}");
+            assert_eq!(table.q.all(), expected.all(), "round {round}");
         }
     }
 
@@ -226,13 +233,10 @@ mod tests {
     fn an_evaluation_goes_on_where_the_last_one_was_cut() {
         let stay = |reward: f64| vec![Outcome { probability: 1.0, next: 0, reward, terminated: false }];
         let model: Arc<dyn Tabular> = Arc::new(gradus_envs::tabular::Table::new(2, vec![stay(1.0), stay(0.0)], vec![1.0]).unwrap());
-        let mut table = ValueTable { q: ActionValues::new(1, 2, 0.0), v: Vec::new(), epsilon: 0.0 };
-        let (mut sizes, mut stream) = (StepSizes::new(0.1, 0.0, 2), Stream::new(1, Purpose::Action, 0));
-        let step = Experience { state: 0, action: 0, reward: 0.0, next: 0, terminated: true };
-        let seen = Seen { env: 0, step, next_action: 0, probability: 1.0, is_last: true };
+        let mut table = empty(model.as_ref());
         let mut rule = PolicyIteration { model };
-        for time in 1..=40 {
-            rule.learn(&seen, Learning { table: &mut table, sizes: &mut sizes, gamma: 0.999, stream: &mut stream, time });
+        for _ in 0..40 {
+            end_episode(&mut rule, &mut table, 0.999);
         }
         assert!((table.q.best(0) - 1000.0).abs() < 1e-6, "{}", table.q.best(0));
     }
